@@ -1,18 +1,18 @@
-//! The shapes of successful answers; those of what is created are [`crate::idempotency::Made`].
+//! Shapes of successful responses. Responses to creations are in [`crate::idempotency::Made`].
 
 use actix_web::{HttpRequest, HttpResponse, Responder, body::BoxBody};
 use serde::{Serialize, Serializer, ser::SerializeMap};
 use store::Page;
 
-/// 200 and the resource.
+/// 200 with the resource.
 pub(crate) struct Found<T>(pub(crate) T);
 
-/// 200 and `{}`: it is gone.
+/// 200 with `{}`: the resource was deleted.
 pub(crate) struct Deleted;
 
-/// 200 and one page of a list.
+/// 200 with one page of a list.
 pub(crate) struct Listed<T> {
-    /// The key of the items, `scans`.
+    /// JSON key of the items, for example `scans`.
     pub(crate) key: &'static str,
     pub(crate) page: Page<T>,
 }
@@ -33,7 +33,7 @@ impl Responder for Deleted {
     }
 }
 
-/// Item by item, so that each has the order of keys that it has alone.
+/// Serialises item by item, so that each keeps the key order that it has alone.
 impl<T: Serialize> Serialize for Listed<T> {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         let mut body = serializer.serialize_map(None)?;

@@ -1,21 +1,21 @@
-//! Authentication: the key of a request, checked before anything else.
+//! Authentication: checks the key of a request before anything else.
 //!
-//! A key that was found is believed for [`BELIEVED_FOR`], so that most requests cost no look-up, and
-//! revocation works within five seconds on every replica. What was not found is not remembered: a new
-//! key works at once. Who tries keys that do not work is slowed down ([`guesses`]).
+//! A key that was found stays cached for three seconds. So most requests need no look-up, and revocation works
+//! within five seconds on every replica. Unknown keys are not cached, so a new key works at once. Clients that try
+//! invalid keys are throttled ([`guesses`]).
 //!
-//! Time tells nothing about keys: a key is found by its id, which is no secret, and the hash of its secret is
-//! compared in constant time, also where there is no such key. All that fail get one answer.
+//! Response times reveal nothing about keys. A key is found by its id, which is not secret, and the hash of its
+//! secret is compared in constant time, even if no such key exists. All invalid keys get the same response.
 
 pub(crate) mod guesses;
+pub(crate) mod key_cache;
 
 use std::{
-    collections::HashMap,
     fmt::Display,
     net::IpAddr,
     ops::DerefMut,
-    sync::{Arc, Mutex, OnceLock, PoisonError},
-    time::{Duration, Instant},
+    sync::{Arc, OnceLock},
+    time::Instant,
 };
 
 use actix_web::{
@@ -36,37 +36,26 @@ use domain::{
     key::ApiKey,
 };
 use futures::future::{Ready, ready};
-use store::{
-    AsyncPgConnection, QueryResult, audit,
-    keys::{self, KeyRecord},
-    namespaces,
-    rates::Payer,
-};
+use store::{AsyncPgConnection, QueryResult, audit, keys::KeyRecord, namespaces, rates::Payer};
 
 use crate::{
     ApiError,
-    observe::RequestId,
-    rates::{self, Meter, Standing},
+    rates::{self, standing::Standing},
+    request_id::RequestId,
     state::AppState,
     test_mode,
 };
-
-const BELIEVED_FOR: Duration = Duration::from_secs(3);
-/// For so long, a key that was found counts as one that has worked here.
-const KNOWN_FOR: Duration = Duration::from_mins(15);
-/// When the cache holds this many, those that are no longer known go, and then those no longer believed.
-const SWEEP_AT: usize = 4_096;
 
 /// The bearer of a valid key.
 #[derive(Clone)]
 pub(crate) struct Caller {
     pub(crate) key: Arc<KeyRecord>,
-    /// True if what the request does is to be taken back.
+    /// True if the request's changes are rolled back.
     pub(crate) test_mode: bool,
     /// Address of the client, behind trusted proxies.
     address: IpAddr,
     request_id: Option<RequestId>,
-    /// How the key stands, where it was charged for more than the request.
+    /// State of the key's rate limit, if the request was charged extra points.
     charged: Arc<OnceLock<Standing>>,
     state: web::Data<AppState>,
 }
@@ -102,25 +91,26 @@ impl Caller {
         Ok(self.record(&mut *self.connection().await?, &entry).await?)
     }
 
-    /// A connection to the database, of those that the caller's account may hold. Hold one at a time.
+    /// Returns a database connection from the share of the caller's account. Hold one at a time.
     pub(crate) async fn connection(
         &self,
     ) -> Result<impl DerefMut<Target = AsyncPgConnection> + Send + use<>, ApiError> {
-        self.state.connection_for(self.key.account).await
+        self.state.database.connection_for(self.key.account).await
     }
 
-    /// Spends points in addition to those of the request itself: at most half of what a minute has, so that no
-    /// single request can be too dear for ever.
+    /// Spends points in addition to those of the request itself. They never exceed half of a minute's limit, so
+    /// that no request is too expensive for ever.
     pub(crate) async fn charge(&self, points: u32) -> Result<(), ApiError> {
         let payer = payer(&self.key);
         let points = points.min(self.state.rates.limit_of(payer.key) / 2);
-        let standing = Meter::charge(&self.state, payer, points).await?;
-        // Once a request.
+        let state = &self.state;
+        let standing = state.rates.charge(&state.database, payer, points).await?;
+        // A request is charged extra points at most once.
         let _ = self.charged.set(standing);
         Ok(())
     }
 
-    /// The Namespace with this id, which the caller may read.
+    /// Returns the Namespace with this id if the caller may read it.
     pub(crate) async fn readable(&self, id: &str) -> Result<Id, ApiError> {
         let id: Id = id.parse().ok().ok_or(ApiError::NotFound("namespace"))?;
         let account = {
@@ -143,7 +133,7 @@ impl Caller {
         narrowed.is_none_or(|ids| ids.contains(&id))
     }
 
-    /// The Namespace with this id, which the caller may change things in.
+    /// Returns the Namespace with this id if the caller may change its content.
     pub(crate) async fn writable(&self, id: &str) -> Result<Id, ApiError> {
         let id = self.readable(id).await?;
         if self.key.role.may_write() {
@@ -172,7 +162,7 @@ impl Caller {
         })
     }
 
-    /// The Namespace with this id, which the caller may delete.
+    /// Returns the Namespace with this id if the caller may delete it.
     pub(crate) async fn deletable(&self, id: &str) -> Result<Id, ApiError> {
         let id = self.readable(id).await?;
         if self.key.role.may_manage_namespaces() {
@@ -184,8 +174,8 @@ impl Caller {
         }
     }
 
-    /// Account where the caller may create Namespaces. A key that is narrowed to some may not:
-    /// it could not see the new one.
+    /// Returns the account that the caller may create Namespaces in. A key that is restricted to some Namespaces
+    /// may not: it could not see the new one.
     pub(crate) fn may_create_namespaces(&self) -> Result<Id, ApiError> {
         if self.key.role.may_manage_namespaces() && self.key.namespaces.is_none() {
             Ok(self.key.account)
@@ -212,8 +202,7 @@ impl FromRequest for Caller {
     }
 }
 
-/// The middleware of all of `/v1`: answers 401 or 429, or leaves the [`Caller`] with the request, and tells
-/// the client how its key stands.
+/// Middleware of `/v1`: answers 401 or 429, or attaches the [`Caller`] to the request. Adds the rate-limit headers.
 pub(crate) async fn authenticate(
     request: ServiceRequest,
     next: Next<impl MessageBody + 'static>,
@@ -222,8 +211,8 @@ pub(crate) async fn authenticate(
     admit(request, next, key).await
 }
 
-/// The middleware of `/feeds`: as [`authenticate`], and the key may be the password of Basic authentication
-/// (RFC 7617), which is all that feed readers can do.
+/// Middleware of `/feeds`: same as [`authenticate`], but also accepts the key as the password of Basic
+/// authentication (RFC 7617), because feed readers can do no more.
 pub(crate) async fn authenticate_reader(
     request: ServiceRequest,
     next: Next<impl MessageBody + 'static>,
@@ -235,7 +224,7 @@ pub(crate) async fn authenticate_reader(
     };
     let mut answer = admit(request, next, key).await?;
     if answer.status() == StatusCode::UNAUTHORIZED {
-        // A reader asks its user for a password only if this scheme is offered.
+        // A feed reader asks its user for a password only if the response offers this scheme.
         let ask = HeaderValue::from_static("Basic realm=\"Earshot\", charset=\"UTF-8\"");
         answer.headers_mut().insert(WWW_AUTHENTICATE, ask);
     }
@@ -250,11 +239,23 @@ async fn admit(
     match caller(&request, key).await {
         Ok(caller) => {
             tracing::Span::current().record("api_key.id", caller.key.id.to_string());
-            // As it is routed, with what was percent-encoded decoded.
+            // The path as the router sees it, percent-decoded.
             let cost = rates::cost(request.method(), request.match_info().as_str());
             let state = Arc::clone(&caller.state);
-            match Meter::charge(&state, payer(&caller.key), cost).await {
+            match state
+                .rates
+                .charge(&state.database, payer(&caller.key), cost)
+                .await
+            {
                 Ok(standing) => {
+                    if !caller.key.allows(caller.address) {
+                        let refusal =
+                            ApiError::Forbidden("api key not permitted from this address");
+                        let mut answer = request.into_response(refusal.error_response());
+                        standing.add_to(answer.headers_mut());
+                        return Ok(answer.map_into_right_body());
+                    }
+                    state.keys.record_use(&state.database, &caller.key).await;
                     let charged = Arc::clone(&caller.charged);
                     request.extensions_mut().insert(caller);
                     let mut answer = next.call(request).await?;
@@ -294,8 +295,8 @@ async fn caller(request: &ServiceRequest, key: Option<ApiKey>) -> Result<Caller,
     {
         return Err(rates::too_many_failures(wait));
     }
-    let record = state.keys.find(&state, key.id).await?;
-    // Without a record the hash is compared too: the time tells nothing about which ids exist.
+    let record = state.keys.find(&state.database, key.id).await?;
+    // The hash is compared even without a record, so that timing does not reveal which ids exist.
     let hash = record
         .as_ref()
         .map_or(&[0; 32][..], |record| &record.secret_hash);
@@ -306,7 +307,7 @@ async fn caller(request: &ServiceRequest, key: Option<ApiKey>) -> Result<Caller,
     };
     Ok(Caller {
         key: record,
-        // What the header holds else is reported with the request's other failing fields.
+        // An invalid value is reported later, with the request's other invalid fields.
         test_mode: test_mode::parse(request.headers()).unwrap_or(false),
         address: origin,
         request_id: request.extensions().get::<RequestId>().cloned(),
@@ -315,7 +316,8 @@ async fn caller(request: &ServiceRequest, key: Option<ApiKey>) -> Result<Caller,
     })
 }
 
-/// Returns whether the request carries a key that has worked on this replica within [`KNOWN_FOR`]. Asks no database.
+/// Returns true if the key of the request has worked on this replica within the last 15 minutes. Does not query the
+/// database.
 pub(crate) fn is_known(request: &ServiceRequest) -> bool {
     let key = bearer(request.headers()).and_then(|text| text.parse().ok());
     let state = request.app_data::<web::Data<AppState>>();
@@ -323,12 +325,12 @@ pub(crate) fn is_known(request: &ServiceRequest) -> bool {
         .is_some_and(|(key, state)| state.keys.has_worked(&key))
 }
 
-/// The token of `Authorization: Bearer <token>`.
+/// Returns the token of `Authorization: Bearer <token>`.
 fn bearer(headers: &HeaderMap) -> Option<&str> {
     credentials(headers, "bearer")
 }
 
-/// The password of `Authorization: Basic <user:password in base64>`.
+/// Returns the password of `Authorization: Basic <user:password in base64>`.
 fn password(headers: &HeaderMap) -> Option<String> {
     let decoded = STANDARD.decode(credentials(headers, "basic")?).ok()?;
     let text = String::from_utf8(decoded).ok()?;
@@ -336,7 +338,7 @@ fn password(headers: &HeaderMap) -> Option<String> {
         .map(|(_, password)| password.to_owned())
 }
 
-/// Credentials after the scheme, which may be in any case (RFC 9110 11.1).
+/// Returns the credentials after the scheme, which is case-insensitive (RFC 9110 11.1).
 fn credentials<'a>(headers: &'a HeaderMap, wanted: &str) -> Option<&'a str> {
     let mut values = headers.get_all(AUTHORIZATION);
     let value = values.next()?;
@@ -349,51 +351,6 @@ fn credentials<'a>(headers: &'a HeaderMap, wanted: &str) -> Option<&'a str> {
         .then(|| token.trim_start())
 }
 
-/// Keys that were found recently.
-#[derive(Default)]
-pub(crate) struct KeyCache(Mutex<HashMap<Id, (Instant, Arc<KeyRecord>)>>);
-
-impl KeyCache {
-    async fn find(&self, state: &AppState, id: Id) -> Result<Option<Arc<KeyRecord>>, ApiError> {
-        if let Some(record) = self.believed(id) {
-            return Ok(Some(record));
-        }
-        // From before the look-up: what is found may be revoked while it travels.
-        let looked_at = Instant::now();
-        let mut conn = state.connection().await?;
-        let record = keys::find(&mut conn, id).await?.map(Arc::new);
-        if let Some(record) = &record {
-            self.believe(id, looked_at, Arc::clone(record));
-        }
-        Ok(record)
-    }
-
-    /// Returns true if this whole key was right when it was last looked at, and that is not long ago.
-    fn has_worked(&self, key: &ApiKey) -> bool {
-        let entries = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        let found = entries.get(&key.id);
-        found.is_some_and(|(looked_at, record)| {
-            looked_at.elapsed() < KNOWN_FOR && key.matches(&record.secret_hash)
-        })
-    }
-
-    fn believed(&self, id: Id) -> Option<Arc<KeyRecord>> {
-        let entries = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        let (looked_at, record) = entries.get(&id)?;
-        (looked_at.elapsed() < BELIEVED_FOR).then(|| Arc::clone(record))
-    }
-
-    fn believe(&self, id: Id, looked_at: Instant, record: Arc<KeyRecord>) {
-        let mut entries = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        for kept in [KNOWN_FOR, BELIEVED_FOR] {
-            if entries.len() >= SWEEP_AT {
-                entries.retain(|_, (looked_at, _)| looked_at.elapsed() < kept);
-            }
-        }
-        entries.insert(id, (looked_at, record));
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use actix_web::http::header::{AUTHORIZATION, HeaderMap, HeaderValue};
@@ -401,7 +358,7 @@ mod tests {
     use super::bearer;
 
     #[test]
-    fn the_scheme_is_taken_in_any_case() {
+    fn scheme_is_case_insensitive() {
         for (value, token) in [
             ("Bearer abc", Some("abc")),
             ("bearer abc", Some("abc")),
@@ -418,7 +375,7 @@ mod tests {
     }
 
     #[test]
-    fn two_keys_are_none() {
+    fn request_with_two_keys_has_none() {
         let mut headers = HeaderMap::new();
         headers.append(AUTHORIZATION, HeaderValue::from_static("Bearer a"));
         headers.append(AUTHORIZATION, HeaderValue::from_static("Bearer a"));

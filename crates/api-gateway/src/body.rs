@@ -26,29 +26,29 @@ use crate::{ApiError, idempotency::Once, query::Parameters, state::AppState};
 
 pub(crate) const MAX_BODY_BYTES: usize = 256 * 1024;
 
-/// A request body that no one has read yet.
+/// Request body that has not been read yet.
 pub(crate) struct RawJson {
     payload: Payload,
     declared_length: Option<u64>,
     is_json: bool,
-    /// Failures outside the body: `x-test`, query parameters.
+    /// Errors outside the body: `x-test` and query parameters.
     beside: Issues,
-    /// True for a PATCH.
+    /// `updateMask` of a PATCH.
     mask: Option<String>,
-    /// Ends the wait for the rest of the body: the gateway stops.
+    /// Cancelled when the gateway stops: the rest of the body is not waited for.
     cut: CancellationToken,
     timeout: Duration,
     once: Once,
 }
 
 impl RawJson {
-    /// Fingerprint that identifies a repeated request, once the body was read.
+    /// Returns the fingerprint that identifies a repeated request, once the body was read.
     pub(crate) fn once(&self) -> Once {
         self.once.clone()
     }
 
-    /// Reads the body and gives it to `parse`. In this order: 413, 415, 400 for what is not JSON, 400
-    /// with all failing fields, including those outside the body.
+    /// Reads the body and gives it to `parse`. Reports errors in this order: 413, 415, 400 for malformed JSON, 400
+    /// with all invalid fields, including those outside the body.
     pub(crate) async fn parse<T>(
         self,
         parse: impl FnOnce(&Value) -> Result<T, Issues>,
@@ -56,8 +56,8 @@ impl RawJson {
         Ok(self.check(parse).await??)
     }
 
-    /// A change, once `judge` has found nothing wrong with what it makes of the resource as it was recently.
-    /// The caller that makes the change checks again, under the resource's lock.
+    /// Returns the change, once `judge` has found no error in the result of applying it to the resource as last
+    /// read. The caller that stores the change must check again, under the resource's lock.
     pub(crate) async fn patch(
         mut self,
         paths: Paths,
@@ -72,7 +72,7 @@ impl RawJson {
         .await
     }
 
-    /// For custom methods that take nothing: no body, an empty one, or `{}`.
+    /// Accepts the body of a custom method without fields: none, an empty one, or `{}`.
     pub(crate) async fn nothing(self) -> Result<(), ApiError> {
         self.read_as(true, |body| {
             let issues = RefCell::default();
@@ -85,8 +85,8 @@ impl RawJson {
         Ok(())
     }
 
-    /// Same as [`RawJson::parse`], for who has more fields to check, which only the database can: the failing
-    /// fields are not yet an answer.
+    /// Same as [`RawJson::parse`], but returns invalid fields to a caller that must check more fields with the
+    /// database.
     pub(crate) async fn check<T>(
         self,
         parse: impl FnOnce(&Value) -> Result<T, Issues>,
@@ -94,7 +94,7 @@ impl RawJson {
         self.read_as(false, parse).await
     }
 
-    /// An empty body is `{}`, of any content type, if the body `may_be_empty`.
+    /// Reads the body as JSON. If the body `may_be_empty`, an empty one of any content type is `{}`.
     async fn read_as<T>(
         self,
         may_be_empty: bool,
@@ -123,7 +123,7 @@ impl RawJson {
         };
         let parsed = parse(&body);
         let found = parsed.as_ref().err().cloned().unwrap_or_default();
-        // PostgreSQL keeps no text with a NUL in it; no one's nickname needs one.
+        // PostgreSQL cannot store text with a NUL character.
         for path in paths_with_nul(&body) {
             if !found.as_slice().iter().any(|one| one.field == path) {
                 issues.add_with_hint(path, Issue::InvalidFormat, "holds a nul character");
@@ -194,8 +194,8 @@ impl FromRequest for RawJson {
     }
 }
 
-/// `application/json`, of `changes` `application/merge-patch+json` too, in UTF-8 where a charset is named
-/// (RFC 8259 8.1).
+/// Accepts `application/json` and, for changes, `application/merge-patch+json`. The charset, if given, must be
+/// UTF-8 (RFC 8259 8.1).
 fn is_json(request: &HttpRequest, changes: bool) -> bool {
     let Ok(Some(mime)) = request.mime_type() else {
         return false;
@@ -207,7 +207,7 @@ fn is_json(request: &HttpRequest, changes: bool) -> bool {
             .is_none_or(|charset| charset == "utf-8")
 }
 
-/// Why the body is no JSON: in small letters, except for the keys of the body, which stand in backquotes.
+/// Explains why the body is not JSON: in lower case, except for keys of the body, which are in backquotes.
 fn not_json(why: &str) -> String {
     let words = why.split('`').enumerate().map(|(at, part)| {
         let quoted = at % 2 == 1;
@@ -221,7 +221,7 @@ fn not_json(why: &str) -> String {
     format!("body is not valid json: {}", words.join("`"))
 }
 
-/// An empty key is named `""`: a path that ends in nothing names nothing.
+/// Writes an empty key as `""`, because a path that ends in nothing is hard to read.
 fn with_visible_names(issues: &Issues) -> Issues {
     let mut shown = Issues::default();
     for FieldIssue { field, issue, hint } in issues.as_slice() {
@@ -235,7 +235,7 @@ fn with_visible_names(issues: &Issues) -> Issues {
     shown
 }
 
-/// Position of text with a NUL character in the body.
+/// Paths of texts in the body that contain a NUL character.
 fn paths_with_nul(body: &Value) -> Vec<String> {
     fn walk(value: &Value, path: &str, found: &mut Vec<String>) {
         match value {
@@ -269,7 +269,7 @@ mod tests {
     use super::{not_json, paths_with_nul, with_visible_names};
 
     #[test]
-    fn messages_are_in_small_letters_and_keys_as_they_are() {
+    fn messages_are_lower_case_and_keys_are_unchanged() {
         let expected = "body is not valid json: eof while parsing an object";
         assert_eq!(not_json("EOF while parsing an object"), expected);
         let expected = "body is not valid json: duplicate key `Nickname` at line 1";
@@ -277,7 +277,7 @@ mod tests {
     }
 
     #[test]
-    fn empty_keys_are_visible() {
+    fn empty_keys_are_shown_as_quotes() {
         let mut issues = Issues::one("", Issue::UnknownField);
         issues.add("input.", Issue::UnknownField);
         issues.add("nickname", Issue::Required);
@@ -291,7 +291,7 @@ mod tests {
     }
 
     #[test]
-    fn nul_is_found_wherever_it_is() {
+    fn nul_is_found_in_keys_and_values_of_any_depth() {
         let body =
             json!({"": {"": ["\0"]}, "a": "x\0", "b": [{"c": "\0"}, "fine"], "d": {"e": "\0y"}});
         assert_eq!(paths_with_nul(&body), [r#""".""[0]"#, "a", "b[0].c", "d.e"]);

@@ -1,13 +1,13 @@
 //! `/console/`: the web console, which is a client of the public API like any other.
 //!
-//! Its files are `console/dist`, embedded by `build.rs`. The page loads nothing but what stands beside it, runs
-//! nothing that stands inside of it, makes no markup of text, and is framed by no one; the browser holds it
-//! to that ([`POLICY`]). All its addresses are relative, so it works below a path prefix too.
+//! Its files are in `console/dist` and embedded by `build.rs`. The page loads only files from its own folder, runs
+//! no inline scripts, never treats text as markup, and cannot be framed. The browser enforces this ([`POLICY`]).
+//! All addresses in it are relative, so it also works below a path prefix.
 //!
-//! The page is asked for each time. The names of all other files change with their content, and a browser may
-//! keep them permanently. Both codings of a file are made once, when the first browser asks for it.
+//! The page is requested each time. The names of all other files change with their content, so a browser may cache
+//! them permanently. A file is compressed once per encoding, when the first browser asks for it.
 //!
-//! `[gateway] console = false` takes all of it away.
+//! `[gateway] console = false` disables it.
 
 use std::{
     io::Write as _,
@@ -31,9 +31,9 @@ const POLICY: &str = "default-src 'none'; script-src 'self'; style-src 'self'; i
     font-src 'self'; connect-src 'self'; base-uri 'none'; form-action 'none'; \
     frame-ancestors 'none'; require-trusted-types-for 'script'; trusted-types 'none'";
 const OPENER_POLICY: HeaderName = HeaderName::from_static("cross-origin-opener-policy");
-/// Smaller ones fit into a packet as they are.
+/// Files below this size fit into one packet uncompressed.
 const WORTH_PACKING: usize = 1_024;
-/// The best that brotli does in a moment: 11 takes a second for a file of 150 KiB.
+/// Best quality that is fast: 11 takes a second for a file of 150 KiB.
 const BROTLI_QUALITY: i32 = 9;
 const BROTLI_WINDOW: i32 = 22;
 
@@ -48,7 +48,7 @@ struct File {
     name: &'static str,
     content_type: &'static str,
     bytes: &'static [u8],
-    /// To pack it for each who asks would be a way to keep us busy.
+    /// Cached, because compressing for every request would let clients keep the CPU busy.
     gzip: OnceLock<Vec<u8>>,
     brotli: OnceLock<Vec<u8>>,
 }
@@ -85,14 +85,14 @@ impl File {
         if self.bytes.len() < WORTH_PACKING {
             return answer.body(self.bytes);
         }
-        // What `observe` has left of the client's wishes: the one coding that it gets.
+        // `observe` has reduced the header to the one encoding that we use.
         let wished = request.headers().get(ACCEPT_ENCODING);
         let (coding, bytes) = match wished.and_then(|wished| wished.to_str().ok()) {
             Some("br") => ("br", packed(&self.brotli, self.bytes, brotli)),
             Some("gzip") => ("gzip", packed(&self.gzip, self.bytes, gzip)),
             _ => ("identity", self.bytes),
         };
-        // Said of the plain bytes too, it keeps the compression off them.
+        // Set for uncompressed files too, to prevent compression.
         answer.insert_header((CONTENT_ENCODING, coding));
         answer.insert_header((VARY, "accept-encoding"));
         answer.body(bytes)
@@ -124,13 +124,13 @@ fn brotli(mut bytes: &[u8]) -> std::io::Result<Vec<u8>> {
     Ok(packed)
 }
 
-/// `GET /console`: to the page, whose addresses are relative to its folder.
+/// `GET /console`: redirects to the page, whose addresses are relative to its folder.
 pub(crate) async fn folder(state: Data<AppState>) -> Result<HttpResponse, ApiError> {
     allowed(&state)?;
     let mut answer = HttpResponse::PermanentRedirect();
-    // Relative, so that a path prefix stays.
+    // A relative address keeps a path prefix.
     answer.insert_header((LOCATION, "console/"));
-    // A browser that kept it would go on asking where the console is turned off since.
+    // If a browser cached it, it would keep redirecting after the console was disabled.
     answer.insert_header((CACHE_CONTROL, "no-store"));
     Ok(answer.finish())
 }
@@ -185,7 +185,7 @@ mod tests {
     use super::{FILES, File, PAGE, brotli, gzip};
 
     #[test]
-    fn the_page_names_files_that_are_there_and_nothing_of_elsewhere() {
+    fn page_refers_only_to_existing_local_files() {
         let page = std::str::from_utf8(File::find(PAGE).unwrap().bytes).unwrap();
         let named: Vec<_> = ["src=\"", "href=\""]
             .into_iter()
@@ -198,7 +198,7 @@ mod tests {
             assert!(File::find(name).is_some(), "{name}");
         }
         assert!(!page.contains("//"), "an address of another origin");
-        // The policy forbids what stands inside of the page.
+        // The policy forbids inline styles.
         assert!(!page.contains("style=") && !page.contains("<style"));
         assert_eq!(
             page.matches("<script").count(),
@@ -207,7 +207,7 @@ mod tests {
     }
 
     #[test]
-    fn every_file_has_a_type_and_its_content_in_its_name() {
+    fn files_have_a_content_type_and_a_hash_in_their_name() {
         for file in FILES.iter() {
             assert_ne!(
                 file.content_type, "application/octet-stream",
@@ -220,7 +220,7 @@ mod tests {
     }
 
     #[test]
-    fn both_codings_give_the_file_again() {
+    fn compressed_files_decompress_to_the_original() {
         let script = FILES.iter().find(|file| file.name.ends_with(".js"));
         let bytes = script.unwrap().bytes;
         let (mut plain, packed) = (Vec::new(), gzip(bytes).unwrap());

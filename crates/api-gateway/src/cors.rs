@@ -1,8 +1,8 @@
 //! Origins whose pages may call the API from a browser (`gateway.cors_allowed_origins`).
 //!
-//! None by default: without CORS headers a browser keeps answers from a page. With some, a preflight is
-//! answered before anything else, since it carries no key; all other requests are answered as ever, and the
-//! browser decides by the headers. Cookies play no part, keys are sent by hand.
+//! None by default: without CORS headers a browser hides responses from the page. If some are configured,
+//! preflights are answered before anything else, because they carry no key. All other requests are answered as
+//! usual, and the browser decides by the headers. Cookies are not used; clients send keys explicitly.
 
 use actix_cors::Cors;
 use actix_web::{http::Method, middleware::Condition};
@@ -18,7 +18,7 @@ const METHODS: [Method; 5] = [
     Method::DELETE,
 ];
 
-/// Response headers that a page may read in addition to those that it always may.
+/// Response headers that a page may read in addition to the ones that browsers always allow.
 const EXPOSED: [&str; 8] = [
     "x-request-id",
     "x-test",
@@ -36,7 +36,7 @@ pub(crate) fn cors(origins: &[String]) -> Condition<Cors> {
         .allow_any_header()
         .expose_headers(EXPOSED)
         .max_age(MAX_AGE)
-        // A request of another origin is no fault: its browser sees no permission, and that is all.
+        // Requests from other origins are not refused: the browser sees no permission, and hides the response.
         .block_on_origin_mismatch(false);
     if origins.iter().any(|origin| origin == "*") {
         cors = cors.allow_any_origin().send_wildcard();

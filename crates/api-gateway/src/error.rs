@@ -1,7 +1,7 @@
-//! Everything that can go wrong with a request, and the one place that knows status codes.
+//! All errors of a request, and the only place that knows status codes.
 //!
-//! The body is that of SPEC.md part 7: `{code, message, details?}`. Causes are logged here, once, and
-//! never reach the client.
+//! The body follows part 7 of SPEC.md: `{code, message, details?}`. Causes are logged here, once, and never sent to
+//! the client.
 
 use actix_web::{
     HttpResponse, ResponseError,
@@ -14,39 +14,39 @@ use domain::{FieldIssue, Issue, Issues};
 use serde::Serialize;
 use store::QueryError;
 
-use crate::rates::Standing;
+use crate::rates::standing::Standing;
 
-/// More failing fields than a person reads; it keeps the answer to a hostile body small.
+/// Maximum number of reported fields: more than anyone reads, and it keeps responses to hostile bodies small.
 const MAX_DETAILS: usize = 1_000;
-/// Failing fields in the message, which is for people.
+/// Maximum number of fields named in the message, which is for people.
 const MAX_NAMED: usize = 5;
 const MAX_MESSAGE_CHARS: usize = 300;
 
 #[derive(Debug, thiserror::Error)]
 pub enum ApiError {
-    /// No key, or one that does not work; which of these is no one's business.
+    /// The key is missing or invalid. The response does not say which.
     #[error("api key missing or invalid")]
     Unauthenticated,
-    /// The key works, but not for this.
+    /// The key is valid but lacks permission.
     #[error("{0}")]
     Forbidden(&'static str),
-    /// Part of the path that does not exist: `manager`, `path`.
+    /// Kind of the missing part of the path, for example `manager` or `path`.
     #[error("{0} not found")]
     NotFound(&'static str),
-    /// The key has spent its points for now.
+    /// The key or its account has too few points or spends too fast, or the address sent too many invalid keys.
     #[error("rate limit exceeded")]
     RateLimited {
-        /// Seconds.
+        /// In seconds.
         retry_after: i64,
         standing: Standing,
     },
-    /// The key reads as many costly things as it may at a time, or its account holds as many connections to the
-    /// database.
+    /// The account already runs its maximum of expensive reads, previews or connection tests, or holds its maximum of
+    /// database connections.
     #[error("too many costly requests at the same time")]
     TooManyAtOnce,
     #[error("method not allowed")]
     MethodNotAllowed {
-        /// The methods that the path has.
+        /// Methods that the path supports.
         allow: String,
     },
     #[error("request body larger than {0} bytes")]
@@ -57,13 +57,13 @@ pub enum ApiError {
     UnsupportedMediaType,
     #[error("{0}")]
     Malformed(String),
-    /// These fields, parameters or headers failed.
+    /// These fields, parameters or headers are invalid.
     #[error("invalid request: {}", summary(.0))]
     Invalid(#[from] Issues),
     /// Status of a request that the framework refused.
     #[error("{}", reason(*.0))]
     Framework(StatusCode),
-    /// The database is away, or busy beyond patience; trying again helps.
+    /// The database is unavailable or too busy. The client should retry.
     #[error("service temporarily unavailable")]
     Unavailable(#[source] anyhow::Error),
     #[error("internal error")]
@@ -145,7 +145,7 @@ impl ResponseError for ApiError {
     }
 }
 
-/// One short line with the failed fields and the reasons.
+/// One short line with the invalid fields and the reasons.
 fn summary(issues: &Issues) -> String {
     let all = issues.as_slice();
     let named = all.iter().take(MAX_NAMED).map(|one| {
@@ -159,13 +159,13 @@ fn summary(issues: &Issues) -> String {
     parts.join(", ")
 }
 
-/// `too_long` as `too long`.
+/// Writes `too_long` as `too long`.
 fn words(issue: Issue) -> String {
     let word = serde_json::to_value(issue).unwrap_or_default();
     word.as_str().unwrap_or("failed").replace('_', " ")
 }
 
-/// Used for responses without one of our errors, too.
+/// Standard reason of a status, also for responses that are not an [`ApiError`].
 pub(crate) fn reason(status: StatusCode) -> String {
     status
         .canonical_reason()
@@ -173,7 +173,7 @@ pub(crate) fn reason(status: StatusCode) -> String {
         .to_ascii_lowercase()
 }
 
-/// Messages may repeat what the client sent: bounded, and without control characters.
+/// Shortens a message, which may repeat client input, and replaces its control characters.
 fn shortened(message: &str) -> String {
     message
         .chars()
@@ -217,7 +217,7 @@ mod tests {
     }
 
     #[actix_web::test]
-    async fn details_are_there_when_fields_failed() {
+    async fn invalid_fields_are_listed_in_details() {
         let error = body(Issues::one("nickname", Issue::TooShort).into()).await;
         let expected = serde_json::json!({
             "code": 400, "message": "invalid request: nickname: too short",
@@ -232,7 +232,7 @@ mod tests {
     }
 
     #[actix_web::test]
-    async fn messages_say_why() {
+    async fn messages_name_the_reason() {
         let mut issues = Issues::one("headers", Issue::TooMany);
         issues.add_with_hint(
             "pageToken",
@@ -256,7 +256,7 @@ mod tests {
     }
 
     #[actix_web::test]
-    async fn answers_stay_small() {
+    async fn error_responses_stay_small() {
         let mut issues = Issues::default();
         for n in 0..50_000 {
             issues.add(format!("x{n}"), Issue::UnknownField);

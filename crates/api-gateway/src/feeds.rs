@@ -1,5 +1,5 @@
-//! Which feeds clients may name in instructions, told from the configuration alone: the gateway asks no
-//! platform, and one that knows no such feed shows in the feed's health.
+//! Checks which feeds clients may name in instructions, from the configuration alone. The gateway calls no
+//! platform; a feed that the platform does not have shows up in the feed's health.
 
 use domain::{
     FeedName, Issue, Reach,
@@ -31,27 +31,28 @@ impl ConfiguredFeeds {
         self.platforms.iter().find(|platform| platform.name == name)
     }
 
-    /// The platform of a feed, and what is known of its kind.
+    /// Platform of a feed, and the descriptor of its kind.
     fn of_feed(&self, feed: &FeedName) -> Option<(&PlatformConfig, &'static dyn PlatformKind)> {
         let platform = self.platform(feed.platform())?;
         Some((platform, registry::kind(platform.kind.as_str())?))
     }
 
-    /// Address where people can read the feed.
+    /// Returns the address where people can read the feed.
     pub(crate) fn page_of(&self, feed: &FeedName) -> Option<String> {
         let (platform, kind) = self.of_feed(feed)?;
         let page = kind.page_of(platform.base_url.as_ref(), feed.what());
         page.map(Into::into)
     }
 
-    /// Returns true if the operator's configuration alone makes this feed: the one of everything new on a platform.
+    /// Returns true if the operator's configuration alone defines this feed, as it does for the feed of all new
+    /// posts of a platform.
     pub(crate) fn is_configured(&self, feed: &FeedName) -> bool {
         self.of_feed(feed).is_some_and(|(platform, kind)| {
             kind.newest(platform.base_url.as_ref()) == Some(feed.what())
         })
     }
 
-    /// How far back it can be read; not at all where its platform is not configured any more.
+    /// Returns how far back the feed can be read: not at all if its platform is no longer configured.
     pub(crate) fn reach_of(&self, feed: &FeedName) -> Reach {
         let known = self.of_feed(feed);
         known.map_or(Reach::Nothing, |(_, kind)| kind.reach())
@@ -65,7 +66,7 @@ impl FeedRules for ConfiguredFeeds {
         if !kind.accepts(base_url, feed.what()) {
             return Err(Issue::InvalidFormat);
         }
-        // A feed that customers name by its address, which must be one that may be fetched.
+        // Customers name such a feed by its address, which must be one that we may fetch.
         if kind.takes_any_address(base_url) {
             WebUrl::parse(feed.what(), &self.addresses, web_url::Kind::Seed)?;
         }

@@ -1,11 +1,12 @@
 //! `/feeds/{namespaceId}/{managerId}.atom` and `.json`: a Manager's newest Scans, for feed readers.
 //!
-//! Outside of `/v1`, since readers can do no more than Basic authentication: the key is the password, the
-//! user's name is not looked at. On these two paths alone; they answer Bearer too.
+//! These paths are outside of `/v1`, because feed readers support only Basic authentication. The key is the
+//! password, and the user name is ignored. Only these two paths accept Basic; they accept Bearer too.
 //!
-//! A reader comes again and again: `ETag` and `Last-Modified` let it go with a few bytes.
+//! Feed readers poll often. `ETag` and `Last-Modified` keep unchanged responses down to a few bytes.
 
 mod atom;
+mod feed;
 mod json_feed;
 
 use actix_web::{
@@ -17,33 +18,24 @@ use actix_web::{
     web::Path,
 };
 use domain::{
-    ManagerName, Scan, Timestamp,
+    ManagerName,
     list::{ListQuery, SCAN_FIELDS},
 };
 use serde::Deserialize;
 use std::time::{Duration, SystemTime};
 use store::{managers, scans};
 
+use self::feed::Feed;
 use crate::{ApiError, authenticate::Caller, handlers::documents::fingerprint, query::Parameters};
 
-/// Maximum number of entries; a reader that comes once a day finds older ones in the API.
+/// Maximum number of entries. A reader that polls once a day finds older ones in the API.
 const SCANS: &str = "50";
-/// Maximum length of a post's text; the rest is at its source.
-const MAX_TEXT_CHARS: usize = 10_000;
 
 #[derive(Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub(crate) struct FeedPath {
     namespace_id: String,
     manager_id: String,
-}
-
-/// Content of both formats.
-struct Feed {
-    manager: ManagerName,
-    title: String,
-    updated: Timestamp,
-    scans: Vec<Scan>,
 }
 
 /// `GET /feeds/{namespaceId}/{managerId}.atom`
@@ -103,7 +95,7 @@ fn answer(
     content_type: &'static str,
     body: Vec<u8>,
 ) -> HttpResponse {
-    // Weak, since the same tag stands for the compressed answer.
+    // Weak, because the compressed response has the same tag.
     let tag = EntityTag::new_weak(fingerprint(&body));
     let seconds = u64::try_from(feed.updated.micros() / 1_000_000).unwrap_or(0);
     let modified = SystemTime::UNIX_EPOCH + Duration::from_secs(seconds);
@@ -127,7 +119,8 @@ fn answer(
         .body(body)
 }
 
-/// A tag says more than a time, which then is not looked at (RFC 9110 13.1.3).
+/// Returns true if the client has this version. `If-None-Match` takes precedence over `If-Modified-Since` (RFC 9110
+/// 13.1.3).
 fn is_known(request: &HttpRequest, tag: &EntityTag, modified: SystemTime) -> bool {
     if request.headers().contains_key("if-none-match") {
         return match IfNoneMatch::parse(request) {
@@ -138,38 +131,4 @@ fn is_known(request: &HttpRequest, tag: &EntityTag, modified: SystemTime) -> boo
     }
     IfModifiedSince::parse(request)
         .is_ok_and(|IfModifiedSince(since)| SystemTime::from(since) >= modified)
-}
-
-/// Title that a reader shows for a post without one.
-fn title(scan: &Scan) -> String {
-    const CHARS: usize = 120;
-    let post = &scan.post;
-    let words = post
-        .title
-        .as_deref()
-        .filter(|title| !title.trim().is_empty());
-    let words = words.or(post.text.as_deref()).unwrap_or_default();
-    let line = words.split_whitespace().collect::<Vec<_>>().join(" ");
-    match line.char_indices().nth(CHARS) {
-        Some((end, _)) => format!("{}…", &line[..end]),
-        None if line.is_empty() => format!("Post by {}", post.user.name),
-        None => line,
-    }
-}
-
-fn text(scan: &Scan) -> String {
-    let text = scan.post.text.as_deref().unwrap_or_default();
-    match text.char_indices().nth(MAX_TEXT_CHARS) {
-        Some((end, _)) => format!("{}…", &text[..end]),
-        None => text.to_owned(),
-    }
-}
-
-/// Links lead to the web, and nowhere else.
-fn link(url: &str) -> Option<&str> {
-    let is_web = |start: &str| {
-        let scheme = url.get(..start.len());
-        scheme.is_some_and(|scheme| scheme.eq_ignore_ascii_case(start))
-    };
-    (is_web("https://") || is_web("http://")).then_some(url)
 }

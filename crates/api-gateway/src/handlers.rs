@@ -12,14 +12,15 @@ pub(crate) mod docs;
 pub(crate) mod documents;
 pub(crate) mod feeds;
 pub(crate) mod managers;
+pub(crate) mod mcp;
 pub(crate) mod namespaces;
 pub(crate) mod previews;
 pub(crate) mod replays;
 pub(crate) mod scans;
 pub(crate) mod stats;
 
-/// Ids in the path are kept as text until their turn: what is no id is not found, and that comes after
-/// other checks.
+/// Path parameters, kept as text until the handler needs them. A malformed id is 404, and other checks come before
+/// that.
 #[derive(Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub(crate) struct NamespacePath {

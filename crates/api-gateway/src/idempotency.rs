@@ -1,9 +1,9 @@
-//! `Idempotency-Key`: the same POST again gets the answer that it got first.
+//! `Idempotency-Key`: a repeated POST gets the response of the first one.
 //!
-//! Per API key, path and `Idempotency-Key`, for a day. What is kept is the answer to what was done, written
-//! in the transaction that did it; a request that failed did nothing, and may come again as a new one. The
-//! same key with another body is 400 `conflict`. Two at once are one: the second waits for the first, on
-//! whichever replica. In test mode nothing is kept, as nothing else is.
+//! Responses are kept for a day, by API key, path and `Idempotency-Key`. Only the response of a successful request
+//! is kept, and it is written in the request's transaction. A failed request changed nothing and may be repeated as
+//! a new one. The same key with another body is 400 `conflict`. Of two concurrent requests the second waits for the
+//! first, on any replica. Test mode keeps nothing.
 
 use std::sync::{Arc, OnceLock};
 
@@ -26,30 +26,28 @@ use store::{
 use crate::{
     ApiError,
     authenticate::Caller,
-    state::{AppState, Outcome, Work},
+    state::AppState,
+    transaction::{Outcome, Work},
 };
 
 pub(crate) const IDEMPOTENCY_KEY: HeaderName = HeaderName::from_static("idempotency-key");
-/// On an answer that is given again.
+/// Header of a repeated response.
 const REPLAYED: HeaderName = HeaderName::from_static("idempotency-replayed");
 /// Name in responses.
 const FIELD: &str = "Idempotency-Key";
 const MAX_BYTES: usize = 255;
 
-/// Idempotency of a request: none, or by a key.
+/// Idempotency of a request, if it has a key.
 #[derive(Clone, Default)]
 pub(crate) struct Once {
     /// Hash of the path and the key, if there is one.
     request: Option<[u8; 32]>,
-    /// Set when the body was read.
+    /// Hash of the body, set when the body was read.
     body: Arc<OnceLock<[u8; 32]>>,
 }
 
 impl Once {
-    /// Reads the header of a POST; others need none.
-    ///
-    /// # Errors
-    /// One issue on `Idempotency-Key`.
+    /// Reads the header of a POST; other methods need none.
     pub(crate) fn of(request: &HttpRequest) -> Result<Self, Issues> {
         let mut values = request.headers().get_all(IDEMPOTENCY_KEY);
         let Some(value) = values.next().filter(|_| request.method() == Method::POST) else {
@@ -77,7 +75,7 @@ impl Once {
 
     pub(crate) fn body_was(&self, bytes: &[u8]) {
         if self.request.is_some() {
-            // A body is read once.
+            // The body is read only once.
             let _ = self.body.set(Sha256::digest(bytes).into());
         }
     }
@@ -89,7 +87,7 @@ impl Once {
     }
 }
 
-/// The created resource, of this request or of the first one with its key.
+/// The created resource, from this request or from the first one with its key.
 pub(crate) enum Made<T> {
     Now(T),
     Before(Answer),
@@ -113,8 +111,8 @@ impl<T: Serialize> Responder for Made<T> {
 }
 
 impl AppState {
-    /// Same as [`AppState::write`], for work that makes what is answered with 201; done once for requests that
-    /// carry the same `Idempotency-Key`.
+    /// Same as [`AppState::write`], for work that creates a resource (201). Requests with the same
+    /// `Idempotency-Key` run it once.
     pub(crate) async fn create<T, W>(
         &self,
         caller: &Caller,

@@ -1,40 +1,43 @@
-//! The REST API: the only service that customers speak to.
+//! The REST API: the only service that customers call.
 //!
-//! A request passes, in this order: [`observe`] (span, metrics, request id, and an error body for
-//! whatever lacks one), [`authenticate`] (the key), the routes of [`routes`], and a handler, which
-//! authorises, reads the body, does one thing in one transaction, and shapes the answer. What the
-//! answers look like is `openapi.yaml`, which the gateway also serves, and which tests hold it to.
+//! A request passes, in this order: [`observe`] (span, metrics, request id, and an error body for responses that
+//! lack one), [`authenticate`] (the key), the routes of [`routes`], and a handler. The handler checks permissions,
+//! reads the body, does one thing in one transaction, and builds the response. `openapi.yaml` describes the
+//! responses; the gateway serves it, and tests compare the responses with it.
 //!
-//! The gateway starts even if its dependencies are away. Without a database it answers 503; without a broker it works,
-//! and events wait in the outbox. It never calls out.
+//! The gateway starts even if its dependencies are unavailable. Without a database it answers 503. Without a broker
+//! it works, and events wait in the outbox. It makes no outgoing calls to platforms or customers.
 
 mod answer;
 mod authenticate;
 mod body;
 mod compress;
+mod connection;
 mod console;
 mod cors;
+mod database;
 mod error;
-mod farewell;
 mod feeds;
 mod feeds_of_scans;
 mod handlers;
 mod idempotency;
+mod in_process;
+mod inner_api;
 mod observe;
 mod own;
 mod pages;
 mod query;
 mod quotas;
 mod rates;
+mod request_id;
 mod routes;
 mod server;
 mod shares;
 mod state;
-mod stream;
 mod test_mode;
 mod tls;
+mod transaction;
 mod upkeep;
-mod wire;
 
 pub use error::ApiError;
 pub use routes::operations;
@@ -44,10 +47,10 @@ use std::sync::Arc;
 
 use backbone::Backbone;
 
-/// The whole service, for a separate process.
+/// Runs the whole service in a separate process.
 ///
 /// # Errors
-/// When the configuration cannot be used, or the address is taken.
+/// If the configuration is invalid or the address is in use.
 pub async fn run(config: Arc<runtime::Config>, context: runtime::Context) -> anyhow::Result<()> {
     let backbone = Backbone::new(&config, context.service)?;
     let gateway =

@@ -1,11 +1,11 @@
-//! The outermost layer: what is known, counted and said of every request.
+//! The outermost layer: identifies, counts and logs every request.
 //!
-//! A span and one summary line, without bodies, keys or header values; two metrics, whose labels have
-//! no values that a client makes; `x-request-id`, `x-test` and caching headers; and the error body, for
-//! answers of the framework that lack it.
+//! It adds a span and one summary line, without bodies, keys or header values; two metrics whose labels contain no
+//! client input; `x-request-id`, `x-test` and caching headers; and the error body, for responses of the framework
+//! that lack it.
 
 use std::{
-    sync::{Arc, LazyLock},
+    sync::LazyLock,
     time::{Duration, Instant},
 };
 
@@ -20,19 +20,22 @@ use actix_web::{
     middleware::Next,
     web::Data,
 };
-use domain::Id;
 use events::TraceContext;
 use prometheus::{HistogramOpts, HistogramVec, IntGaugeVec, Opts};
 use tracing::{Instrument, Span, field::Empty};
 
-use crate::{ApiError, authenticate, compress, routes::template, state::AppState, test_mode};
+use crate::{
+    ApiError, authenticate, compress,
+    request_id::{RequestId, X_REQUEST_ID},
+    routes::template,
+    state::AppState,
+    test_mode,
+};
 
-const X_REQUEST_ID: HeaderName = HeaderName::from_static("x-request-id");
-const MAX_REQUEST_ID_BYTES: usize = 128;
-/// Minimum length that <https://www.w3.org/TR/trace-context/> asks to carry.
+/// Minimum length that <https://www.w3.org/TR/trace-context/> requires to propagate.
 const MAX_TRACESTATE_BYTES: usize = 512;
 
-/// Buckets of the OpenTelemetry conventions.
+/// Histogram buckets of the OpenTelemetry conventions.
 const SECONDS: &[f64] = &[
     0.005, 0.01, 0.025, 0.05, 0.075, 0.1, 0.25, 0.5, 0.75, 1.0, 2.5, 5.0, 7.5, 10.0,
 ];
@@ -70,7 +73,7 @@ fn register(metric: impl prometheus::core::Collector + 'static) {
     }
 }
 
-/// Counts a request as long as it lives, also when its client leaves before the answer.
+/// Counts a request while it is in progress, even if its client leaves before the response.
 struct Active(&'static str);
 
 impl Active {
@@ -86,11 +89,7 @@ impl Drop for Active {
     }
 }
 
-/// The id that the answer carries, left with the request.
-#[derive(Clone)]
-pub(crate) struct RequestId(pub(crate) Arc<str>);
-
-/// The middleware.
+/// The middleware that does all of this.
 pub(crate) async fn observe(
     mut request: ServiceRequest,
     next: Next<impl MessageBody + 'static>,
@@ -99,26 +98,25 @@ pub(crate) async fn observe(
     let method = method_label(request.method());
     let _active = Active::new(method);
     let route = template(request.path());
-    let request_id = request_id(request.headers());
+    let request_id = RequestId::of(request.headers());
     let test = test_mode::parse(request.headers()).unwrap_or(false);
-    compress::choose(request.headers_mut());
+    compress::choose(&mut request);
     let secure = request
         .app_data::<Data<AppState>>()
         .is_some_and(|state| state.serves_tls);
 
     let scheme = if secure { "https" } else { "http" };
-    let span = span(&request, scheme, method, route, &request_id);
-    let known = RequestId(request_id.as_str().into());
-    request.extensions_mut().insert(known);
+    let span = span(&request, scheme, method, route, &request_id.0);
+    request.extensions_mut().insert(request_id.clone());
     let answered = next.call(request).instrument(span.clone()).await;
     let mut answer = match answered {
         Ok(answer) => with_error_body(answer),
-        // Nothing below returns errors; should it, actix makes an answer of it that has the body.
+        // Nothing below returns errors. If it did, actix would build a response with the error body.
         Err(error) => return Err(error),
     };
 
     let headers = answer.headers_mut();
-    if let Ok(id) = HeaderValue::from_str(&request_id) {
+    if let Ok(id) = HeaderValue::from_str(&request_id.0) {
         headers.insert(X_REQUEST_ID, id);
     }
     if test {
@@ -131,7 +129,7 @@ pub(crate) async fn observe(
     protect(headers, secure);
     let state = answer.request().app_data::<Data<AppState>>();
     if state.is_some_and(|state| state.is_draining()) {
-        // HTTP/2 has no such header, and leaves it out.
+        // HTTP/2 has no such header and omits it.
         let head = answer.response_mut().head_mut();
         head.set_connection_type(ConnectionType::Close);
     }
@@ -139,7 +137,7 @@ pub(crate) async fn observe(
     Ok(answer)
 }
 
-/// Restrictions for browsers. A page has a separate policy.
+/// Adds the headers that restrict browsers. A page has a separate policy.
 fn protect(headers: &mut HeaderMap, secure: bool) {
     let mut insert = |name: HeaderName, value: &'static str| {
         headers.insert(name, HeaderValue::from_static(value));
@@ -189,8 +187,8 @@ fn span(
     span
 }
 
-/// The trace that the caller is in. Only a key that has worked here is believed: anyone else could choose what is
-/// sampled, and write into the traces of others. A key's first request on a replica begins a trace.
+/// Returns the caller's trace. Only a key that has worked here is trusted: anyone else could choose what is sampled
+/// and write into traces of others. The first request of a key on a replica starts a new trace.
 fn caller_trace(request: &ServiceRequest) -> TraceContext {
     let headers = request.headers();
     if !headers.contains_key("traceparent") || !authenticate::is_known(request) {
@@ -236,20 +234,7 @@ fn conclude(
     tracing::info!(duration_ms, "{method} {what} {code}");
 }
 
-/// The caller's, where it is sane; else a new one.
-fn request_id(headers: &HeaderMap) -> String {
-    headers
-        .get(X_REQUEST_ID)
-        .map(HeaderValue::as_bytes)
-        .filter(|id| (1..=MAX_REQUEST_ID_BYTES).contains(&id.len()))
-        .filter(|id| id.iter().all(u8::is_ascii_graphic))
-        .map_or_else(
-            || Id::generate().to_string(),
-            |id| String::from_utf8_lossy(id).into_owned(),
-        )
-}
-
-/// Methods that RFC 9110 and 5789 know; others share one label.
+/// Metric label of a method. Methods outside of RFC 9110 and 5789 share one label.
 fn method_label(method: &Method) -> &'static str {
     match *method {
         Method::GET => "GET",
@@ -265,7 +250,7 @@ fn method_label(method: &Method) -> &'static str {
     }
 }
 
-/// Gives an error of the framework the body that all errors have.
+/// Gives a framework error the standard error body.
 fn with_error_body<B: MessageBody>(
     answer: ServiceResponse<B>,
 ) -> ServiceResponse<EitherBody<B, BoxBody>> {

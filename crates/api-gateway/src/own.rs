@@ -1,11 +1,10 @@
-//! Database connections that an HTTP worker has to itself.
+//! Worker-local database connections.
 //!
-//! A connection is driven by a task on the runtime that opened it. Where that is the worker that waits for
-//! the answer, a query goes without the way to another thread and back, which costs this process about as
-//! much as a short query itself.
+//! A connection is driven by a task on the runtime that opened it. If that is the worker that waits for the result,
+//! a query needs no switch to another thread and back, which costs about as much CPU as a short query itself.
 //!
-//! They are part of `database.max_connections`, taken from what the process shares. A worker whose own are
-//! all in use turns to those, so no request waits for a worker's while another is free.
+//! They count towards `database.max_connections` and reduce the shared pool. A worker whose local connections are
+//! all in use takes one from the shared pool, so no request waits for a worker's connection while another is free.
 
 use std::cell::RefCell;
 
@@ -28,8 +27,8 @@ pub(crate) struct Own {
 }
 
 impl Own {
-    /// Takes the connections of so many workers from those that `shared` may open; none, when there are
-    /// too few for all.
+    /// Reserves the connections of `workers` workers from the pool `shared`. Returns `None` if there are too few
+    /// for all.
     pub(crate) fn take(config: &Config, shared: &Pool, workers: usize) -> Option<Self> {
         let all = usize::try_from(config.database.max_connections).unwrap_or(usize::MAX);
         let size = of_each(all, workers)?;
@@ -40,9 +39,9 @@ impl Own {
         })
     }
 
-    /// This thread is a worker from now on.
+    /// Marks this thread as a worker.
     pub(crate) fn enter(&self) {
-        // The address was read before, for the pool that all share.
+        // The address is known to be valid: the shared pool uses it too.
         let pool = store::connect(self.url.expose_secret(), self.size).ok();
         OWN.set(pool);
     }
@@ -54,7 +53,7 @@ fn of_each(all: usize, workers: usize) -> Option<usize> {
     (size > 0).then_some(size)
 }
 
-/// A connection of this worker, if it has one that is not in use.
+/// Returns a connection of this worker, if it has an idle one.
 pub(crate) async fn connection() -> Result<Option<Connection>, store::Error> {
     let Some(pool) = OWN.with_borrow(Clone::clone) else {
         return Ok(None);
@@ -67,7 +66,7 @@ mod tests {
     use super::of_each;
 
     #[test]
-    fn workers_leave_connections_to_the_process() {
+    fn workers_leave_connections_for_the_shared_pool() {
         for (all, workers, size) in [
             (10, 2, Some(4)),
             (10, 8, Some(1)),

@@ -1,30 +1,30 @@
-//! Pages of lists, and what they may cost.
+//! Pages of lists, and limits on their cost.
 //!
-//! A page in the order of `createTime`, with no filter but one on it, is read along an index: polling is neither
-//! refused nor cut off. For any other, `store` estimates first what it costs at most, by how many rows there
-//! are to look at ([0028](../../../docs/adr/0028-lists-by-estimated-cost.md)):
+//! A page in the order of `createTime`, with no filter or only one on `createTime`, is read from an index. Such
+//! polling is never refused or cut off. For other pages `store` first estimates the maximum cost from the number of
+//! rows to read ([0028](../../../docs/adr/0028-lists-by-estimated-cost.md)):
 //!
-//! - More than [`MAX_COST`] is refused, independent of the load.
-//! - The rest is charged in points, beyond that of each read.
-//! - Of pages that take long, an account reads two at a time, on all replicas together.
-//! - What was estimated wrongly is cut off.
+//! - More than [`MAX_COST`] is refused, regardless of load.
+//! - Everything else is charged in points, in addition to the points of the read itself.
+//! - An account reads at most two expensive pages at a time, over all replicas.
+//! - A page that was estimated too low is cut off.
 
 use std::time::Duration;
 
 use domain::{Issue, Issues, list::ListQuery};
 use store::{AsyncPgConnection, MAX_COST, Page, QueryResult, keyed, reads};
 
-use crate::{ApiError, authenticate::Caller, state::Work};
+use crate::{ApiError, authenticate::Caller, transaction::Work};
 
-/// A page that runs longer is cut off.
+/// Maximum time of a page, after which it is cut off.
 const MAX_TIME: Duration = Duration::from_secs(2);
-/// A page that may take as many microseconds is costly.
+/// A page that is estimated to take at least so many microseconds is expensive.
 const COSTLY: u64 = 100_000;
-/// Microseconds that a point pays for, beyond the first.
+/// Microseconds that each extra point pays for.
 const MICROS_PER_POINT: u64 = 10_000;
 
-/// The page of `list` that `read` reads, if it costs no more than it may by `estimate`. Call after authorisation: the
-/// estimate looks at rows.
+/// Returns the page of `list` that `read` reads, unless its `estimate` is too high. Call after authorisation,
+/// because the estimate looks at rows.
 pub(crate) async fn page<T, E, R>(
     caller: &Caller,
     list: &ListQuery,
@@ -47,7 +47,7 @@ where
     }
     let points = u32::try_from(cost / MICROS_PER_POINT).unwrap_or(u32::MAX);
     if points > 0 {
-        // Points may have to be asked for: with one connection at a time, requests do not wait for each other.
+        // Charging may need a connection too. Holding one at a time keeps requests from waiting for each other.
         drop(conn);
         caller.charge(points).await?;
         conn = caller.connection().await?;
@@ -65,7 +65,7 @@ where
     .await
 }
 
-/// Runs `work` in a transaction that only reads, each statement for [`MAX_TIME`] at most.
+/// Runs `work` in a read-only transaction, with [`MAX_TIME`] per statement.
 async fn within<T, W>(conn: &mut AsyncPgConnection, work: W) -> Result<T, ApiError>
 where
     W: for<'c> Work<&'c mut AsyncPgConnection, Result<T, ApiError>, Future: Send> + Send,

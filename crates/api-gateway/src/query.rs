@@ -1,20 +1,20 @@
-//! Query parameters, and the header `x-test`, which fails together with them.
+//! Query parameters and the header `x-test`, whose errors are reported together.
 
 use actix_web::{FromRequest, HttpRequest, dev::Payload};
 use domain::{
     Issue, Issues, Timestamp,
-    filter::Literal,
-    list::{self, Field, ListQuery},
+    field::{Field, Literal},
+    list::{self, ListQuery},
     stats::StatsQuery,
 };
 use futures::future::{Ready, ready};
 
 use crate::{ApiError, test_mode};
 
-/// Names of parameters are repeated in answers up to this.
+/// Maximum length of a parameter name that an error repeats.
 const MAX_NAME_CHARS: usize = 80;
 
-/// The query of a request, decoded, with what is already known to be wrong.
+/// The decoded query of a request, and its errors so far.
 pub(crate) struct Parameters {
     given: Vec<(String, String)>,
     issues: Issues,
@@ -29,13 +29,13 @@ impl Parameters {
         Self { given, issues }
     }
 
-    /// The operation takes no parameters.
+    /// Checks an operation that takes no parameters.
     pub(crate) fn none(mut self) -> Result<(), Issues> {
         self.refuse_unknown(&[]);
         self.issues.or(())
     }
 
-    /// The mask of a change, and other failures of the query.
+    /// Returns the update mask of a change, and the query's errors.
     pub(crate) fn update_mask(mut self) -> (Option<String>, Issues) {
         self.refuse_unknown(&["updateMask"]);
         let mut given = self.given.into_iter();
@@ -43,7 +43,7 @@ impl Parameters {
         (mask.map(|(_, mask)| mask), self.issues)
     }
 
-    /// Returns true if a deletion is to be done against all odds.
+    /// Returns true if `force` is set on a deletion.
     pub(crate) fn force(mut self) -> Result<bool, Issues> {
         self.refuse_unknown(&["force"]);
         let given = self.given.iter().find(|(name, _)| name == "force");
@@ -60,7 +60,7 @@ impl Parameters {
         self.issues.or(force)
     }
 
-    /// The parameters that all lists take.
+    /// Parses the parameters that all lists take.
     pub(crate) fn list(
         mut self,
         parent: &str,
@@ -92,7 +92,7 @@ impl Parameters {
         }
     }
 
-    /// The parameters that all statistics take.
+    /// Parses the parameters that all statistics take.
     pub(crate) fn stats(mut self, now: Timestamp) -> Result<StatsQuery, ApiError> {
         self.refuse_unknown(&["startTime", "endTime", "interval"]);
         let value = |name: &str| {
@@ -128,8 +128,8 @@ impl FromRequest for Parameters {
     }
 }
 
-/// Splits and decodes a query. A parameter that cannot be decoded, comes twice, or has a NUL, is an
-/// issue and left out.
+/// Splits and decodes a query. A parameter that cannot be decoded, is repeated, or contains a NUL is reported and
+/// left out.
 fn parse(query: &str, issues: &mut Issues) -> Vec<(String, String)> {
     let mut given: Vec<(String, String)> = Vec::new();
     for pair in query.split('&').filter(|pair| !pair.is_empty()) {
@@ -150,7 +150,8 @@ fn parse(query: &str, issues: &mut Issues) -> Vec<(String, String)> {
     given
 }
 
-/// Percent-decodes with `+` as a space; `None` for broken escapes, wrong UTF-8 and NUL characters.
+/// Percent-decodes `text`, with `+` as a space. Returns `None` for invalid escapes, invalid UTF-8 and NUL
+/// characters.
 fn decode(text: &str) -> Option<String> {
     let mut bytes = Vec::with_capacity(text.len());
     let mut rest = text.bytes();
@@ -170,7 +171,8 @@ fn decode(text: &str) -> Option<String> {
         .filter(|text| !text.contains('\0'))
 }
 
-/// Returns true if the database takes the place that a page token names. Ours does; a forged one may not.
+/// Returns true if the database can store the position in a page token. A forged token may contain one that it
+/// cannot.
 fn is_storable(list: &ListQuery) -> bool {
     let years = |year: &str| format!("{year}-01-01T00:00:00Z").parse::<Timestamp>();
     let (Ok(first), Ok(last)) = (years("0001"), years("9999")) else {
@@ -184,7 +186,7 @@ fn is_storable(list: &ListQuery) -> bool {
     })
 }
 
-/// A name as an answer may repeat it.
+/// A parameter name, shortened for an error message.
 fn shown(name: &str) -> String {
     if name.is_empty() {
         return r#""""#.to_owned();
@@ -202,7 +204,7 @@ mod tests {
     use super::{decode, parse, shown};
 
     #[test]
-    fn escapes_are_decoded_or_refused() {
+    fn valid_escapes_are_decoded_and_others_are_refused() {
         assert_eq!(decode("a%20b+c%C3%BC").unwrap(), "a b cü");
         for wrong in ["%", "%2", "%zz", "%+1", "%C3", "%ff", "a%00"] {
             assert_eq!(decode(wrong), None, "{wrong}");
@@ -210,12 +212,12 @@ mod tests {
     }
 
     #[test]
-    fn an_empty_name_is_visible() {
+    fn empty_parameter_name_is_shown_as_quotes() {
         assert_eq!((shown("").as_str(), shown("a").as_str()), (r#""""#, "a"));
     }
 
     #[test]
-    fn what_is_wrong_is_named() {
+    fn invalid_parameters_are_named() {
         let mut issues = Issues::default();
         let given = parse("a=1&b&&a=2&c=%zz&%=3", &mut issues);
         assert_eq!(

@@ -1,4 +1,4 @@
-//! `quota_exceeded`: what an account cannot have more of.
+//! `quota_exceeded`: refuses resources beyond an account's quotas.
 
 use domain::{Id, Issue, Issues};
 use store::{
@@ -8,7 +8,8 @@ use store::{
 
 use crate::ApiError;
 
-/// Refuses one more of `resource`. Call first in the transaction that creates it.
+/// Returns an error if the account may not create another `resource`. Call first in the transaction that creates
+/// it.
 pub(crate) async fn creation(
     conn: &mut AsyncPgConnection,
     account: Id,
@@ -21,7 +22,7 @@ pub(crate) async fn creation(
     }
 }
 
-/// The error on `field` that tells the quota.
+/// Error on `field` that names the exceeded quota.
 pub(crate) fn refusal(field: &str, exceeded: &Exceeded) -> ApiError {
     let mut issues = Issues::default();
     issues.add_with_hint(field, Issue::QuotaExceeded, exceeded.to_string());

@@ -1,23 +1,25 @@
-//! The rate limit: what a key, and all keys of an account, may spend in a minute, on all replicas together.
+//! Rate limit: points that a key, and all keys of an account, may spend in a minute, over all replicas.
 //!
-//! Points are leased from the database, some at a time; `store::rates` has the rules, and the proof that
-//! no window of a minute lets more through than the limit. Here is the side of the replica: a lease for
-//! each key, asked for when it is needed, by one request at a time while the key's others wait; larger
-//! for a key that spends what it leases; settled when it is over or more is wanted, and at the end. A lease takes its
-//! points from the key and from its account, or from neither. Each account has one request for a
-//! lease at a time on each replica, however many keys it has: its ledger is one row, and the database has few connections.
+//! Points are leased from the database in portions. `store::rates` has the rules, and the proof that no window of a
+//! minute exceeds the limit. This module is the replica's side. Each key has one lease. When it needs another, one
+//! request asks for it while the key's other requests wait. A key that spends its leases gets larger ones. A lease
+//! is settled when it ends, when more is needed, and at shutdown. It takes its points from both the key and its
+//! account, or from neither. Each account has one lease request at a time on each replica, regardless of its number
+//! of keys: its ledger is one row, and database connections are few.
 //!
-//! Cost: none but a lock and a look-up for a request that finds points; one short transaction for a new
-//! lease, which is 3 % of the requests at best, and at worst one each five seconds for a key that
-//! makes few requests. A key or an account that is refused asks the database four times a second at most, however
-//! many requests it makes.
+//! Cost: a lock and a look-up for a request that finds points. A new lease costs one short transaction, which
+//! affects 3 % of the requests at best and, at worst, one request every five seconds for a key that makes few. A
+//! key or account that is refused asks the database at most four times a second, regardless of how many requests it
+//! makes.
 //!
-//! Without the database nothing is let through once the leases are spent, and the answer is 503: what
-//! follows would need the database anyway, and the limit holds in any case.
+//! Without the database, requests get 503 once the leases are spent. They would need the database anyway, and so
+//! the limit always holds.
 
 mod lease;
+mod pace;
 #[cfg(test)]
 mod simulation;
+pub(crate) mod standing;
 
 use std::{
     collections::HashMap,
@@ -25,23 +27,18 @@ use std::{
     time::{Duration, Instant},
 };
 
-use actix_web::http::{
-    Method,
-    header::{HeaderMap, HeaderName, HeaderValue},
-};
-use domain::{Id, Timestamp};
+use actix_web::http::Method;
+use domain::Id;
 use prometheus::IntCounter;
-use store::rates::{Limits, Payer, Settlement, SharedGrant, Wanted};
+use store::rates::{LEASE_MS, Limits, Payer, Settlement, SharedGrant, Wanted};
 use tokio::sync::Mutex as Gate;
 
-use crate::{ApiError, authenticate::guesses::BURST, state::AppState};
+use crate::{ApiError, authenticate::guesses::BURST, database::Database};
 use lease::Lease;
+use pace::Pace;
+use standing::{Standing, seconds};
 
-const LIMIT: HeaderName = HeaderName::from_static("x-ratelimit-limit");
-const REMAINING: HeaderName = HeaderName::from_static("x-ratelimit-remaining");
-const RESET: HeaderName = HeaderName::from_static("x-ratelimit-reset");
-
-/// How long a refusal is believed at most: others may give points back.
+/// How long a refusal is cached at most, because others may return points.
 const REFUSED_FOR_MS: i64 = 250;
 /// The largest lease is this part of the limit.
 const LARGEST_SHARE: u32 = 20;
@@ -60,34 +57,17 @@ static LIMITED: LazyLock<IntCounter> = LazyLock::new(|| {
     metric
 });
 
-/// Cost of a request in points.
+/// Returns the cost of a request in points.
 pub(crate) fn cost(method: &Method, path: &str) -> u32 {
     const COSTLY: [&str; 4] = [":test", ":preview", ":replay", ":backfill"];
-    if matches!(*method, Method::GET | Method::HEAD | Method::OPTIONS) {
+    // The requests that a tool makes to the API are charged besides.
+    let reads = matches!(*method, Method::GET | Method::HEAD | Method::OPTIONS);
+    if reads || path == "/mcp" {
         1
     } else if COSTLY.iter().any(|verb| path.ends_with(verb)) {
         20
     } else {
         5
-    }
-}
-
-/// State of a key or its account, whichever has fewer points left, as far as this replica knows.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Standing {
-    limit: u32,
-    remaining: u32,
-    reset_in_ms: i64,
-}
-
-impl Standing {
-    /// The headers of every answer to a request with a key that works.
-    pub(crate) fn add_to(self, headers: &mut HeaderMap) {
-        // A second is over when it is over.
-        let reset = Timestamp::now().to_chrono().timestamp() + seconds(self.reset_in_ms);
-        headers.insert(LIMIT, HeaderValue::from(self.limit));
-        headers.insert(REMAINING, HeaderValue::from(self.remaining));
-        headers.insert(RESET, HeaderValue::from(reset));
     }
 }
 
@@ -104,19 +84,14 @@ pub(crate) fn too_many_failures(wait: Duration) -> ApiError {
     }
 }
 
-/// All of them, begun ones too.
-fn seconds(millis: i64) -> i64 {
-    millis.max(0).saturating_add(999) / 1_000
-}
-
 pub(crate) struct Meter {
-    /// The account's is the default.
+    /// The account's limit is the default of accounts without their own.
     limits: Limits,
     begin: Instant,
     known: Mutex<Known>,
 }
 
-/// Keys and accounts with leases or believed refusals.
+/// Keys and accounts with leases or cached refusals.
 #[derive(Default)]
 struct Known {
     keys: HashMap<Id, Arc<Key>>,
@@ -136,6 +111,7 @@ struct Account {
     gate: Arc<Gate<()>>,
     /// Refusal by the account's ledger.
     refusal: Mutex<Option<Refusal>>,
+    pace: Mutex<Pace>,
 }
 
 /// State of a key on this replica.
@@ -143,11 +119,11 @@ struct Account {
 struct Book {
     lease: Option<Lease>,
     refusal: Option<Refusal>,
-    /// How many points to ask for next; 0 before the first.
+    /// Number of points to ask for next; 0 before the first request.
     appetite: u32,
-    /// Limit of the account, where it is known.
+    /// Limit of the account, if known.
     account_limit: Option<u32>,
-    /// State of the ledger with fewer points left, when our lease was granted.
+    /// State of the ledger with fewer points left, at the database's last answer: limit, free points and reset.
     limit: u32,
     free: u32,
     reset_ms: i64,
@@ -164,7 +140,7 @@ struct Refusal {
 }
 
 impl Refusal {
-    /// Refuses `cost`, if that is known to exceed what is left.
+    /// Returns an error if `cost` is known to exceed the remaining points.
     fn refuse(&self, now_ms: i64, cost: u32) -> Option<ApiError> {
         if cost < self.cost || now_ms >= self.believed_until_ms {
             return None;
@@ -186,7 +162,7 @@ impl Refusal {
 }
 
 impl Book {
-    /// Spends `cost` of the lease, or knows that there are no points; else the database has to be asked.
+    /// Spends `cost` from the lease, or refuses. Returns `None` if the database must be asked.
     fn charge(&mut self, now_ms: i64, limit: u32, cost: u32) -> Option<Result<Standing, ApiError>> {
         let cost = cost.min(self.lower(limit));
         let lease = self.lease.as_mut();
@@ -197,7 +173,8 @@ impl Book {
         refused.map(Err)
     }
 
-    /// The lower of the key's limit and its account's: what costs more than all points takes all of them.
+    /// Returns the lower of the key's and the account's limit. A request that costs more than the limit spends the
+    /// whole limit.
     fn lower(&self, limit: u32) -> u32 {
         limit.min(self.account_limit.unwrap_or(limit))
     }
@@ -211,7 +188,7 @@ impl Book {
         }
     }
 
-    /// The next lease to request, and the report on the one that ends with it.
+    /// Returns the next lease to request, and the settlement of the previous one.
     fn next(&mut self, now_ms: i64, limit: u32, cost: u32) -> (Wanted, Option<Settlement>) {
         let largest = (self.lower(limit) / LARGEST_SHARE).max(1);
         let cost = cost.min(self.lower(limit));
@@ -225,7 +202,7 @@ impl Book {
         (wanted, settled)
     }
 
-    /// Ends the lease. One that did not last makes the next one larger.
+    /// Ends the lease. If it was used up early, the next one is larger.
     fn settle(&mut self, now_ms: i64) -> Option<Settlement> {
         let lease = self.lease.take()?;
         self.appetite = if lease.is_over(now_ms) {
@@ -236,7 +213,7 @@ impl Book {
         Some(lease.settle())
     }
 
-    /// Returns the refusal, if it is one.
+    /// Stores the answer of the database, and returns the refusal if it is one.
     fn note(
         &mut self,
         wanted: &Wanted,
@@ -276,7 +253,7 @@ impl Key {
         self.book.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Does what [`Book::charge`] does, and knows what the account's ledger refused to another key.
+    /// Same as [`Book::charge`], but also uses what the account's ledger refused to other keys.
     fn charge(&self, meter: &Meter, cost: u32) -> Option<Result<Standing, ApiError>> {
         let now_ms = meter.now_ms();
         let mut book = self.book();
@@ -290,18 +267,22 @@ impl Key {
 }
 
 impl Account {
+    fn pace(&self) -> MutexGuard<'_, Pace> {
+        self.pace.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
     fn refusal(&self) -> MutexGuard<'_, Option<Refusal>> {
         self.refusal.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
 impl Meter {
-    /// Points in a minute; the account's is the default.
+    /// Returns the limits in points per minute of a key and, by default, of an account.
     pub(crate) fn limits(&self) -> Limits {
         self.limits
     }
 
-    /// The lower limit of the key and its account, as far as this replica knows.
+    /// Returns the lower limit of the key and its account, as far as this replica knows.
     pub(crate) fn limit_of(&self, key: Id) -> u32 {
         let key = self.known().keys.get(&key).map(Arc::clone);
         key.map_or(self.limits.key, |key| key.book().lower(self.limits.key))
@@ -315,35 +296,74 @@ impl Meter {
         }
     }
 
-    /// Spends `cost` points of the key and its account.
+    /// Spends `cost` points of the key and its account, and waits while the account spends faster than it may.
     ///
     /// # Errors
-    /// [`ApiError::RateLimited`] when one of them has none left, and others when the database cannot be asked.
+    /// [`ApiError::RateLimited`] if one of them has no points left or too many requests of the account wait already, and
+    /// others if the database cannot be asked.
     pub(crate) async fn charge(
-        state: &Arc<AppState>,
+        self: &Arc<Self>,
+        database: &Arc<Database>,
         payer: Payer,
         cost: u32,
     ) -> Result<Standing, ApiError> {
-        let meter = &state.rates;
-        let key = meter.key(payer);
-        if let Some(charged) = key.charge(meter, cost) {
+        let key = self.key(payer);
+        if key.account.pace().is_full(Instant::now()) {
+            return Err(self.too_fast(&key));
+        }
+        // A lease that takes longer is over before it can be used.
+        let longest = Duration::from_millis(LEASE_MS.unsigned_abs());
+        let spending = self.spend(database, payer, &key, cost);
+        let standing = tokio::time::timeout(longest, spending)
+            .await
+            .unwrap_or_else(|_| Err(too_slow()))?;
+        let limit = key.book().account_limit;
+        let limit = limit.unwrap_or(self.limits.account);
+        let wait = key.account.pace().spend(Instant::now(), cost, limit);
+        if !wait.is_zero() {
+            tokio::time::sleep(wait).await;
+        }
+        Ok(standing)
+    }
+
+    /// Returns the refusal of a request that other requests of the account already wait in front of.
+    fn too_fast(&self, key: &Key) -> ApiError {
+        LIMITED.inc();
+        let mut standing = key.book().standing(self.now_ms());
+        if standing.limit == 0 {
+            // The key has no lease on this replica yet.
+            standing.limit = self.limits.key;
+        }
+        ApiError::RateLimited {
+            retry_after: 1,
+            standing,
+        }
+    }
+
+    async fn spend(
+        self: &Arc<Self>,
+        database: &Arc<Database>,
+        payer: Payer,
+        key: &Arc<Key>,
+        cost: u32,
+    ) -> Result<Standing, ApiError> {
+        if let Some(charged) = key.charge(self, cost) {
             return charged;
         }
         let gate = Arc::clone(&key.account.gate).lock_owned().await;
-        // The previous holder of the gate may have brought enough.
-        if let Some(charged) = key.charge(meter, cost) {
+        // The previous holder of the lock may have leased enough points.
+        if let Some(charged) = key.charge(self, cost) {
             return charged;
         }
-        // Goes on when the client leaves: others wait for the same points.
-        let state = Arc::clone(state);
+        // Continues even if the client leaves, because other requests wait for the same points.
+        let (meter, database, key) = (Arc::clone(self), Arc::clone(database), Arc::clone(key));
         let asking = async move {
             let _gate = gate;
-            let meter = &state.rates;
             let limit = meter.limits.key;
             let (wanted, settled) = key.book().next(meter.now_ms(), limit, cost);
             let asked_ms = meter.now_ms();
             let answer = {
-                let mut conn = state.connection().await?;
+                let mut conn = database.connection().await?;
                 let (settled, wanted) = (settled.as_ref(), Some(&wanted));
                 store::rates::lease(&mut conn, payer, meter.limits, settled, wanted).await?
             };
@@ -355,18 +375,15 @@ impl Meter {
             }
             // The answer may have raised the limit after `next` had lowered the cost to it.
             let cost = cost.min(wanted.least);
-            book.charge(now_ms, limit, cost).unwrap_or_else(|| {
-                let cause = anyhow::anyhow!("the database took longer than a lease lasts");
-                Err(ApiError::Unavailable(cause))
-            })
+            book.charge(now_ms, limit, cost)
+                .unwrap_or_else(|| Err(too_slow()))
         };
         finished(asking).await
     }
 
-    /// Gives back what is left of leases: of those that are over, or of `all`. Forgets idle keys.
-    pub(crate) async fn settle(state: &AppState, all: bool) -> Result<(), ApiError> {
-        let meter = &state.rates;
-        for key in meter.forget_idle() {
+    /// Returns the unused points of expired leases, or of `all` leases. Forgets idle keys.
+    pub(crate) async fn settle(&self, database: &Database, all: bool) -> Result<(), ApiError> {
+        for key in self.forget_idle() {
             let gate = Arc::clone(&key.account.gate);
             let _gate = if all {
                 gate.lock_owned().await
@@ -376,7 +393,7 @@ impl Meter {
                 };
                 gate
             };
-            let now_ms = meter.now_ms();
+            let now_ms = self.now_ms();
             let settled = {
                 let mut book = key.book();
                 let over = book
@@ -386,9 +403,9 @@ impl Meter {
                 if over { book.settle(now_ms) } else { None }
             };
             let Some(settled) = settled else { continue };
-            let mut conn = state.connection().await?;
+            let mut conn = database.connection().await?;
             let settled = Some(&settled);
-            store::rates::lease(&mut conn, key.payer, meter.limits, settled, None).await?;
+            store::rates::lease(&mut conn, key.payer, self.limits, settled, None).await?;
         }
         Ok(())
     }
@@ -406,11 +423,11 @@ impl Meter {
         Arc::clone(key)
     }
 
-    /// The keys that remain.
+    /// Removes idle keys and returns the others.
     fn forget_idle(&self) -> Vec<Arc<Key>> {
         let now_ms = self.now_ms();
         let mut known = self.known();
-        // With one owner, which is the map, no one else is about to use it.
+        // If the map is the only owner, no request is about to use it.
         known
             .keys
             .retain(|_, key| Arc::strong_count(key) > 1 || !key.book().is_idle(now_ms));
@@ -429,7 +446,13 @@ impl Meter {
     }
 }
 
-/// Runs to its end even if the waiting request is dropped.
+fn too_slow() -> ApiError {
+    ApiError::Unavailable(anyhow::anyhow!(
+        "the database took longer than a lease lasts"
+    ))
+}
+
+/// Runs the future to its end, even if the waiting request is dropped.
 async fn finished<T: Send + 'static>(
     work: impl Future<Output = Result<T, ApiError>> + Send + 'static,
 ) -> Result<T, ApiError> {
@@ -445,7 +468,7 @@ mod tests {
     use super::{cost, seconds};
 
     #[test]
-    fn operations_cost_what_they_take() {
+    fn costs_follow_the_work_of_an_operation() {
         for (method, path, points) in [
             (Method::GET, "/v1/namespaces", 1),
             (Method::HEAD, "/v1/namespaces/x", 1),
@@ -457,13 +480,14 @@ mod tests {
             (Method::POST, "/v1/namespaces/x/managers/y:preview", 20),
             (Method::POST, "/v1/namespaces/x/connections/y:test", 20),
             (Method::POST, "/v1/namespaces/x/connections/y:replay", 20),
+            (Method::POST, "/mcp", 1),
         ] {
             assert_eq!(cost(&method, path), points, "{method} {path}");
         }
     }
 
     #[test]
-    fn begun_seconds_count() {
+    fn seconds_are_rounded_up() {
         for (millis, expected) in [(-5, 0), (0, 0), (1, 1), (1_000, 1), (1_001, 2)] {
             assert_eq!(seconds(millis), expected, "{millis}");
         }

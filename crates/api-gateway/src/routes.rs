@@ -1,9 +1,10 @@
 //! The routes: an operation for each method and path.
 //!
-//! One table: actix gets its routes from it, 405 its `Allow`, and tests compare it with `openapi.yaml`.
+//! actix gets its routes from this table, a 405 response gets its `Allow` header from it, and tests compare it with
+//! `openapi.yaml`.
 //!
-//! A custom method has a separate path, `…/{managerId}:apply`, with a POST (AIP-136). An id has no
-//! colon, so a verb that no resource has is an unknown path, and a known one keeps 405 for other methods.
+//! A custom method is a POST to a separate path, `…/{managerId}:apply` (AIP-136). Ids contain no colon, so an
+//! unknown verb is an unknown path, and a known one answers 405 to other methods.
 
 use std::{panic::AssertUnwindSafe, sync::LazyLock};
 
@@ -24,13 +25,14 @@ use crate::{
     console, feeds_of_scans,
     handlers::{
         audit_events, backfills, caller, connection_tests, connections, deliveries, docs,
-        documents, feeds, managers, namespaces, previews, replays, scans, stats,
+        documents, feeds, managers, mcp, namespaces, previews, replays, scans, stats,
     },
 };
 
 const VERSION: &str = "/v1";
 const FEEDS: &str = "/feeds";
-/// Pattern of a path parameter, in actix's notation.
+const MCP: &str = "/mcp";
+/// Pattern of a path parameter, in actix's syntax.
 const ID_FORM: &str = ":[^/:]+";
 
 /// The operations of one path.
@@ -44,7 +46,7 @@ struct Operation {
     route: Route,
 }
 
-/// Paths below `/v1`, which need a key. They are tried in this order: what clients poll comes first.
+/// Paths below `/v1`, which need a key. They are tried in this order, so polled paths come first.
 fn resources() -> Vec<Path> {
     vec![
         path(
@@ -159,7 +161,7 @@ fn resources() -> Vec<Path> {
     ]
 }
 
-/// Paths of feed readers, which need a key too, and may give it as they can.
+/// Paths for feed readers, which also accept the key as a Basic password.
 fn readers() -> Vec<Path> {
     vec![
         path(
@@ -173,7 +175,12 @@ fn readers() -> Vec<Path> {
     ]
 }
 
-/// Paths that anybody may read.
+/// The path below `/mcp`, which needs a key. It is not in `openapi.yaml`, because the Model Context Protocol specifies it.
+fn protocol() -> Path {
+    path("", [post(mcp::serve)])
+}
+
+/// Public paths.
 fn documents() -> Vec<Path> {
     vec![
         path("/docs", [get(docs::page)]),
@@ -213,15 +220,7 @@ pub(crate) fn configure(config: &mut web::ServiceConfig) {
     for path in documents().into_iter().chain(files()) {
         config.service(path.into_resource());
     }
-    let mut version = web::scope(VERSION);
-    for path in resources() {
-        version = version.service(path.into_resource());
-    }
-    config.service(
-        version
-            .default_service(web::to(not_found))
-            .wrap(from_fn(authenticate)),
-    );
+    configure_resources(config);
     let mut feeds = web::scope(FEEDS);
     for path in readers() {
         feeds = feeds.service(path.into_resource());
@@ -231,7 +230,26 @@ pub(crate) fn configure(config: &mut web::ServiceConfig) {
             .default_service(web::to(not_found))
             .wrap(from_fn(authenticate_reader)),
     );
+    config.service(
+        web::scope(MCP)
+            .service(protocol().into_resource())
+            .default_service(web::to(not_found))
+            .wrap(from_fn(authenticate)),
+    );
     config.default_service(web::to(not_found));
+}
+
+/// The paths below `/v1`.
+pub(crate) fn configure_resources(config: &mut web::ServiceConfig) {
+    let mut version = web::scope(VERSION);
+    for path in resources() {
+        version = version.service(path.into_resource());
+    }
+    config.service(
+        version
+            .default_service(web::to(not_found))
+            .wrap(from_fn(authenticate)),
+    );
 }
 
 fn path<const N: usize>(path: &'static str, operations: [Operation; N]) -> Path {
@@ -241,7 +259,7 @@ fn path<const N: usize>(path: &'static str, operations: [Operation; N]) -> Path 
     }
 }
 
-/// Answers HEAD too (RFC 9110 9.3.2).
+/// Route for GET that also answers HEAD (RFC 9110 9.3.2).
 fn get<H, A>(handler: H) -> Operation
 where
     H: Handler<A>,
@@ -294,7 +312,7 @@ where
     }
 }
 
-/// All paths, as the table spells them.
+/// All path templates of the table.
 static TEMPLATES: LazyLock<Vec<String>> = LazyLock::new(|| {
     let below = |prefix: &'static str, paths: Vec<Path>| {
         paths
@@ -305,11 +323,12 @@ static TEMPLATES: LazyLock<Vec<String>> = LazyLock::new(|| {
         .chain(below(FEEDS, readers()))
         .chain(below("", documents()))
         .chain(below("", files()))
+        .chain(below(MCP, vec![protocol()]))
         .collect()
 });
 
-/// The path of a request as the table spells it; empty where it has none. Costs a comparison of segments
-/// for each path that is tried, and no regular expression.
+/// Returns the template of a request's path, or an empty string. Compares segments for each path that is tried;
+/// uses no regular expression.
 pub(crate) fn template(path: &str) -> &'static str {
     TEMPLATES
         .iter()
@@ -358,7 +377,7 @@ async fn not_found() -> Result<String, ApiError> {
     Err(ApiError::NotFound("path"))
 }
 
-/// A handler that panics is a fault of ours: its client gets a 500, and others notice nothing.
+/// Turns a panic of a handler into a 500, without effect on other requests.
 async fn contain_panics(
     request: ServiceRequest,
     next: Next<impl MessageBody + 'static>,
@@ -385,7 +404,7 @@ mod tests {
     use super::{get, path, post, template};
 
     #[actix_web::test]
-    async fn a_verb_is_a_path_of_its_own() {
+    async fn custom_methods_have_separate_paths() {
         async fn plain() -> &'static str {
             "plain"
         }
@@ -439,7 +458,7 @@ mod tests {
     }
 
     #[actix_web::test]
-    async fn templates_are_as_the_document_has_them() {
+    async fn templates_equal_those_of_openapi_yaml() {
         let scans = "/v1/namespaces/{namespaceId}/managers/{managerId}/scans";
         for (path, expected) in [
             ("/v1/namespaces/n/managers/m/scans", scans),
@@ -495,7 +514,7 @@ mod tests {
     }
 
     #[actix_web::test]
-    async fn a_panic_is_an_internal_error_and_no_more() {
+    async fn panic_in_a_handler_becomes_an_internal_error() {
         let app = App::new().service(path("/panics", [get(panics)]).into_resource());
         let app = app_test::init_service(app).await;
         for _ in 0..2 {

@@ -2,12 +2,12 @@
 //!
 //! Binding comes before serving, so that a caller that starts the gateway on port 0 learns the port first.
 //!
-//! This is what `actix_web::HttpServer` does, put together by hand for the one thing that it does not
-//! let one do: to stand between the HTTP library and the connection ([`crate::wire`]).
+//! This does what `actix_web::HttpServer` does, and adds one thing that the latter does not support: a layer
+//! between the HTTP library and the connection ([`crate::connection`]).
 //!
-//! A stop has two parts. For `gateway.drain_delay` all goes on, while whoever sends requests here learns that
-//! the replica is not ready, and each answer of HTTP/1 tells its client to go on over another connection.
-//! Then no one new is taken, and what is being answered ends.
+//! A stop has two parts. During `gateway.drain_delay` the gateway serves as before, but readiness reports that the
+//! replica is draining, and each HTTP/1 response tells its client to use another connection. Then it accepts no new
+//! connections and completes the requests in progress.
 
 use std::{
     net::{SocketAddr, TcpListener},
@@ -36,24 +36,24 @@ use tokio::{
     net::TcpStream,
     time::{sleep, timeout},
 };
-use tokio_util::sync::CancellationToken;
+use tokio_util::{either::Either, sync::CancellationToken};
 
 use crate::{
-    compress, cors, farewell::Kept, observe, own::Own, routes, state::AppState, stream::Stream,
-    tls::Tls, upkeep, wire::Wire,
+    compress, connection::Connection, cors, in_process::InProcess, inner_api, observe, own::Own,
+    routes, state::AppState, tls::Tls, upkeep,
 };
 
-/// More threads than these wait for the database anyway.
+/// More threads than these would only wait for the database.
 const MAX_WORKERS: usize = 8;
-/// How long a client that still sends is listened to after its answer, so that it gets to read it.
+/// How long input is still read after the last response, so that the client gets to read the response.
 const LINGER: Duration = Duration::from_secs(5);
 
 /// How long a body may still arrive after the stop began.
 const BODY_GRACE: Duration = Duration::from_secs(2);
-/// For the whole stop; clients that neither send nor read on are cut off then.
+/// Maximum duration of a stop after the drain delay. Clients that neither send nor read are then disconnected.
 const MAX_STOP: Duration = Duration::from_secs(10);
 
-/// The address cannot be listened on.
+/// The address cannot be bound.
 #[derive(Debug, thiserror::Error)]
 #[error("gateway.listen: cannot listen on {address}")]
 pub struct BindError {
@@ -62,7 +62,7 @@ pub struct BindError {
     pub source: std::io::Error,
 }
 
-/// A gateway that has its address and does not answer yet.
+/// A gateway that is bound to its address but does not serve yet.
 pub struct Gateway {
     listener: TcpListener,
     address: SocketAddr,
@@ -76,20 +76,20 @@ pub struct Gateway {
     config: Arc<Config>,
 }
 
-/// Takes the address `gateway.listen`.
+/// Binds `gateway.listen`.
 ///
 /// # Errors
-/// When it is taken.
+/// If the address is in use.
 pub fn listen(config: &Config) -> Result<TcpListener, BindError> {
     let address = config.gateway.listen;
     TcpListener::bind(address).map_err(|source| BindError { address, source })
 }
 
 impl Gateway {
-    /// A gateway that will answer on `listener`.
+    /// Creates a gateway that will serve on `listener`.
     ///
     /// # Errors
-    /// That a setting cannot be used.
+    /// If a setting cannot be used.
     pub fn new(
         listener: TcpListener,
         config: &Config,
@@ -110,34 +110,35 @@ impl Gateway {
         })
     }
 
-    /// The database connections of the process are for this gateway: its workers take most for themselves.
+    /// Declares that this gateway is the only user of the process's database connections, so that its workers take
+    /// most of them.
     #[must_use]
     pub fn alone_in_process(mut self, config: &Config, backbone: &Backbone) -> Self {
         self.own = Own::take(config, &backbone.pool, workers());
         self
     }
 
-    /// Address that it listens on; if port 0 was requested, the port that it got.
+    /// Address that it listens on. If port 0 was requested, this has the assigned port.
     #[must_use]
     pub fn local_addr(&self) -> SocketAddr {
         self.address
     }
 
-    /// Answers until `shutdown` and for the drain delay after it, and then what it has begun to answer. No
-    /// client can make that last: the delay takes half of the process's grace period at most, and the rest
-    /// half of what is left then, and [`MAX_STOP`].
+    /// Serves until `shutdown`, continues for the drain delay, and then completes the requests in progress. Clients
+    /// cannot prolong this: the delay takes at most half of the process's grace period, and the rest takes at most
+    /// half of what is left and at most [`MAX_STOP`].
     ///
     /// # Errors
-    /// When the server cannot be started, or fails.
+    /// If the server cannot be started, or fails.
     pub async fn serve(self, shutdown: CancellationToken) -> anyhow::Result<()> {
         let state = self.state;
-        state.enter_runtime();
+        state.database.enter_runtime();
         let builder = Server::build()
             .workers(workers())
-            // The stop is bounded below, more finely; this only keeps the server from giving up before.
+            // The stop has a tighter limit below; this one only must not end earlier.
             .shutdown_timeout(MAX_STOP.as_secs() + 1)
             .disable_signals();
-        // Ends when the server has: what it answers still needs points.
+        // Cancelled after the server has stopped, because requests in progress still need points.
         let upkeep = CancellationToken::new();
         let kept = tokio::spawn(upkeep::keep(state.clone().into_inner(), upkeep.clone()));
         if let Some(tls) = self.tls.clone() {
@@ -153,16 +154,19 @@ impl Gateway {
         let _upkeep = upkeep.clone().drop_guard();
         let (head_timeout, keep_alive, tls) = (self.head_timeout, self.keep_alive, self.tls);
         let (app_state, own) = (state.clone(), self.own);
+        let any_client = InProcess::any_client()?;
         let draining = builder.graceful_shutdown_signal();
         let server = builder
             .listen("api", self.listener, move || {
-                // On the worker's thread.
+                // Runs on the worker's thread.
                 if let Some(own) = &own {
                     own.enter();
                 }
                 let draining = draining.clone();
+                let in_process = inner_api::start(app_state.clone(), any_client.clone());
                 let app = App::new()
                     .app_data(app_state.clone())
+                    .app_data(web::Data::new(in_process))
                     .wrap(from_fn(compress::spare_short))
                     .wrap(Compress::default())
                     .wrap(cors::cors(&app_state.cors_allowed_origins))
@@ -183,25 +187,26 @@ impl Gateway {
                 fn_service(move |io: TcpStream| {
                     let tls = tls.clone();
                     async move {
-                        // Answers are whole when they are written: waiting for more only delays them.
+                        // Responses are written whole, so waiting for more data only delays them.
                         let _ = io.set_nodelay(true);
                         let peer = io.peer_addr().ok();
                         let (stream, protocol) = match &tls {
                             Some(tls) => tls.accept(io).await?,
-                            None => (Stream::Plain(io), Protocol::Http1),
+                            None => (Either::Left(io), Protocol::Http1),
                         };
-                        let wire = Wire::new(stream, protocol == Protocol::Http1, keep_alive);
-                        Ok::<_, DispatchError>((Kept::new(wire), protocol, peer))
+                        let is_http1 = protocol == Protocol::Http1;
+                        let connection = Connection::new(stream, is_http1, keep_alive);
+                        Ok::<_, DispatchError>((connection, protocol, peer))
                     }
                 })
                 .and_then(apply_fn_factory(
                     http,
-                    |(kept, protocol, peer), http| {
-                        let served = http.call((Kept::clone(&kept), protocol, peer));
+                    |(connection, protocol, peer), http| {
+                        let served = http.call((Connection::clone(&connection), protocol, peer));
                         async move {
                             let ended = served.await;
                             if protocol == Protocol::Http1 {
-                                kept.end(&ended, LINGER).await;
+                                connection.end(&ended, LINGER).await;
                             }
                             ended
                         }
@@ -224,7 +229,7 @@ impl Gateway {
             state.cut_bodies();
             if timeout(bound - body_grace, stopped).await.is_err() {
                 tracing::warn!("cutting off connections that did not end in time");
-                // Dropped, it stops its workers at once.
+                // Dropping the server stops its workers at once.
                 server.abort();
             }
         }

@@ -1,6 +1,6 @@
 //! Share of the database connections that each account may hold.
 //!
-//! Half of them at most, so that no account keeps the others waiting.
+//! It is at most half of them, so that no account keeps the others waiting.
 
 use std::{
     collections::HashMap,
@@ -18,13 +18,13 @@ use tokio::{
 
 use crate::ApiError;
 
-/// How long a request waits for others of its account: as long as for any connection.
+/// How long a request waits for other requests of its account: as long as for any connection.
 const PATIENCE: Duration = Duration::from_secs(5);
-/// When so many accounts are known, those that hold nothing are forgotten.
+/// Idle accounts are forgotten when so many are known.
 const SWEEP_AT: usize = 1_024;
 
 pub(crate) struct Shares {
-    /// Connections for each account.
+    /// Maximum number of connections of one account.
     share: usize,
     accounts: Mutex<HashMap<Id, Arc<Semaphore>>>,
 }
@@ -34,7 +34,7 @@ impl Shares {
         Self::each((connections / 2).max(1))
     }
 
-    /// The same number for each account, of something else than connections.
+    /// Creates shares of the same size for each account, also for other things than connections.
     pub(crate) fn each(share: usize) -> Self {
         Self {
             share,
@@ -42,7 +42,7 @@ impl Shares {
         }
     }
 
-    /// The right of `account` to hold one connection.
+    /// Waits for a permit of `account` to hold one connection.
     pub(crate) async fn take(&self, account: Id) -> Result<OwnedSemaphorePermit, ApiError> {
         let semaphore = self.semaphore(account);
         match timeout(PATIENCE, semaphore.acquire_owned()).await {
@@ -54,7 +54,7 @@ impl Shares {
     fn semaphore(&self, account: Id) -> Arc<Semaphore> {
         let mut accounts = self.accounts.lock().unwrap_or_else(PoisonError::into_inner);
         if accounts.len() >= SWEEP_AT {
-            // With one owner, which is the map, no one holds or awaits a permit.
+            // If the map is the only owner, no one holds or awaits a permit.
             accounts.retain(|_, semaphore| Arc::strong_count(semaphore) > 1);
         }
         let semaphore = accounts

@@ -5,7 +5,7 @@ use domain::{Issue, Issues};
 
 pub(crate) const X_TEST: HeaderName = HeaderName::from_static("x-test");
 
-/// Returns true if the request is a test: done for real, and taken back.
+/// Returns true if the request is a test: it runs in a transaction that is rolled back.
 ///
 /// # Errors
 /// One issue on `x-test`.
@@ -47,7 +47,7 @@ mod tests {
     }
 
     #[test]
-    fn case_does_not_matter() {
+    fn value_of_x_test_is_case_insensitive() {
         assert_eq!(parsed(&[]), Some(false));
         for on in ["true", "YES", "True", " yes "] {
             assert_eq!(parsed(&[on]), Some(true), "{on}");

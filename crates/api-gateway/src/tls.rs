@@ -1,9 +1,8 @@
-//! TLS, when a certificate and its key are configured: TLS 1.2 and 1.3, HTTP/2 or HTTP/1.1 by ALPN.
+//! TLS, if a certificate and its key are configured: TLS 1.2 and 1.3, HTTP/2 or HTTP/1.1 by ALPN.
 //!
-//! Both files are read again every [`LOOK_EVERY`], and what changed is used for the connections to come;
-//! those that are open go on. What cannot be used, or does not belong together, as when one of two files
-//! is replaced already and the other is not, changes nothing: the old certificate stays, and the log says
-//! so once for each content.
+//! Both files are read again every [`LOOK_EVERY`]. New content is used for new connections; open ones continue. If
+//! the files are invalid or do not belong together, for example because only one has been replaced so far, the old
+//! certificate stays in use, and the log reports this once for each content.
 
 use std::{
     fs, io,
@@ -15,7 +14,7 @@ use std::{
 use actix_http::Protocol;
 use anyhow::Context as _;
 use prometheus::IntGauge;
-use runtime::config::Gateway;
+use runtime::{Periodic, config::Gateway};
 use rustls::{
     ServerConfig,
     crypto::ring::sign::any_supported_type,
@@ -26,12 +25,12 @@ use rustls::{
 use sha2::{Digest as _, Sha256};
 use tokio::{net::TcpStream, time::timeout};
 use tokio_rustls::TlsAcceptor;
-use tokio_util::sync::CancellationToken;
+use tokio_util::{either::Either, sync::CancellationToken};
 
-use crate::stream::Stream;
+use crate::connection::Stream;
 
 pub(crate) const LOOK_EVERY: Duration = Duration::from_secs(2);
-/// No certificate with all that it hangs on is larger.
+/// No certificate with its chain is larger.
 const MAX_FILE_BYTES: u64 = 1024 * 1024;
 
 static EXPIRY: LazyLock<IntGauge> = LazyLock::new(|| {
@@ -54,7 +53,7 @@ pub(crate) struct Tls {
     handshake_timeout: Duration,
 }
 
-/// The certificate that is served now.
+/// The certificate in use.
 #[derive(Debug)]
 struct Served {
     certificate_file: PathBuf,
@@ -73,10 +72,10 @@ impl ResolvesServerCert for Served {
 }
 
 impl Tls {
-    /// Does nothing without a certificate.
+    /// Loads the certificate. Returns `None` if none is configured.
     ///
     /// # Errors
-    /// When there is one that cannot be used.
+    /// If the configured certificate cannot be used.
     pub(crate) fn new(config: &Gateway) -> anyhow::Result<Option<Self>> {
         if config.tls_certificate_file.is_empty() {
             return Ok(None);
@@ -101,7 +100,7 @@ impl Tls {
         }))
     }
 
-    /// The handshake, within its time.
+    /// Performs the handshake, within its time limit.
     pub(crate) async fn accept(&self, io: TcpStream) -> io::Result<(Stream, Protocol)> {
         let shaken = timeout(self.handshake_timeout, self.acceptor.accept(io)).await;
         let stream = shaken.map_err(|_elapsed| io::Error::from(io::ErrorKind::TimedOut))??;
@@ -109,15 +108,17 @@ impl Tls {
             Some(b"h2") => Protocol::Http2,
             _ => Protocol::Http1,
         };
-        Ok((Stream::Tls(Box::new(stream)), protocol))
+        Ok((Either::Right(stream), protocol))
     }
 
-    /// Follows the files until `stop`.
+    /// Follows changes of the files until `stop`.
     pub(crate) async fn follow(self, stop: CancellationToken) {
         let served = self.served;
-        // The files as last read, valid or not. Read again at first, because they may have changed since.
+        // Last content of the files, valid or not. It is read again at first, because it may have changed since the
+        // start.
         let mut looked_at = None;
-        loop {
+        let mut rounds = Periodic::new(&stop);
+        while rounds.every(LOOK_EVERY).await {
             let at = Arc::clone(&served);
             let read = move || Files::read(&at.certificate_file, &at.key_file);
             let read = tokio::task::spawn_blocking(read).await;
@@ -144,15 +145,11 @@ impl Tls {
                     }
                 }
             }
-            tokio::select! {
-                () = stop.cancelled() => return,
-                () = tokio::time::sleep(LOOK_EVERY) => {}
-            }
         }
     }
 }
 
-/// The content of both files, at nearly one moment.
+/// Content of both files, read at nearly the same moment.
 struct Files {
     certificate: Vec<u8>,
     key: Vec<u8>,

@@ -1,18 +1,20 @@
-//! Throttle for failed authentication, by address.
+//! Throttle for failed authentication, per client address.
 //!
-//! A key has 256 random bits: no one guesses one. What is spared here is the look-up that each try costs, and
-//! what is gained is that the trying is seen (`earshot_failed_keys_total`, and a line in the log).
+//! A key has 256 random bits, so no one guesses one. The throttle saves the look-up that each attempt costs, and
+//! makes attempts visible (`earshot_failed_keys_total`, and a line in the log).
 //!
-//! An address may fail [`BURST`] times, and once more each [`INTERVAL`]; beyond that it is answered 429, before
-//! any look-up. A key that has worked here recently is never held up ([`super::KeyCache::has_worked`]), whoever
-//! shares its address; a key that is new here waits at most [`MAX_WAIT`] where others fail on and on. Each
-//! replica counts for itself. Tries that are under way at once are judged at once: their number is bounded by
-//! the connections of the process to its database, and they count afterwards.
+//! An address may fail [`BURST`] times, and once more per [`INTERVAL`]. After that it gets 429 without a look-up. A
+//! key that has worked here recently is never delayed ([`super::KeyCache::has_worked`]), regardless of who shares
+//! its address. A key that is new here waits at most [`MAX_WAIT`], even if others keep failing. Each replica counts
+//! for itself. Concurrent attempts are all checked before any of them counts. The process's database connections
+//! bound their number.
 //!
-//! An address is that of the connection, or where this is one of `gateway.trusted_proxies`, the last one in
-//! `X-Forwarded-For` that is no such proxy. Of IPv6 the first 64 bits count: one client has all addresses behind them.
+//! The address is that of the connection. If that is one of `gateway.trusted_proxies`, it is the last address in
+//! `X-Forwarded-For` that is not a trusted proxy. Of an IPv6 address only the first 64 bits count, because one
+//! client owns all addresses behind them.
 //!
-//! Memory: [`MAX_ADDRESSES`] entries of some 40 bytes. When they are taken, those that owe least are forgotten.
+//! Memory: [`MAX_ADDRESSES`] entries of about 40 bytes. When the table is full, the addresses with the fewest
+//! failures are forgotten.
 
 use std::{
     collections::HashMap,
@@ -25,14 +27,14 @@ use actix_web::{dev::ServiceRequest, http::header::HeaderMap};
 use ipnet::IpNet;
 use prometheus::{IntCounterVec, Opts};
 
-/// Failures that are let pass at once.
+/// Failures that an address may have at once.
 pub(crate) const BURST: u32 = 20;
 /// Time until an address may fail once more.
 const INTERVAL: Duration = Duration::from_secs(1);
-/// However long an address went on failing.
+/// Longest wait, regardless of how many failures the address had.
 const MAX_WAIT: Duration = Duration::from_secs(20);
 const MAX_ADDRESSES: usize = 16_384;
-/// Proxies in a row; what is further away is not looked at.
+/// Maximum length of a chain of proxies. Addresses further away are not read.
 const MAX_HOPS: usize = 16;
 
 static FAILED: LazyLock<IntCounterVec> = LazyLock::new(|| {
@@ -47,7 +49,7 @@ static FAILED: LazyLock<IntCounterVec> = LazyLock::new(|| {
     metric
 });
 
-/// Failures of addresses, each as the time when the address has none left.
+/// Failures by address, each stored as the time when they are forgiven.
 pub(crate) struct Guesses {
     owed_until: Mutex<HashMap<IpAddr, Instant>>,
     proxies: Vec<IpNet>,
@@ -61,10 +63,10 @@ impl Guesses {
         }
     }
 
-    /// Address of the client.
+    /// Returns the address of the client.
     pub(super) fn origin(&self, request: &ServiceRequest) -> IpAddr {
         let peer = request.peer_addr().map(|peer| peer.ip());
-        // A connection without an address does not come from afar.
+        // A connection without a peer address is local.
         let peer = peer.unwrap_or(IpAddr::V6(Ipv6Addr::LOCALHOST));
         self.client(peer, request.headers())
     }
@@ -89,7 +91,7 @@ impl Guesses {
         client
     }
 
-    /// How long `address` has to wait before a key that is not known here is looked up for it.
+    /// Returns how long `address` must wait before an unknown key from it is looked up.
     pub(super) fn wait(&self, address: IpAddr, now: Instant) -> Option<Duration> {
         let owed = self.lock().get(&address)?.saturating_duration_since(now);
         let wait = owed.saturating_sub(INTERVAL * (BURST - 1));
@@ -100,7 +102,7 @@ impl Guesses {
         Some(wait.min(MAX_WAIT))
     }
 
-    /// `address` came with a key that does not work.
+    /// Counts a failed attempt from `address`.
     pub(super) fn failed(&self, address: IpAddr, now: Instant) {
         FAILED.with_label_values(&["refused"]).inc();
         let most = INTERVAL * (BURST - 1) + MAX_WAIT;
@@ -124,7 +126,7 @@ impl Guesses {
     }
 }
 
-/// Makes room: at least half of it, so that the cost of looking at all is shared by many failures.
+/// Removes at least half of the entries, so that the cost of one sweep is spread over many failures.
 fn forget(owed_until: &mut HashMap<IpAddr, Instant>, now: Instant) {
     owed_until.retain(|_, until| *until > now);
     if owed_until.len() > MAX_ADDRESSES / 2 {
@@ -136,7 +138,7 @@ fn forget(owed_until: &mut HashMap<IpAddr, Instant>, now: Instant) {
     }
 }
 
-/// An address as proxies write it, with or without a port.
+/// Parses an address as proxies write it, with or without a port.
 fn parse_hop(text: &str) -> Option<IpAddr> {
     let text = text.trim();
     let bare = text
@@ -173,7 +175,7 @@ mod tests {
     }
 
     #[test]
-    fn an_address_may_fail_so_often_and_then_once_an_interval() {
+    fn address_may_fail_burst_times_and_then_once_per_interval() {
         let (guesses, address, other) = (guesses(), ip("192.0.2.1"), ip("192.0.2.2"));
         let mut now = Instant::now();
         for _ in 0..BURST {
@@ -196,7 +198,7 @@ mod tests {
     }
 
     #[test]
-    fn nobody_waits_for_long() {
+    fn wait_is_bounded() {
         let (guesses, address, now) = (guesses(), ip("192.0.2.1"), Instant::now());
         for _ in 0..100_000 {
             guesses.failed(address, now);
@@ -206,7 +208,7 @@ mod tests {
     }
 
     #[test]
-    fn memory_is_bounded_and_the_worst_are_remembered() {
+    fn memory_is_bounded_and_keeps_addresses_with_most_failures() {
         let (guesses, worst, now) = (guesses(), ip("198.51.100.1"), Instant::now());
         for _ in 0..=BURST {
             guesses.failed(worst, now);
@@ -219,7 +221,7 @@ mod tests {
     }
 
     #[test]
-    fn proxies_are_believed_as_far_as_they_are_trusted() {
+    fn forwarded_addresses_are_used_from_trusted_proxies_only() {
         let guesses = guesses();
         for (peer, forwarded, client) in [
             ("192.0.2.1", &["198.51.100.7"][..], "192.0.2.1"),
@@ -254,7 +256,7 @@ mod tests {
     }
 
     #[test]
-    fn a_network_is_one_address() {
+    fn ipv6_network_counts_as_one_address() {
         let guesses = guesses();
         let of = |peer: &str| {
             let peer = format!("[{peer}]:1").parse().unwrap();

@@ -1,4 +1,4 @@
-//! Atom (RFC 4287). All text is plain (`type="text"`): a reader takes no markup from it.
+//! Atom (RFC 4287). All text is plain (`type="text"`), so that a feed reader does not interpret markup in it.
 
 use std::io;
 
@@ -7,7 +7,7 @@ use quick_xml::{
     events::{BytesDecl, BytesText, Event},
 };
 
-use super::{Feed, link, text, title};
+use super::feed::{Feed, link, text, title};
 
 pub(super) fn write(feed: &Feed) -> io::Result<Vec<u8>> {
     let mut xml = Writer::new(Vec::new());
@@ -60,7 +60,7 @@ fn element(xml: &mut Writer<Vec<u8>>, name: &str, text: &str) -> io::Result<()> 
     Ok(())
 }
 
-/// Text without characters that XML 1.0 cannot contain, escaped or not.
+/// Removes characters that XML 1.0 cannot contain, escaped or not.
 fn legal(text: &str) -> String {
     text.chars()
         .filter(|c| {

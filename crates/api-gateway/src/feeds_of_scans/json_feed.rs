@@ -2,7 +2,7 @@
 
 use serde::Serialize;
 
-use super::{Feed, link, text, title};
+use super::feed::{Feed, link, text, title};
 
 #[derive(Serialize)]
 struct Document<'a> {
@@ -17,7 +17,7 @@ struct Item<'a> {
     #[serde(skip_serializing_if = "Option::is_none")]
     url: Option<&'a str>,
     title: String,
-    /// Text: a reader takes no markup from it.
+    /// Plain text: a feed reader does not interpret markup in it.
     content_text: String,
     date_published: String,
     date_modified: String,

@@ -9,7 +9,7 @@ use crate::{ApiError, answer::Listed, authenticate::Caller, pages, query::Parame
 
 /// `GET /v1/namespaces/{namespaceId}/auditEvents`
 ///
-/// `-` lists those of the whole account: of all Namespaces, deleted ones included, and of keys and quotas.
+/// `-` lists the events of the whole account: of all Namespaces, including deleted ones, and of keys and quotas.
 pub(crate) async fn list(
     caller: Caller,
     path: Path<NamespacePath>,

@@ -11,11 +11,8 @@ use store::{backfills, managers};
 
 use super::ManagerPath;
 use crate::{
-    ApiError,
-    answer::Found,
-    authenticate::Caller,
-    body::RawJson,
-    state::{AppState, Outcome},
+    ApiError, answer::Found, authenticate::Caller, body::RawJson, state::AppState,
+    transaction::Outcome,
 };
 
 #[derive(Serialize)]
@@ -32,7 +29,7 @@ struct Reached {
 
 /// `POST /v1/namespaces/{namespaceId}/managers/{managerId}:backfill`
 ///
-/// The work lies in the database, where scanners find it.
+/// The job is stored in the database, where scanners find it.
 pub(crate) async fn create(
     state: Data<AppState>,
     caller: Caller,

@@ -12,7 +12,7 @@ use crate::{ApiError, answer::Found, authenticate::Caller, query::Parameters, st
 pub(crate) struct Description {
     account: String,
     role: &'static str,
-    /// Absent for all of the account.
+    /// Absent if the key covers the whole account.
     #[serde(skip_serializing_if = "Option::is_none")]
     namespaces: Option<Vec<NamespaceName>>,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -22,7 +22,7 @@ pub(crate) struct Description {
     quotas: Quotas,
 }
 
-/// Quotas of the whole account, also for a key that is narrowed.
+/// Quotas of the whole account, even for a restricted key.
 #[derive(Serialize)]
 #[serde(rename_all = "camelCase")]
 struct Quotas {

@@ -1,7 +1,7 @@
 //! `/v1/namespaces/{namespaceId}/connections/{connectionId}:test`
 //!
-//! The gateway calls no one: it leaves a request in the database and waits for what a dispatcher answers
-//! there. A light poll, not a held connection: a hundred people who wait cost no more than a query each,
+//! The gateway never sends the test itself. It stores a request in the database and waits until a dispatcher stores
+//! the result there. It polls instead of holding a connection: a hundred waiting clients cost one small query each,
 //! four times a second.
 
 use std::time::{Duration, Instant};
@@ -20,15 +20,12 @@ use store::{
 
 use super::ConnectionPath;
 use crate::{
-    ApiError,
-    answer::Found,
-    authenticate::Caller,
-    body::RawJson,
-    state::{AppState, Outcome},
+    ApiError, answer::Found, authenticate::Caller, body::RawJson, state::AppState,
+    transaction::Outcome,
 };
 
 const POLL: Duration = Duration::from_millis(250);
-/// The services that make tests: the dispatcher, and the process that is all of them.
+/// Services that run tests: the dispatcher, and the process that contains all services.
 const DISPATCHERS: &[&str] = &["webhook-dispatcher", "earshot"];
 
 /// `POST /v1/namespaces/{namespaceId}/connections/{connectionId}:test`
@@ -47,7 +44,7 @@ pub(crate) async fn test(
     let asked = state
         .write(&caller, async move |conn| {
             let ids = [connection.connection];
-            // Locked to the commit, so that the Connection is there when the request is.
+            // Locked until the commit, so that the Connection still exists when the request is stored.
             if connections::lock_existing(conn, connection.namespace, &ids)
                 .await?
                 .is_empty()
@@ -69,8 +66,8 @@ pub(crate) async fn test(
     }))
 }
 
-/// All that can be checked without a request: that there is a Connection, that what is sealed opens, and that
-/// its address is one to send to.
+/// Checks everything that needs no request: the Connection exists, its sealed values can be opened, and its address
+/// is allowed.
 async fn check(
     state: &AppState,
     caller: &Caller,
@@ -99,8 +96,8 @@ async fn check(
     })
 }
 
-/// Waits for the answer, for so long and until the gateway stops. If a process dies meanwhile, the request's row
-/// is purged after a minute.
+/// Waits for the result until the timeout or until the gateway stops. If a process dies meanwhile, the request's
+/// row is purged after a minute.
 async fn wait(state: &AppState, caller: &Caller, id: Id) -> Result<TestResult, ApiError> {
     let started = Instant::now();
     let stop = state.bodies();

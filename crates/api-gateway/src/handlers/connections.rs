@@ -21,10 +21,11 @@ use crate::{
     pages,
     query::Parameters,
     quotas::creation,
-    state::{AppState, Outcome},
+    state::AppState,
+    transaction::Outcome,
 };
 
-/// The name of no Connection.
+/// Placeholder name for validation.
 const SPECIMEN: ConnectionName = ConnectionName {
     namespace: Id::NIL,
     connection: Id::NIL,
@@ -143,7 +144,7 @@ pub(crate) async fn update(
         .await??;
     let name = name?;
     let fields = patch.named(PATHS);
-    // The response contains secrets, and no update is recorded.
+    // The response contains secrets, although no update is recorded.
     let only_reads = caller.test_mode || fields.is_empty();
     let (sealer, addresses) = (&state.sealer, &state.addresses);
     let found = state
@@ -198,7 +199,7 @@ pub(crate) async fn enable(
 
 /// `DELETE /v1/namespaces/{namespaceId}/connections/{connectionId}`
 ///
-/// What waits for it is cancelled in the background.
+/// Its waiting deliveries are cancelled in the background.
 pub(crate) async fn delete(
     state: Data<AppState>,
     caller: Caller,
@@ -222,7 +223,7 @@ pub(crate) async fn delete(
         .await
 }
 
-/// Addresses and header values are secrets: who may not write sees that they are there, and no more.
+/// Masks addresses and header values, which are secrets, for callers that may not write.
 fn shown_to(caller: &Caller, connection: Connection) -> Connection {
     if caller.key.role.may_write() {
         connection

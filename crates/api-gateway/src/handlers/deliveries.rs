@@ -16,10 +16,11 @@ use crate::{
     body::RawJson,
     pages,
     query::Parameters,
-    state::{AppState, Outcome},
+    state::AppState,
+    transaction::Outcome,
 };
 
-/// All Connections of the Namespace (AIP-159).
+/// Stands for all Connections of the Namespace (AIP-159).
 const ANY: &str = "-";
 
 /// `GET /v1/namespaces/{namespaceId}/connections/{connectionId}/deliveries`
@@ -29,7 +30,7 @@ pub(crate) async fn list(
     query: Parameters,
 ) -> Result<Listed<Delivery>, ApiError> {
     let namespace = caller.readable(&path.namespace_id).await?;
-    // Page tokens are bound to the path as it stands; one of a connection that is not there is of no use.
+    // Page tokens are bound to the path as written. A token for a missing connection is of no use.
     let parent = format!("{namespace}/{}/deliveries", path.connection_id);
     let query = &query.list(&parent, DELIVERY_FIELDS)?;
     let page = if path.connection_id == ANY {
@@ -49,7 +50,7 @@ pub(crate) async fn list(
             async move |conn| deliveries::list(conn, connection, query).await,
         )
         .await?;
-        // Only an empty page leaves the question open.
+        // Only an empty page leaves open whether the connection exists.
         if page.items.is_empty()
             && !connections::exists(&mut *caller.connection().await?, connection).await?
         {
@@ -79,7 +80,7 @@ pub(crate) async fn get(
 
 /// `POST /v1/namespaces/{namespaceId}/connections/{connectionId}/deliveries/{deliveryId}:retry`
 ///
-/// A dispatcher finds it within the second, and sends it past an open breaker.
+/// A dispatcher finds it within a second, and sends it even if the circuit breaker is open.
 pub(crate) async fn retry(
     state: Data<AppState>,
     caller: Caller,

@@ -1,11 +1,10 @@
 //! `/docs`: a page that renders `openapi.json`, and the files that it is made of.
 //!
-//! The renderer is Swagger UI as its package holds it (`.ci/docs-renderer`), embedded compressed. The page
-//! may load nothing but what the gateway itself serves, run nothing that stands inside of it, and be
-//! framed by no one; the browser holds it to that ([`POLICY`]). All its addresses are relative, so it
-//! works below a path prefix too.
+//! The renderer is Swagger UI, unchanged from its package (`.ci/docs-renderer`) and embedded compressed. The page
+//! loads only files that the gateway serves, runs no inline scripts, and cannot be framed. The browser enforces
+//! this ([`POLICY`]). All addresses in it are relative, so it also works below a path prefix.
 //!
-//! The names of files change with their content, so a browser may keep them permanently.
+//! The names of files change with their content, so a browser may cache them permanently.
 
 use std::{
     io::Read as _,
@@ -25,7 +24,7 @@ use flate2::read::GzDecoder;
 use super::documents::fingerprint;
 use crate::ApiError;
 
-/// `data:` are the pictures within the renderer's styles.
+/// `data:` allows the pictures in the renderer's styles.
 const POLICY: &str = "default-src 'none'; script-src 'self'; style-src 'self'; \
     img-src 'self' data:; connect-src 'self'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'";
 
@@ -71,18 +70,18 @@ static PAGE: LazyLock<String> = LazyLock::new(|| {
 
 struct File {
     plain_name: &'static str,
-    /// With the fingerprint of the content in it.
+    /// Contains the fingerprint of the content.
     name: String,
     content_type: &'static str,
     content: Content,
-    /// For the rare client that takes neither coding.
+    /// Decompressed content, for the rare client that accepts neither encoding.
     unpacked: OnceLock<Vec<u8>>,
 }
 
 #[derive(Clone, Copy)]
 enum Content {
     Plain(&'static [u8]),
-    /// The same, packed beforehand: to pack it for each who asks would be a way to keep us busy.
+    /// Compressed in advance, because compressing for every request would let clients keep the CPU busy.
     Packed {
         gzip: &'static [u8],
         brotli: &'static [u8],
@@ -138,14 +137,14 @@ pub(crate) async fn file(
                     file.unpacked.get_or_init(|| unpack(gzip)).as_slice(),
                 ),
             };
-            // Said of the plain bytes too, it keeps the compression off them.
+            // Set for uncompressed files too, to prevent compression.
             answer.insert_header((CONTENT_ENCODING, coding));
             Ok(answer.body(bytes))
         }
     }
 }
 
-/// The one encoding that `observe` has chosen for the client.
+/// Returns the one encoding that `observe` has chosen for the client.
 fn coding(request: &HttpRequest) -> Option<&str> {
     request.headers().get(ACCEPT_ENCODING)?.to_str().ok()
 }
@@ -163,7 +162,7 @@ mod tests {
     use super::{FILES, PAGE};
 
     #[test]
-    fn the_page_names_every_file_and_nothing_else() {
+    fn docs_page_refers_to_every_file_and_nothing_else() {
         for file in &*FILES {
             assert!(PAGE.contains(&format!("\"docs/{}\"", file.name)));
         }

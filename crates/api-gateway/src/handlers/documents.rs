@@ -1,6 +1,6 @@
-//! The API's description of itself: `/openapi.yaml` as it was written, `/openapi.json` made of it.
+//! The API's own description: `/openapi.yaml` as written, and `/openapi.json` generated from it.
 //!
-//! Both carry a validator, so that a repeated request gets a short answer if nothing changed.
+//! Both have an `ETag`, so that a repeated request gets a short response if nothing changed.
 
 use std::sync::LazyLock;
 
@@ -34,13 +34,12 @@ pub(crate) async fn json(request: HttpRequest) -> HttpResponse {
     answer(&request, "application/json", &JSON, &JSON_TAG)
 }
 
-/// The first hex digits of what `content` hashes to: enough to tell releases apart.
+/// First hex digits of the hash of `content`: enough to distinguish releases.
 pub(crate) fn fingerprint(content: &[u8]) -> String {
-    let hash = Sha256::digest(content);
-    hash[..8].iter().map(|byte| format!("{byte:02x}")).collect()
+    hex::encode(&Sha256::digest(content)[..8])
 }
 
-/// Weak, since the same tag stands for the compressed answer.
+/// Weak, because the compressed response has the same tag.
 fn tag(content: &str) -> EntityTag {
     EntityTag::new_weak(fingerprint(content.as_bytes()))
 }
@@ -61,7 +60,7 @@ fn answer(
     } else {
         HttpResponse::Ok()
     };
-    // To be kept, and asked about each time: the next release may say otherwise.
+    // Clients may cache it but must revalidate: the next release may change it.
     answer.insert_header((CACHE_CONTROL, "no-cache"));
     if let Ok(tag) = tag.clone().try_into_value() {
         answer.insert_header((ETAG, tag));

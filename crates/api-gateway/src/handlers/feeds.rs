@@ -1,6 +1,6 @@
 //! `/v1/namespaces/{namespaceId}/managers/{managerId}/feeds`
 //!
-//! Some two hundred at most, so that they come whole and by name.
+//! A Manager has at most about two hundred feeds, so they are returned in one page, ordered by name.
 
 use actix_web::web::{Data, Path};
 use domain::{FeedName, Timestamp};
@@ -57,7 +57,7 @@ struct Day {
     ids: Option<Ids>,
 }
 
-/// Account of the ids that were checked on that day.
+/// Counts of the ids that were checked on that day.
 #[derive(Serialize)]
 #[serde(rename_all = "camelCase")]
 struct Ids {
@@ -164,7 +164,7 @@ pub(crate) async fn of_manager(
     }))
 }
 
-/// Estimates, which a hundredth is enough for.
+/// Rounds estimates to a hundredth.
 fn rounded(rate: f64) -> f64 {
     (rate * 100.0).round() / 100.0
 }

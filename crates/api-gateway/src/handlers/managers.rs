@@ -25,13 +25,14 @@ use crate::{
     pages,
     query::Parameters,
     quotas::{creation, refusal},
-    state::{AppState, Outcome},
+    state::AppState,
+    transaction::Outcome,
 };
 
-/// A new Manager's; the compiler drops events of others.
+/// Generation of a new Manager. The compiler drops events whose generation is not the Manager's current one.
 const FIRST_GENERATION: i64 = 1;
 
-/// The name of no Manager.
+/// Placeholder name for validation.
 const SPECIMEN: ManagerName = ManagerName {
     namespace: Id::NIL,
     manager: Id::NIL,
@@ -80,8 +81,8 @@ pub(crate) async fn create(
         .await
 }
 
-/// An issue for each Connection that is not of this Namespace. The others then stay until the end of the
-/// transaction, where there is one.
+/// Returns an issue for each Connection that is not in this Namespace. Within a transaction, the others are locked
+/// until its end.
 async fn missing(
     conn: &mut AsyncPgConnection,
     namespace: Id,
@@ -168,7 +169,7 @@ pub(crate) async fn update(
             return Err(issues.into());
         }
     };
-    // Named Connections that do not exist come before the Manager that does not.
+    // Missing Connections are reported before a missing Manager.
     let (name, known) = match name {
         Ok(name) => (name, true),
         Err(_) => (SPECIMEN, false),
@@ -178,7 +179,7 @@ pub(crate) async fn update(
     state
         .write(&caller, async move |conn| {
             if may_enable {
-                // Before the Manager's row, as everywhere.
+                // The quota is locked before the Manager's row, as everywhere.
                 quotas::lock(conn, account, &defaults).await?;
             }
             let current = if known {
@@ -237,7 +238,7 @@ pub(crate) async fn apply(
 
 /// `DELETE /v1/namespaces/{namespaceId}/managers/{managerId}`
 ///
-/// Gone with its Scans, which are purged in the background.
+/// Its Scans are purged in the background.
 pub(crate) async fn delete(
     state: Data<AppState>,
     caller: Caller,
@@ -258,7 +259,7 @@ pub(crate) async fn delete(
         .await
 }
 
-/// Tells the compiler.
+/// Notifies the compiler.
 async fn submitted(conn: &mut AsyncPgConnection, updated: &Updated) -> Result<(), ApiError> {
     let event = ManagerSubmitted {
         name: updated.manager.name,
@@ -269,7 +270,7 @@ async fn submitted(conn: &mut AsyncPgConnection, updated: &Updated) -> Result<()
 }
 
 impl ManagerPath {
-    /// The name in the path, below a Namespace that the caller may use.
+    /// Returns the Manager's name from the path, below a Namespace that the caller may use.
     pub(super) fn name(&self, namespace: Id) -> Result<ManagerName, ApiError> {
         let manager = self.manager_id.parse().ok();
         Ok(ManagerName {
@@ -278,7 +279,7 @@ impl ManagerPath {
         })
     }
 
-    /// The name in the path, if it is valid, without a check of permissions.
+    /// Returns the Manager's name from the path if it is valid, without checking permissions.
     pub(super) fn well_formed(&self) -> Option<ManagerName> {
         Some(ManagerName {
             namespace: self.namespace_id.parse().ok()?,

@@ -13,6 +13,7 @@ use serde_json::Value;
 use store::{
     namespaces::{self, Deletion},
     outbox,
+    quotas::Resource,
 };
 
 use super::NamespacePath;
@@ -24,7 +25,9 @@ use crate::{
     idempotency::Made,
     pages,
     query::Parameters,
-    state::{AppState, Outcome},
+    quotas::creation,
+    state::AppState,
+    transaction::Outcome,
 };
 
 /// `POST /v1/namespaces`
@@ -36,8 +39,10 @@ pub(crate) async fn create(
     let account = caller.may_create_namespaces()?;
     let once = body.once();
     let draft = body.parse(CreateNamespace::parse).await?;
+    let defaults = state.quotas;
     state
         .create(&caller, &once, async move |conn| {
+            creation(conn, account, Resource::Namespace, &defaults).await?;
             let made = namespaces::insert(conn, account, &draft).await?;
             let entry = Entry::of(Action::Create, made.name.namespace, made.name);
             Ok(Outcome(made, Some(entry)))
@@ -47,7 +52,7 @@ pub(crate) async fn create(
 
 /// `GET /v1/namespaces`
 ///
-/// Those of the caller's account, or of these the ones that its key is narrowed to.
+/// Lists the Namespaces of the caller's account, or those that its key is restricted to.
 pub(crate) async fn list(caller: Caller, query: Parameters) -> Result<Listed<Namespace>, ApiError> {
     let key = &caller.key;
     let query = &query.list(&format!("accounts/{}", key.account), NAMESPACE_FIELDS)?;
@@ -88,7 +93,7 @@ pub(crate) async fn update(
 ) -> Result<Found<Namespace>, ApiError> {
     let namespace = caller.writable(&path.namespace_id).await?;
     let change = |patch: &Patch| NamespaceChange::parse(&patch.apply(&Value::Null, PATHS));
-    // All fields are plain: what they were makes no difference.
+    // No field depends on another one, so the stored values are not needed for validation.
     let patch = body.patch(PATHS, |patch| change(patch).map(drop)).await??;
     let (change, fields) = (change(&patch)?, patch.named(PATHS));
     state

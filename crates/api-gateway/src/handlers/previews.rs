@@ -1,8 +1,8 @@
 //! `/v1/namespaces/{namespaceId}/managers/{managerId}:preview`
 //!
-//! By the matching crate, as the scanner does it. Nothing is stored, and the bound on a day's Scans is
-//! not asked: it depends on what else the day brings. Posts are the client's, or such that feeds brought
-//! recently, which are kept for this.
+//! The matching crate decides, as in the scanner. Nothing is stored. The daily bound on Scans is not applied,
+//! because it depends on the other posts of the day. Posts come from the client, or from the recent posts of feeds,
+//! which are kept for this.
 
 use actix_web::web::{Data, Path};
 use anyhow::Context as _;
@@ -23,7 +23,7 @@ use crate::{
     state::AppState,
 };
 
-/// Ids that begin so are the same on every platform that has the post.
+/// URI schemes of ids that are the same on every platform that has the post.
 const SCHEMES: [&str; 5] = ["at", "http", "https", "tag", "urn"];
 
 #[derive(Serialize)]
@@ -99,7 +99,7 @@ pub(crate) async fn preview(
     Ok(Found(Previewed { results }))
 }
 
-/// The plan of the draft, or else of the instructions at work.
+/// Returns the plan of the draft or, without a draft, of the instructions in use.
 fn plan(manager: &Manager, draft: Option<Instructions>) -> Result<(Plan, Instructions), ApiError> {
     let instructions = draft
         .or_else(|| manager.instructions.clone())
@@ -118,15 +118,15 @@ fn plan(manager: &Manager, draft: Option<Instructions>) -> Result<(Plan, Instruc
     Ok((plan, instructions))
 }
 
-/// Subject of the request.
+/// One post to try.
 struct Tried {
-    /// Value as requested.
+    /// Address as given in the request.
     url: Option<String>,
-    /// With the feeds that brought it, of a post that is kept.
+    /// A stored post has the feeds that brought it.
     post: Option<(Post, Option<Vec<FeedName>>)>,
 }
 
-/// In the order of the request; of recent posts the newest first.
+/// Returns the posts in the order of the request; recent posts are newest first.
 async fn tried(
     conn: &mut AsyncPgConnection,
     namespace: Id,
@@ -142,7 +142,8 @@ async fn tried(
         Subject::Given(posts) => Ok(posts.into_iter().map(|post| of(post, None)).collect()),
         Subject::Recent(count) => {
             let count = usize::try_from(count).unwrap_or(usize::MAX);
-            // A draft may name any feed: feeds that only others watch are not shown.
+            // A draft may name any feed. Posts are shown only of feeds that this Namespace watches or that the
+            // operator configured.
             let mut seen = recent_posts::watched(conn, namespace, &watched.feeds).await?;
             seen.extend(
                 watched
@@ -189,7 +190,7 @@ struct Watched {
 }
 
 impl Watched {
-    /// A draft without feeds means those at work.
+    /// A draft without feeds uses those of the Manager.
     fn of(manager: &Manager, instructions: &Instructions) -> Self {
         let at_work = manager.instructions.iter().flat_map(|own| &own.feeds);
         let feeds = if instructions.feeds.is_empty() {
@@ -208,8 +209,9 @@ impl Watched {
         feeds.iter().any(|feed| self.feeds.contains(feed))
     }
 
-    /// Which of a platform's feeds a post of the client's stands in is not known, so that one of a platform
-    /// that is watched at all is taken to be heard, and so is one whose id does not tell its platform.
+    /// Returns true if the Manager may see the post. It is unknown which of a platform's feeds contain a post that
+    /// the client sends, so any watched feed of the platform is enough. A post whose id does not tell its platform
+    /// counts as one of a watched platform.
     fn sees(&self, post: &Post) -> bool {
         let (source, kind) = match post.post_type {
             PostType::ForumLink => (SourceType::Forum, PostKind::Post),

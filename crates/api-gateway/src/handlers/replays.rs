@@ -1,4 +1,4 @@
-//! `/v1/namespaces/{namespaceId}/connections/{connectionId}/replays`, and `:replay`, which makes them.
+//! `/v1/namespaces/{namespaceId}/connections/{connectionId}/replays`, and `:replay`, which creates them.
 
 use actix_web::web::{Data, Path};
 use domain::{
@@ -18,12 +18,13 @@ use crate::{
     body::RawJson,
     pages,
     query::Parameters,
-    state::{AppState, Outcome},
+    state::AppState,
+    transaction::Outcome,
 };
 
 /// `POST /v1/namespaces/{namespaceId}/connections/{connectionId}:replay`
 ///
-/// The job lies in the database, where dispatchers work it off.
+/// The job is stored in the database, where dispatchers process it.
 pub(crate) async fn create(
     state: Data<AppState>,
     caller: Caller,
@@ -100,7 +101,7 @@ pub(crate) async fn get(
 
 /// `DELETE /v1/namespaces/{namespaceId}/connections/{connectionId}/replays/{replayId}`
 ///
-/// Cancels: it stays in the list, with what it did.
+/// Cancels the replay. It stays in the list, with its progress.
 pub(crate) async fn cancel(
     state: Data<AppState>,
     caller: Caller,

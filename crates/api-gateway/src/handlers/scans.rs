@@ -19,21 +19,22 @@ use crate::{
     body::RawJson,
     pages,
     query::Parameters,
-    state::{AppState, Outcome},
+    state::AppState,
+    transaction::Outcome,
 };
 
-/// In the place of an id: all of them (AIP-159).
+/// Stands for all Managers of the Namespace (AIP-159).
 const ANY: &str = "-";
 
 /// `GET /v1/namespaces/{namespaceId}/managers/{managerId}/scans`
 ///
-/// What clients poll: one statement where there are Scans, which asks for the account too.
+/// Clients poll this. If there are Scans, one statement reads them and checks the account.
 pub(crate) async fn list(
     caller: Caller,
     path: Path<ManagerPath>,
     query: Parameters,
 ) -> Result<Listed<Scan>, ApiError> {
-    // Page tokens are bound to the path as it stands; one of a manager that is not there is of no use.
+    // Page tokens are bound to the path as written. A token for a missing manager is of no use.
     let parent = format!("{}/{}/scans", path.namespace_id, path.manager_id);
     let list = query.list(&parent, SCAN_FIELDS);
     if let (Some(manager), Ok(list)) = (path.well_formed(), &list)
@@ -46,7 +47,7 @@ pub(crate) async fn list(
             return Ok(Listed { key: "scans", page });
         }
     }
-    // No Scans: invalid parameters are still reported in their order.
+    // Without Scans, invalid parameters are still reported in the usual order.
     let namespace = caller.readable(&path.namespace_id).await?;
     let list = &list?;
     let page = if path.manager_id == ANY {
@@ -98,7 +99,7 @@ pub(crate) async fn update(
     body: RawJson,
 ) -> Result<Found<Scan>, ApiError> {
     let namespace = caller.writable(&path.namespace_id).await?;
-    // All fields are plain or replaced whole: what they were makes no difference.
+    // Fields are independent and replaced whole, so the stored values are not needed for validation.
     let change = |patch: &Patch| ScanChange::parse(&patch.apply(&Value::Null, PATHS));
     let patch = body.patch(PATHS, |patch| change(patch).map(drop)).await??;
     let (change, fields) = (change(&patch)?, patch.named(PATHS));

@@ -1,6 +1,7 @@
-//! `…/stats`: what happened over time, of a Namespace, a Manager, or a Connection.
+//! `…/stats`: statistics over time of a Namespace, a Manager, or a Connection.
 //!
-//! Two look-ups by primary key in addition to the Namespace's, and one more for feeds, for any number of points.
+//! Needs two look-ups by primary key in addition to the Namespace's, and one more for feeds, for any number of
+//! points.
 
 use actix_web::web::Path;
 use domain::{ConnectionName, Timestamp, stats::Stats};

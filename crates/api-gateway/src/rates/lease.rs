@@ -1,17 +1,17 @@
 //! Points that this replica may spend: one lease of one key.
 //!
-//! Times are milliseconds of this process's steady clock. What is spent is noted by when it was spent at
-//! the latest, a second a note; that, and never spending at or after the end, is this side of the proof in
-//! `store::rates`.
+//! Times are milliseconds of this process's monotonic clock. Spending is recorded per second, by the latest time at
+//! which it can have happened. Together with never spending at or after the end of the lease, this is the replica's
+//! part of the proof in `store::rates`.
 
 use store::rates::{Grant, LEASE_MS, LeaseId, Settlement};
 
-/// Period whose points are noted together.
+/// Period whose points are recorded together.
 const NOTE_MS: i64 = 1_000;
 
 pub(super) struct Lease {
     id: LeaseId,
-    /// Before the question left.
+    /// Time before the request was sent.
     asked_ms: i64,
     left: u32,
     spent: Vec<(i64, u32)>,
@@ -39,7 +39,7 @@ impl Lease {
         self.after(now_ms) >= LEASE_MS
     }
 
-    /// Returns true if there were as many; then they are spent.
+    /// Spends `points` and returns true, if that many are left.
     pub(super) fn spend(&mut self, now_ms: i64, points: u32) -> bool {
         if points > self.left || self.is_over(now_ms) {
             return false;
@@ -47,7 +47,7 @@ impl Lease {
         self.left -= points;
         let after = self.after(now_ms);
         match self.spent.last_mut() {
-            // The later time stands for the earlier ones too.
+            // The later time also covers the earlier spending.
             Some((noted, sum)) if *noted / NOTE_MS == after / NOTE_MS => {
                 *noted = after.max(*noted);
                 *sum += points;
@@ -57,7 +57,7 @@ impl Lease {
         true
     }
 
-    /// Ends the lease: from now on nothing of it can be spent.
+    /// Ends the lease: nothing can be spent from it any more.
     pub(super) fn settle(self) -> Settlement {
         Settlement {
             lease: self.id,
@@ -65,7 +65,7 @@ impl Lease {
         }
     }
 
-    /// How long after the question it is at the most: both clock readings were cut to milliseconds.
+    /// Upper bound of the time since the request, because both clock readings were truncated to milliseconds.
     fn after(&self, now_ms: i64) -> i64 {
         now_ms - self.asked_ms + 1
     }

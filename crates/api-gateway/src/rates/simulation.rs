@@ -1,5 +1,5 @@
-//! The rate limit in a world of made-up time: replicas with separate clocks, questions that travel,
-//! answers that get lost, replicas that die. It runs the ledgers and the books as they are.
+//! Simulation of the rate limit with virtual time: replicas with separate clocks, network delay, lost answers, and
+//! replicas that die. It runs the production ledgers and leases.
 
 use std::collections::VecDeque;
 
@@ -9,19 +9,19 @@ use store::rates::{Ledger, Ledgers, Limits, Settlement, SharedGrant, WINDOW_MS, 
 
 use super::Book;
 
-/// Possible faults, each with its frequency per thousand.
+/// Faults, each with its frequency per thousand.
 #[derive(Debug, Clone)]
 struct World {
     seed: u64,
     limit: u32,
     account_limit: u32,
     replicas: usize,
-    /// Keys of one account. Each replica has requests of one of them.
+    /// Keys of one account. Each replica gets requests of one of them.
     keys: usize,
-    /// Between two requests at one replica.
+    /// Time between two requests at one replica.
     pause_ms: (i64, i64),
     costs: Vec<u32>,
-    /// Each way.
+    /// Maximum network delay in each direction.
     longest_way_ms: i64,
     lost: u32,
     dies: u32,
@@ -31,7 +31,7 @@ struct World {
 struct Replica {
     key: usize,
     book: Book,
-    /// How far its steady clock is from true time.
+    /// Offset of its monotonic clock from true time.
     clock_ms: i64,
     next_request_ms: i64,
     cost: u32,
@@ -50,7 +50,7 @@ struct Question {
     lost: bool,
 }
 
-/// When how many points were let through, for each key.
+/// Returns the times and points of all accepted requests, for each key.
 fn run(world: &World) -> Vec<Vec<(i64, u32)>> {
     let mut rng = StdRng::seed_from_u64(world.seed);
     let mut ledgers = vec![Ledger::default(); world.keys];
@@ -155,14 +155,14 @@ fn run(world: &World) -> Vec<Vec<(i64, u32)>> {
     through
 }
 
-/// Points of all keys, in order of time.
+/// Accepted points of all keys, ordered by time.
 fn together(through: &[Vec<(i64, u32)>]) -> Vec<(i64, u32)> {
     let mut all = through.concat();
     all.sort_unstable();
     all
 }
 
-/// The most that was let through in any window.
+/// Highest number of points accepted in any window.
 fn most_in_a_window(through: &[(i64, u32)]) -> u32 {
     let mut most = 0;
     let (mut sum, mut first) = (0, 0);
@@ -211,7 +211,7 @@ proptest! {
     #![proptest_config(ProptestConfig { cases: 48, ..ProptestConfig::default() })]
 
     #[test]
-    fn no_window_lets_more_than_the_limit_through(world in worlds()) {
+    fn no_window_exceeds_the_limit(world in worlds()) {
         let through = run(&world);
         for of_key in &through {
             prop_assert!(most_in_a_window(of_key) <= world.limit);
@@ -221,7 +221,7 @@ proptest! {
 }
 
 #[test]
-fn under_load_nearly_all_of_the_limit_gets_through() {
+fn nearly_the_whole_limit_is_usable_under_load() {
     for (replicas, keys, costs) in [
         (1, 1, vec![1]),
         (2, 1, vec![1]),
@@ -245,7 +245,7 @@ fn under_load_nearly_all_of_the_limit_gets_through() {
         };
         let through = together(&run(&world));
         assert!(most_in_a_window(&through) <= world.limit);
-        // First in the minute of the first use of the key, then in the long run.
+        // First in the minute of the key's first use, then in the long run.
         let within = |seconds: i64| -> u32 {
             let within = through.iter().filter(|(at, _)| *at < seconds * 1_000);
             within.map(|(_, points)| points).sum()
@@ -260,6 +260,6 @@ fn under_load_nearly_all_of_the_limit_gets_through() {
 }
 
 #[test]
-fn a_check_that_finds_nothing_would_be_none() {
+fn simulation_detects_a_broken_rate_limit() {
     assert_eq!(most_in_a_window(&[(0, 5), (59_999, 4), (60_000, 3)]), 9);
 }

@@ -10,7 +10,7 @@ use runtime::{
     config::{EncryptionKey, Kind, PlatformConfig},
 };
 use secrecy::SecretString;
-use store::keys;
+use store::keys::{self, NewKey};
 use test_support::TestDatabase;
 use tokio::task::JoinHandle;
 use tokio_util::sync::CancellationToken;
@@ -42,17 +42,17 @@ impl TestApp {
         }
     }
 
-    /// Begins to stop.
+    /// Starts the stop.
     pub(crate) fn stop(&self) {
         self.shutdown.cancel();
     }
 
-    /// Waits for the end of what was begun.
+    /// Waits until the stop has finished.
     pub(crate) async fn stopped(&mut self) -> anyhow::Result<()> {
         (&mut self.serving).await.unwrap()
     }
 
-    /// An OWNER of the account `name`, which is made where it is not there.
+    /// Returns a client with a new OWNER key of the account `name`. Creates the account if it does not exist.
     pub(crate) async fn account(&self, name: &str) -> Client {
         self.key(name, Role::Owner, None).await
     }
@@ -79,15 +79,26 @@ impl TestApp {
         namespaces: Option<&[Id]>,
         expire_time: Option<Timestamp>,
     ) {
+        self.store_limited_key(account, |account| NewKey {
+            namespaces,
+            expire_time,
+            ..NewKey::new(account, key, role)
+        })
+        .await;
+    }
+
+    pub(crate) async fn store_limited_key<'a>(
+        &self,
+        account: &str,
+        new: impl FnOnce(Id) -> NewKey<'a>,
+    ) {
         let mut conn = self.database.connect().await;
         let now = Timestamp::now();
         let account = keys::ensure_account(&mut conn, account, now).await.unwrap();
-        keys::insert(&mut conn, account, key, role, namespaces, now, expire_time)
-            .await
-            .unwrap();
+        keys::insert(&mut conn, new(account), now).await.unwrap();
     }
 
-    /// Someone without a key.
+    /// Client without a key.
     pub(crate) fn stranger(&self) -> Client {
         Client::new(&self.base, None)
     }
@@ -99,7 +110,7 @@ impl Drop for TestApp {
     }
 }
 
-/// The last segment of a name.
+/// Returns the last segment of a name.
 pub(crate) fn last_id(name: &str) -> Id {
     name.rsplit('/').next().unwrap().parse().unwrap()
 }
@@ -124,7 +135,7 @@ pub(crate) fn config(database_url: &str) -> Config {
     config
 }
 
-/// Serves until the token is cancelled; returns the address too.
+/// Serves until the token is cancelled, and returns the address.
 pub(crate) fn serve(config: &Config) -> (String, CancellationToken) {
     let (base, shutdown, _serving) = spawn(config);
     (base, shutdown)

@@ -1,4 +1,4 @@
-//! The audit log: one event for each change that was committed, and none for others.
+//! The audit log: one event for each committed change, and none for others.
 
 use std::net::{IpAddr, Ipv4Addr};
 
@@ -28,14 +28,14 @@ async fn patch(client: &Client, name: &str, body: &Value) -> u16 {
 }
 
 #[tokio::test]
-async fn changes_are_recorded_with_who_did_them_and_without_values() {
+async fn changes_are_recorded_with_their_author_and_without_values() {
     let app = TestApp::start().await;
     let acme = app.account("acme").await;
     let namespace = acme.namespace().await;
     let connection = acme.connection(&namespace).await;
     let change = json!({"nickname": "hush-hush"});
     assert_eq!(patch(&acme, &connection, &change).await, 200);
-    // Sends no field, so that nothing changes; the answer shows the address.
+    // Sends no field, so nothing changes, but the response shows the address.
     assert_eq!(patch(&acme, &connection, &json!({})).await, 200);
     acme.get(&format!("/v1/{connection}")).await;
     let gone = acme
@@ -89,7 +89,7 @@ async fn changes_are_recorded_with_who_did_them_and_without_values() {
 }
 
 #[tokio::test]
-async fn an_event_is_there_exactly_if_its_change_is() {
+async fn audit_event_exists_if_and_only_if_its_change_was_committed() {
     let app = TestApp::start().await;
     let acme = app.account("acme").await;
     let namespace = acme.namespace().await;
@@ -108,7 +108,7 @@ async fn an_event_is_there_exactly_if_its_change_is() {
     );
     assert_eq!(log(&acme, &namespace).await, before);
 
-    // A commit that fails takes the event back.
+    // A commit that fails also removes the event.
     let function = "CREATE FUNCTION refuse() RETURNS trigger LANGUAGE plpgsql AS \
                     $$ BEGIN RAISE EXCEPTION 'no'; END $$";
     app.database.run(function).await;
@@ -119,7 +119,7 @@ async fn an_event_is_there_exactly_if_its_change_is() {
     assert_eq!(log(&acme, &namespace).await, before);
     app.database.run("DROP TRIGGER refuse ON namespaces").await;
 
-    // An event that cannot be written takes the change back.
+    // An event that cannot be written also rolls back the change.
     let at_event = "CREATE TRIGGER refuse BEFORE INSERT ON audit_events FOR EACH ROW EXECUTE FUNCTION refuse()";
     app.database.run(at_event).await;
     assert!(patch(&acme, &namespace, &nickname).await >= 500);
@@ -128,7 +128,7 @@ async fn an_event_is_there_exactly_if_its_change_is() {
 }
 
 #[tokio::test]
-async fn only_owners_read_the_log_and_only_that_of_their_account() {
+async fn owners_read_the_audit_log_of_their_own_account_only() {
     let app = TestApp::start().await;
     let acme = app.account("acme").await;
     let namespace = acme.namespace().await;
@@ -146,7 +146,7 @@ async fn only_owners_read_the_log_and_only_that_of_their_account() {
     );
     assert_eq!(globex.get(&path).await.status, 403);
     assert_eq!(log(&globex, "namespaces/-").await, []);
-    // A page of one list does not continue in another.
+    // A page token of one list does not work in another.
     acme.connection(&namespace).await;
     let page = acme.get(&format!("{path}?pageSize=1")).await;
     let token = page.body["nextPageToken"].as_str().unwrap();
@@ -160,7 +160,7 @@ async fn only_owners_read_the_log_and_only_that_of_their_account() {
 }
 
 #[tokio::test]
-async fn a_refused_request_reads_no_secrets() {
+async fn refused_request_records_no_read_of_secrets() {
     let app = TestApp::start().await;
     let acme = app.account("acme").await;
     let namespace = acme.namespace().await;

@@ -1,4 +1,4 @@
-//! Lost databases, lost brokers, and taken ports.
+//! Lost databases, lost brokers, and ports in use.
 
 use diesel_async::SimpleAsyncConnection;
 use domain::key::ApiKey;
@@ -10,7 +10,7 @@ use crate::{
 };
 
 #[tokio::test]
-async fn without_a_database_requests_are_told_to_come_again() {
+async fn requests_without_a_database_get_503_with_retry_after() {
     let away = private_port();
     let (base, _shutdown) = serve(&config(&format!(
         "postgres://earshot@127.0.0.1:{away}/earshot"
@@ -25,7 +25,7 @@ async fn without_a_database_requests_are_told_to_come_again() {
             json!({"code": 503, "message": "service temporarily unavailable"})
         );
     }
-    // What needs no database is served.
+    // Endpoints that need no database still answer.
     assert_eq!(client.get("/openapi.json").await.status, 200);
     assert_eq!(
         Client::new(&base, None).get("/v1/namespaces").await.status,
@@ -34,7 +34,7 @@ async fn without_a_database_requests_are_told_to_come_again() {
 }
 
 #[tokio::test]
-async fn a_database_that_comes_back_is_used_again() {
+async fn database_is_used_again_when_it_is_back() {
     let app = TestApp::start().await;
     let acme = app.account("acme").await;
     let namespace = acme.namespace().await;
@@ -45,7 +45,7 @@ async fn a_database_that_comes_back_is_used_again() {
     )
     .await
     .unwrap();
-    // Connections of the pool are dead now; each may cost one answer.
+    // The pool's connections are dead now; each may fail one request.
     let mut status = 0;
     for _ in 0..20 {
         let answer = acme.get(&format!("/v1/{namespace}")).await;
@@ -56,7 +56,7 @@ async fn a_database_that_comes_back_is_used_again() {
 }
 
 #[test]
-fn a_taken_address_is_named() {
+fn error_names_an_address_in_use() {
     let taken = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
     let mut config = runtime::Config::dev();
     config.gateway.listen = taken.local_addr().unwrap();
@@ -66,7 +66,7 @@ fn a_taken_address_is_named() {
     assert!(format!("{error:#}").contains("in use"), "{error:#}");
 }
 
-/// A port that no one listens on.
+/// A port on which nothing listens.
 fn private_port() -> u16 {
     let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
     listener.local_addr().unwrap().port()

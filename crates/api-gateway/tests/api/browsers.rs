@@ -28,7 +28,7 @@ fn allowed(headers: &HeaderMap) -> Option<&str> {
 }
 
 #[tokio::test]
-async fn pages_of_others_are_allowed_by_configuration_alone() {
+async fn only_configured_origins_may_call_the_api() {
     let app = TestApp::start().await;
     let url = format!("{}/v1/namespaces", app.base);
     let preflight = [("origin", PAGE), ("access-control-request-method", "POST")];
@@ -42,7 +42,7 @@ async fn pages_of_others_are_allowed_by_configuration_alone() {
     })
     .await;
     let url = format!("{}/v1/namespaces", app.base);
-    // Without a key: browsers send none with a preflight.
+    // Browsers send no key with a preflight.
     for method in ["GET", "POST", "PATCH", "DELETE"] {
         let preflight = [
             ("origin", PAGE),
@@ -82,7 +82,7 @@ async fn pages_of_others_are_allowed_by_configuration_alone() {
     let body: serde_json::Value = answer.json().await.unwrap();
     assert_eq!(body["code"], 400);
 
-    // Answers, errors too, can be read, with the headers of ours.
+    // Responses are readable, including errors and our headers.
     let answer = raw(Method::GET, &url, &[("origin", PAGE)]).await;
     assert_eq!(answer.status(), 401);
     assert_eq!(allowed(answer.headers()), Some(PAGE));
@@ -100,7 +100,7 @@ async fn pages_of_others_are_allowed_by_configuration_alone() {
     let answer = raw(Method::GET, &url, &[("origin", "https://evil.example")]).await;
     assert_eq!(answer.status(), 401);
     assert_eq!(allowed(answer.headers()), None);
-    // OPTIONS that is no preflight is a method that no path has.
+    // OPTIONS that is no preflight is a method that no path supports.
     assert_eq!(raw(Method::OPTIONS, &url, &[]).await.status(), 401);
 
     let app = TestApp::start_with(|config| {
@@ -113,7 +113,7 @@ async fn pages_of_others_are_allowed_by_configuration_alone() {
 }
 
 #[tokio::test]
-async fn answers_say_what_browsers_may_not_do() {
+async fn responses_restrict_browsers() {
     let app = TestApp::start().await;
     let acme = app.account("acme").await;
     for answer in [
@@ -127,13 +127,13 @@ async fn answers_say_what_browsers_may_not_do() {
         assert_eq!(headers["referrer-policy"], "no-referrer");
         let policy = "default-src 'none'; frame-ancestors 'none'";
         assert_eq!(headers["content-security-policy"], policy);
-        // It would be a promise that plain HTTP cannot keep.
+        // HSTS would be a promise that plain HTTP cannot keep.
         assert!(!headers.contains_key("strict-transport-security"));
     }
 }
 
 #[tokio::test]
-async fn long_answers_are_compressed_for_who_asks_and_short_ones_are_not() {
+async fn only_long_responses_are_compressed_and_only_on_request() {
     let app = TestApp::start().await;
     let url = format!("{}/openapi.json", app.base);
     let plain = raw(Method::GET, &url, &[]).await;
@@ -165,7 +165,7 @@ async fn long_answers_are_compressed_for_who_asks_and_short_ones_are_not() {
 }
 
 #[tokio::test]
-async fn head_answers_what_get_does_without_the_body() {
+async fn head_answers_like_get_without_the_body() {
     let app = TestApp::start().await;
     let key = domain::key::ApiKey::generate();
     app.store_key("acme", &key, domain::key::Role::Owner, None, None)

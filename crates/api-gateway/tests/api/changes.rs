@@ -1,4 +1,4 @@
-//! PATCH: what is named changes, by a merge or under a mask, and all else stays.
+//! PATCH: changes the named fields, by a merge or under a mask, and leaves the others unchanged.
 
 use domain::{ManagerName, key::Role, list::SCAN_FIELDS};
 use reqwest::Method;
@@ -31,7 +31,7 @@ async fn masked(client: &Client, name: &str, mask: &str, body: &Value) -> Answer
         .await
 }
 
-/// The keys of the events that wait.
+/// Keys of the waiting events.
 async fn events(app: &TestApp) -> Vec<String> {
     app.database.texts("event", "outbox ORDER BY id").await
 }
@@ -40,7 +40,7 @@ async fn forget_events(app: &TestApp) {
     app.database.run("DELETE FROM outbox").await;
 }
 
-/// Puts instructions to work, as the compiler does.
+/// Applies instructions, as the compiler does.
 async fn apply(app: &TestApp, name: &str) {
     let manager: ManagerName = name.parse().unwrap();
     let mut conn = app.database.connect().await;
@@ -59,7 +59,7 @@ async fn apply(app: &TestApp, name: &str) {
 }
 
 #[tokio::test]
-async fn a_namespace_gets_another_nickname() {
+async fn nickname_of_a_namespace_can_be_changed() {
     let app = TestApp::start().await;
     let acme = app.account("acme").await;
     let namespace = acme.namespace().await;
@@ -95,7 +95,7 @@ async fn a_namespace_gets_another_nickname() {
 }
 
 #[tokio::test]
-async fn a_change_of_input_is_compiled_while_the_old_stays_at_work() {
+async fn changed_input_is_compiled_while_the_old_instructions_stay_in_use() {
     let app = TestApp::start().await;
     let acme = app.account("acme").await;
     let namespace = acme.namespace().await;
@@ -132,7 +132,7 @@ async fn a_change_of_input_is_compiled_while_the_old_stays_at_work() {
 }
 
 #[tokio::test]
-async fn sensitivity_is_set_read_back_and_changed() {
+async fn sensitivity_can_be_set_read_and_changed() {
     let app = TestApp::start().await;
     let acme = app.account("acme").await;
     let namespace = acme.namespace().await;
@@ -144,7 +144,7 @@ async fn sensitivity_is_set_read_back_and_changed() {
     assert_eq!(read.body["input"], body["input"]);
     apply(&app, &manager).await;
 
-    // It is part of the input: what changes it alone is compiled, and keeps the rest.
+    // Sensitivity is part of the input: changing only it compiles again and keeps the other fields.
     let broad = json!({"input": {"sensitivity": "BROAD"}});
     let answer = patch(&acme, &manager, &broad).await;
     assert_eq!(answer.status, 200, "{}", answer.body);
@@ -203,7 +203,7 @@ async fn sensitivity_rejects_unknown_values() {
 }
 
 #[tokio::test]
-async fn a_manager_is_taken_over_and_given_back() {
+async fn manager_can_switch_to_manual_mode_and_back() {
     let app = TestApp::start().await;
     let acme = app.account("acme").await;
     let namespace = acme.namespace().await;
@@ -249,7 +249,7 @@ async fn a_manager_is_taken_over_and_given_back() {
 }
 
 #[tokio::test]
-async fn switching_off_and_other_notices_take_effect_at_once() {
+async fn disabling_and_changed_notices_take_effect_at_once() {
     let app = TestApp::start().await;
     let acme = app.account("acme").await;
     let namespace = acme.namespace().await;
@@ -292,7 +292,7 @@ async fn switching_off_and_other_notices_take_effect_at_once() {
 }
 
 #[tokio::test]
-async fn a_connection_is_changed_field_by_field() {
+async fn fields_of_a_connection_can_be_changed_one_by_one() {
     let app = TestApp::start().await;
     let acme = app.account("acme").await;
     let namespace = acme.namespace().await;
@@ -363,7 +363,7 @@ async fn a_connection_is_changed_field_by_field() {
 }
 
 #[tokio::test]
-async fn feedback_is_kept_and_found() {
+async fn feedback_is_stored_and_can_be_filtered() {
     let app = TestApp::start().await;
     let acme = app.account("acme").await;
     let namespace = acme.namespace().await;
@@ -404,7 +404,7 @@ async fn feedback_is_kept_and_found() {
     assert_eq!(answer.status, 400);
     let answer = acme.get_with(&all, &[("orderBy", "labels")]).await;
     assert_eq!(answer.details(), [("orderBy", "unknown_field")]);
-    // Page by page too.
+    // The same over several pages.
     let first = acme.get_with(&all, &[("pageSize", "2")]).await.body;
     let token = first["nextPageToken"].as_str().unwrap();
     let second = acme
@@ -416,7 +416,7 @@ async fn feedback_is_kept_and_found() {
 }
 
 #[tokio::test]
-async fn what_is_wrong_is_said_before_what_is_missing() {
+async fn invalid_fields_are_reported_before_missing_resources() {
     let app = TestApp::start().await;
     let acme = app.account("acme").await;
     let namespace = acme.namespace().await;
@@ -461,7 +461,7 @@ async fn what_is_wrong_is_said_before_what_is_missing() {
 }
 
 #[tokio::test]
-async fn concurrent_changes_lose_nothing() {
+async fn concurrent_changes_are_all_kept() {
     let app = TestApp::start().await;
     let acme = app.account("acme").await;
     let namespace = acme.namespace().await;
@@ -479,7 +479,7 @@ async fn concurrent_changes_lose_nothing() {
 }
 
 #[tokio::test]
-async fn a_test_changes_and_deletes_nothing() {
+async fn test_mode_changes_and_deletes_nothing() {
     let app = TestApp::start().await;
     let acme = app.account("acme").await;
     let namespace = acme.namespace().await;
@@ -524,7 +524,7 @@ async fn a_test_changes_and_deletes_nothing() {
 }
 
 #[tokio::test]
-async fn a_caller_learns_what_it_may_do() {
+async fn caller_resource_shows_permissions() {
     let app = TestApp::start().await;
     let acme = app.account("acme").await;
     let namespace = acme.namespace().await;

@@ -1,7 +1,10 @@
-//! A client that believes nothing: each answer is held to `openapi.yaml`.
+//! A test client that checks each response against `openapi.yaml`.
+
+use std::time::Instant;
 
 use reqwest::{Method, header::HeaderMap};
 use serde_json::{Value, json};
+use test_support::TIMEOUT;
 
 use crate::contract::{self, Observed};
 
@@ -29,7 +32,7 @@ impl Client {
         }
     }
 
-    /// The same key at another gateway.
+    /// Client with the same key for another gateway.
     pub(crate) fn at(&self, base: &str) -> Self {
         Self::new(base, self.key.clone())
     }
@@ -38,10 +41,19 @@ impl Client {
         self.send(Method::GET, path, |request| request).await
     }
 
-    /// With query parameters, which are escaped here.
+    /// Sends a GET with query parameters, which this function percent-encodes. Repeats it after a 503: a busy machine
+    /// may exceed the time limit of a page.
     pub(crate) async fn get_with(&self, path: &str, query: &[(&str, &str)]) -> Answer {
-        self.send(Method::GET, path, |request| request.query(query))
-            .await
+        let begin = Instant::now();
+        loop {
+            let answer = self
+                .send(Method::GET, path, |request| request.query(query))
+                .await;
+            if answer.status != 503 || begin.elapsed() > TIMEOUT {
+                return answer;
+            }
+            assert_eq!(answer.headers["retry-after"], "1");
+        }
     }
 
     pub(crate) async fn post(&self, path: &str, body: &Value) -> Answer {
@@ -49,7 +61,12 @@ impl Client {
             .await
     }
 
-    /// A JSON body that is given as it goes.
+    pub(crate) async fn patch(&self, path: &str, body: &Value) -> Answer {
+        self.send(Method::PATCH, path, |request| request.json(body))
+            .await
+    }
+
+    /// Sends a JSON body unchanged, so that it may be malformed.
     pub(crate) async fn post_text(&self, path: &str, body: impl Into<reqwest::Body>) -> Answer {
         let body = body.into();
         self.send(Method::POST, path, |request| {
@@ -66,12 +83,7 @@ impl Client {
         path: &str,
         shape: impl FnOnce(reqwest::RequestBuilder) -> reqwest::RequestBuilder,
     ) -> Answer {
-        let mut request = self
-            .http
-            .request(method.clone(), format!("{}{path}", self.base));
-        if let Some(key) = &self.key {
-            request = request.bearer_auth(key);
-        }
+        let request = self.request(method.clone(), path);
         let answer = shape(request).send().await.unwrap();
         let status = answer.status().as_u16();
         let headers = answer.headers().clone();
@@ -96,28 +108,34 @@ impl Client {
         }
     }
 
-    /// Response to a GET, byte by byte.
+    /// Response to a GET as raw bytes.
     pub(crate) async fn text(&self, path: &str) -> String {
-        let mut request = self.http.get(format!("{}{path}", self.base));
-        if let Some(key) = &self.key {
-            request = request.bearer_auth(key);
-        }
+        let request = self.request(Method::GET, path);
         request.send().await.unwrap().text().await.unwrap()
     }
 
-    /// A new Namespace's name.
+    /// Request with the key, whose response is not checked.
+    pub(crate) fn request(&self, method: Method, path: &str) -> reqwest::RequestBuilder {
+        let request = self.http.request(method, format!("{}{path}", self.base));
+        match &self.key {
+            Some(key) => request.bearer_auth(key),
+            None => request,
+        }
+    }
+
+    /// Creates a Namespace and returns its name.
     pub(crate) async fn namespace(&self) -> String {
         self.made("/v1/namespaces", &json!({"nickname": "ours"}))
             .await
     }
 
-    /// A new Connection's name.
+    /// Creates a Connection and returns its name.
     pub(crate) async fn connection(&self, namespace: &str) -> String {
         let path = format!("/v1/{namespace}/connections");
         self.made(&path, &connection_body()).await
     }
 
-    /// A new Manager's name.
+    /// Creates a Manager and returns its name.
     pub(crate) async fn manager(&self, namespace: &str) -> String {
         let path = format!("/v1/{namespace}/managers");
         self.made(&path, &manager_body()).await
@@ -131,7 +149,7 @@ impl Client {
 }
 
 impl Answer {
-    /// The failing fields, as `(field, issue)`.
+    /// Invalid fields of an error, as `(field, issue)`.
     pub(crate) fn details(&self) -> Vec<(&str, &str)> {
         let details = self.body["details"].as_array();
         details
@@ -146,7 +164,7 @@ impl Answer {
             .collect()
     }
 
-    /// The nicknames of a list's items.
+    /// Nicknames of the items of a list.
     pub(crate) fn nicknames(&self, key: &str) -> Vec<&str> {
         let items = self.body[key].as_array().unwrap();
         items

@@ -4,7 +4,7 @@ use serde_json::json;
 use crate::{app::TestApp, client::connection_body};
 
 #[tokio::test]
-async fn a_connection_is_created_and_read_back() {
+async fn connection_reads_as_it_was_created() {
     let app = TestApp::start().await;
     let acme = app.account("acme").await;
     let namespace = acme.namespace().await;
@@ -26,7 +26,7 @@ async fn a_connection_is_created_and_read_back() {
 }
 
 #[tokio::test]
-async fn viewers_do_not_see_header_values() {
+async fn header_values_are_hidden_from_viewers() {
     let app = TestApp::start().await;
     let acme = app.account("acme").await;
     let namespace = acme.namespace().await;
@@ -43,9 +43,9 @@ async fn viewers_do_not_see_header_values() {
     assert_eq!(read.body["headers"]["x-secret"], "hush");
 }
 
-/// The address of a hook is all that it takes to post there.
+/// Anyone who knows the address of a hook can post there.
 #[tokio::test]
-async fn addresses_are_secrets() {
+async fn addresses_are_sealed_and_hidden_from_viewers() {
     let app = TestApp::start().await;
     let acme = app.account("acme").await;
     let namespace = acme.namespace().await;
@@ -72,7 +72,7 @@ async fn addresses_are_secrets() {
     }
     let stored = app.database.texts("to_jsonb(c)", "connections AS c").await;
     assert!(!stored.concat().contains("canary"), "{stored:?}");
-    // A change is sealed too.
+    // A changed address is sealed too.
     let change = json!({"url": "https://hooks.slack.com/services/other"});
     let changed = acme
         .send(reqwest::Method::PATCH, &format!("/v1/{name}"), |request| {
@@ -119,7 +119,7 @@ async fn every_failing_field_is_named() {
 }
 
 #[tokio::test]
-async fn plain_http_is_for_operators_to_allow() {
+async fn plain_http_needs_permission_of_the_operator() {
     let app = TestApp::start().await;
     let acme = app.account("acme").await;
     let namespace = acme.namespace().await;

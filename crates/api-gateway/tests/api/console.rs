@@ -19,7 +19,7 @@ async fn fetch(app: &TestApp, path: &str, coding: &str) -> Response {
         .unwrap()
 }
 
-/// The script that the page names.
+/// Name of the script that the page loads.
 async fn script(app: &TestApp) -> String {
     let page = fetch(app, "/console/", "identity").await;
     let page = page.text().await.unwrap();
@@ -28,7 +28,7 @@ async fn script(app: &TestApp) -> String {
 }
 
 #[tokio::test]
-async fn the_browser_is_held_to_a_strict_policy() {
+async fn console_sends_a_strict_content_security_policy() {
     let app = TestApp::start().await;
     let script = format!("/console/{}", script(&app).await);
     for path in ["/console/", script.as_str()] {
@@ -51,7 +51,7 @@ async fn the_browser_is_held_to_a_strict_policy() {
 }
 
 #[tokio::test]
-async fn the_way_to_the_page_keeps_a_path_prefix() {
+async fn redirect_to_the_console_keeps_a_path_prefix() {
     let app = TestApp::start().await;
     let answer = fetch(&app, "/console", "identity").await;
     assert_eq!(answer.status(), 308);
@@ -67,7 +67,7 @@ async fn the_way_to_the_page_keeps_a_path_prefix() {
 }
 
 #[tokio::test]
-async fn files_are_sent_packed_to_who_takes_that() {
+async fn console_files_are_compressed_for_clients_that_accept_it() {
     let app = TestApp::start().await;
     let path = format!("/console/{}", script(&app).await);
     let plain = fetch(&app, &path, "identity").await;
@@ -83,7 +83,7 @@ async fn files_are_sent_packed_to_who_takes_that() {
 }
 
 #[tokio::test]
-async fn without_the_console_there_is_nothing() {
+async fn disabled_console_answers_404() {
     let app = TestApp::start_with(|config| config.gateway.console = false).await;
     for path in ["/console", "/console/", "/console/index.html"] {
         let answer = fetch(&app, path, "identity").await;

@@ -1,8 +1,8 @@
-//! `openapi.yaml` as a judge of answers.
+//! Checks responses against `openapi.yaml`.
 //!
-//! Its schemas are JSON Schema nearly as they stand: they use no `nullable` and no boolean
-//! `exclusiveMinimum`, which are OpenAPI 3.0's own, so draft 7 reads them, `$ref` included. One thing is
-//! made stricter than for the public: an object may have no property that the document does not name.
+//! Its schemas are nearly JSON Schema: they use no `nullable` and no boolean `exclusiveMinimum`, which only OpenAPI
+//! 3.0 has, so draft 7 reads them, including `$ref`. This check is stricter than the public document in one point:
+//! an object may have no property that the document does not name.
 
 use std::{
     collections::HashMap,
@@ -21,14 +21,14 @@ static DOCUMENT: LazyLock<Value> = LazyLock::new(|| {
 
 static VALIDATORS: LazyLock<Mutex<HashMap<String, Arc<Validator>>>> = LazyLock::new(Mutex::default);
 
-/// How the key of a request stands.
+/// Rate-limit state of the request's key.
 pub(crate) const RATE_HEADERS: [&str; 3] = [
     "X-RateLimit-Limit",
     "X-RateLimit-Remaining",
     "X-RateLimit-Reset",
 ];
 
-/// An answer as the contract sees it.
+/// The parts of a response that the contract covers.
 pub(crate) struct Observed<'a> {
     pub(crate) method: &'a str,
     pub(crate) path: &'a str,
@@ -41,7 +41,7 @@ pub(crate) fn document() -> &'static Value {
     &DOCUMENT
 }
 
-/// Every documented operation: method, path template, and what is said of it.
+/// Every documented operation: method, path template, and its description.
 pub(crate) fn operations() -> Vec<(String, String, &'static Value)> {
     let paths = DOCUMENT["paths"].as_object().expect("paths is an object");
     let mut operations = Vec::new();
@@ -56,7 +56,7 @@ pub(crate) fn operations() -> Vec<(String, String, &'static Value)> {
 }
 
 /// # Panics
-/// When the answer is not one that the document allows.
+/// If the document does not allow the response.
 pub(crate) fn check(seen: &Observed<'_>) {
     let what = format!("{} {} -> {}", seen.method, seen.path, seen.status);
     assert!(
@@ -74,7 +74,7 @@ pub(crate) fn check(seen: &Observed<'_>) {
     };
     let answer = resolve(&operation["responses"][seen.status.to_string()]);
     assert!(!answer.is_null(), "{what}: undocumented, {}", seen.body);
-    // A 400 or 408 may be of who never showed a key, a 5xx of a database that could not tell of its points.
+    // A 400 or 408 may answer a request without a key, and a 5xx may mean that the database could not count points.
     let points_are_known = !matches!(seen.status, 400 | 401 | 408 | 431 | 500..);
     if operation["security"] != json!([]) && points_are_known {
         for name in RATE_HEADERS {
@@ -107,7 +107,7 @@ pub(crate) fn check(seen: &Observed<'_>) {
 }
 
 /// # Panics
-/// When `value` is not as the schema `reference` has it.
+/// If `value` does not match the schema `reference`.
 pub(crate) fn assert_valid(what: &str, reference: &str, value: &Value) {
     let errors: Vec<String> = validator(reference)
         .iter_errors(value)
@@ -130,7 +130,7 @@ fn check_header(what: &str, name: &str, header: &Value, seen: &Observed<'_>) {
     assert!(schema.is_valid(&value), "{what}: {name}: {value}");
 }
 
-/// The documented operation that `path` is of. HEAD is what GET is, without the body.
+/// Returns the documented operation of `path`. HEAD is documented by GET, without the body.
 fn operation(method: &str, path: &str) -> Option<&'static Value> {
     let method = if method == "HEAD" { "GET" } else { method };
     operations()
@@ -147,7 +147,7 @@ fn fits(template: &str, path: &str) -> bool {
             .all(|(part, given)| part == given || part_fits(part, given))
 }
 
-/// `{managerId}` takes an id, and `{managerId}:apply` one with its verb.
+/// Matches a path with a template: `{managerId}` matches an id, and `{managerId}:apply` an id with that verb.
 fn part_fits(part: &str, given: &str) -> bool {
     part.strip_prefix('{')
         .and_then(|part| part.split_once('}'))
@@ -177,7 +177,7 @@ fn validator(reference: &str) -> Arc<Validator> {
     Arc::clone(validator)
 }
 
-/// Forbids properties that are not named, wherever some are.
+/// Forbids unnamed properties in every schema that names some.
 fn close_objects(value: &mut Value) {
     match value {
         Value::Object(map) => {
@@ -193,7 +193,7 @@ fn close_objects(value: &mut Value) {
     }
 }
 
-/// The parameters of an operation, those of its path included.
+/// Parameters of an operation, including those of its path.
 pub(crate) fn parameters(path: &str, operation: &'static Value) -> Vec<&'static Value> {
     let shared = &DOCUMENT["paths"][path]["parameters"];
     [shared, &operation["parameters"]]
@@ -204,7 +204,7 @@ pub(crate) fn parameters(path: &str, operation: &'static Value) -> Vec<&'static 
         .collect()
 }
 
-/// The examples of an operation's request.
+/// Examples of an operation's request body.
 pub(crate) fn examples(operation: &Value) -> Vec<Value> {
     let media = &operation["requestBody"]["content"]["application/json"];
     let several = media["examples"]

@@ -1,4 +1,4 @@
-//! DELETE: gone from every answer at once.
+//! DELETE: the resource disappears from every response at once.
 
 use domain::key::Role;
 use reqwest::Method;
@@ -18,7 +18,7 @@ async fn delete(client: &Client, name: &str) -> Answer {
 }
 
 #[tokio::test]
-async fn a_namespace_that_holds_something_needs_force() {
+async fn deleting_a_namespace_with_content_needs_force() {
     let app = TestApp::start().await;
     let acme = app.account("acme").await;
     let empty = acme.namespace().await;
@@ -55,7 +55,7 @@ async fn a_namespace_that_holds_something_needs_force() {
 }
 
 #[tokio::test]
-async fn a_manager_goes_with_its_scans() {
+async fn deleting_a_manager_deletes_its_scans() {
     let app = TestApp::start().await;
     let acme = app.account("acme").await;
     let namespace = acme.namespace().await;
@@ -92,7 +92,7 @@ async fn a_manager_goes_with_its_scans() {
 }
 
 #[tokio::test]
-async fn a_connection_in_use_needs_force() {
+async fn deleting_a_connection_in_use_needs_force() {
     let app = TestApp::start().await;
     let acme = app.account("acme").await;
     let namespace = acme.namespace().await;

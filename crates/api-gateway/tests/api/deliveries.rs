@@ -1,9 +1,10 @@
-//! The delivery log, retries, replays and tests of Connections. No dispatcher runs here: what it would do
-//! is written into the database by hand.
+//! The delivery log, retries, replays and tests of Connections. No dispatcher runs here: the tests write its
+//! results into the database.
 
 use domain::{Id, Timestamp, key::Role};
 use reqwest::Method;
 use serde_json::{Value, json};
+use test_support::eventually;
 
 use crate::{
     app::{TestApp, last_id},
@@ -18,7 +19,7 @@ struct World {
     delivery: String,
 }
 
-/// A delivery that was given up, with one attempt.
+/// An exhausted delivery with one attempt.
 async fn world() -> World {
     let app = TestApp::start().await;
     let acme = app.account("acme").await;
@@ -67,7 +68,7 @@ impl World {
 }
 
 #[tokio::test]
-async fn the_log_is_listed_and_one_is_shown_with_its_attempts() {
+async fn deliveries_are_listed_and_one_is_shown_with_its_attempts() {
     let world = world().await;
     let one = world.acme.get(&format!("/v1/{}", world.delivery)).await;
     assert_eq!(one.status, 200, "{}", one.body);
@@ -109,10 +110,10 @@ async fn the_log_is_listed_and_one_is_shown_with_its_attempts() {
 }
 
 #[tokio::test]
-async fn a_retry_reopens() {
+async fn retry_reopens_an_exhausted_delivery() {
     let world = world().await;
     let path = format!("{}:retry", world.delivery);
-    // First in test mode, which changes nothing.
+    // The first request is in test mode, which changes nothing.
     let tried = world
         .acme
         .send(Method::POST, &format!("/v1/{path}"), |request| {
@@ -153,7 +154,7 @@ async fn a_retry_reopens() {
 }
 
 #[tokio::test]
-async fn a_replay_is_made_watched_and_cancelled() {
+async fn replay_can_be_created_read_and_cancelled() {
     let world = world().await;
     let path = format!("{}:replay", world.connection);
     let start = Timestamp::now()
@@ -225,7 +226,7 @@ async fn a_replay_is_made_watched_and_cancelled() {
 }
 
 #[tokio::test]
-async fn a_test_without_a_dispatcher_says_so() {
+async fn connection_test_without_a_dispatcher_fails_at_once() {
     let world = world().await;
     let answer = world
         .post(&format!("{}:test", world.connection), &json!({}))
@@ -237,7 +238,7 @@ async fn a_test_without_a_dispatcher_says_so() {
 }
 
 #[tokio::test]
-async fn a_test_is_answered_by_whoever_takes_it() {
+async fn connection_test_returns_the_result_of_a_dispatcher() {
     let world = world().await;
     world.dispatcher_lives().await;
     let path = format!("{}:test", world.connection);
@@ -248,9 +249,10 @@ async fn a_test_is_answered_by_whoever_takes_it() {
         let sql = format!(
             "UPDATE connection_tests SET taken_by = gen_random_uuid(), answer = '{result}'"
         );
-        while world.app.database.run(&sql).await == 0 {
-            tokio::time::sleep(std::time::Duration::from_millis(20)).await;
-        }
+        eventually("the test is asked for", async || {
+            world.app.database.run(&sql).await > 0
+        })
+        .await;
         result
     };
     let (answer, expected) = tokio::join!(asked, answering);
@@ -266,7 +268,7 @@ async fn a_test_is_answered_by_whoever_takes_it() {
 }
 
 #[tokio::test]
-async fn in_test_mode_a_connection_is_checked_and_nothing_sent() {
+async fn test_mode_checks_a_connection_and_sends_nothing() {
     let world = world().await;
     world.dispatcher_lives().await;
     let path = format!("/v1/{}:test", world.connection);
@@ -307,21 +309,21 @@ async fn in_test_mode_a_connection_is_checked_and_nothing_sent() {
     assert_eq!(world.app.database.count("connection_tests").await, 0);
 }
 
-/// Takes its twelve seconds.
+/// Takes twelve seconds, the whole timeout.
 #[tokio::test]
-async fn a_test_that_nobody_takes_is_withdrawn() {
+async fn connection_test_without_a_result_is_withdrawn() {
     let world = world().await;
     world.dispatcher_lives().await;
     let answer = world
         .post(&format!("{}:test", world.connection), &json!({}))
         .await;
     assert_eq!(answer.body["error"], "no dispatcher took the test in time");
-    assert!((12_000..14_000).contains(&answer.body["latencyMs"].as_u64().unwrap()));
+    assert!(answer.body["latencyMs"].as_u64().unwrap() >= 12_000);
     assert_eq!(world.app.database.count("connection_tests").await, 0);
 }
 
 #[tokio::test]
-async fn health_tells_what_waits_and_how_the_breaker_stands() {
+async fn health_shows_waiting_deliveries_and_the_circuit_breaker() {
     let world = world().await;
     let run = async |sql: &str| world.app.database.run(sql).await;
     run("UPDATE deliveries SET state = 'RETRYING', next_attempt_time = now()").await;

@@ -1,4 +1,4 @@
-//! `openapi.yaml` as a text for people and generators: complete, and right in its examples.
+//! `openapi.yaml` as a document for people and generators: it is complete, and its examples are valid.
 
 use std::collections::BTreeSet;
 
@@ -71,16 +71,16 @@ fn every_refusal_is_documented() {
 }
 
 #[test]
-fn every_answer_to_a_key_tells_of_its_points() {
+fn every_response_to_a_key_documents_the_rate_limit_headers() {
     for (method, path, operation) in contract::operations() {
         let secured = operation["security"] != json!([]);
         for (code, answer) in operation["responses"].as_object().unwrap() {
-            // Who has no key, or whose request has no head, has no points.
+            // Requests without a key, and those with an unreadable head, have no points.
             let expected = secured && code != "401" && code != "431";
             let headers = &contract::resolve(answer)["headers"];
             for header in contract::RATE_HEADERS {
                 let told = headers[header].is_object();
-                // Shared refusals are documented for all.
+                // Shared refusals are documented for all operations.
                 let shared = answer.get("$ref").is_some();
                 let what = what(&method, &path);
                 assert!(
@@ -92,7 +92,7 @@ fn every_answer_to_a_key_tells_of_its_points() {
     }
 }
 
-/// Examples of a body, as a renderer finds them: next to the schema, or within.
+/// Examples of a body, where a renderer finds them: next to the schema, or within it.
 fn examples(media: &'static Value) -> Vec<&'static Value> {
     let several = media["examples"]
         .as_object()
@@ -152,10 +152,10 @@ fn examples_within_schemas_are_valid() {
     }
 }
 
-/// Unknown fields of requests are refused, so the schemas of requests must say so: else generators
-/// of clients and of tests make some.
+/// The API refuses unknown fields, so the schemas of requests must say so. Otherwise generators of clients and
+/// tests would produce such fields.
 #[test]
-fn requests_are_closed() {
+fn request_schemas_forbid_unknown_fields() {
     let document: Value = serde_yaml_ng::from_str(include_str!("../../openapi.yaml")).unwrap();
     let mut open = BTreeSet::new();
     for item in document["paths"].as_object().unwrap().values() {
@@ -183,7 +183,7 @@ fn find_open<'a>(
     match value {
         Value::Object(map) => {
             if let Some(reference) = map.get("$ref").and_then(Value::as_str) {
-                // Posts to try a Manager on are what platforms give: they may have more.
+                // Posts of a preview come from platforms and may have more fields.
                 if visited.insert(reference) {
                     let target = document.pointer(&reference[1..]).unwrap();
                     find_open(document, reference, target, visited, open);
@@ -212,9 +212,9 @@ fn find_open<'a>(
     }
 }
 
-/// Tools that follow links must reach resources that only creation makes.
+/// Tools that follow links must reach resources that only creation produces.
 #[test]
-fn links_lead_to_operations() {
+fn links_name_existing_operations() {
     let ids: BTreeSet<&str> = contract::operations()
         .into_iter()
         .map(|(_, _, operation)| operation["operationId"].as_str().unwrap())
@@ -238,7 +238,7 @@ fn links_lead_to_operations() {
     }
 }
 
-/// A receiver finds in the document what is sent to it, and when it is sent again.
+/// The document tells receivers what is sent to them, and when it is sent again.
 #[test]
 fn webhooks_are_described_with_signature_and_retries() {
     let document = contract::document();
@@ -275,7 +275,7 @@ fn webhooks_are_described_with_signature_and_retries() {
     assert!(text.contains(&schedule), "{schedule}");
 }
 
-/// Each value of the enumeration is explained where it is defined.
+/// Each value of an enumeration is explained where it is defined.
 #[test]
 fn every_issue_is_explained() {
     let issue = &contract::document()["components"]["schemas"]["Issue"];

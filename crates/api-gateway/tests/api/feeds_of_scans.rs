@@ -1,4 +1,4 @@
-//! `/feeds`: what feed readers get, and who gets it.
+//! `/feeds`: what feed readers get, and who may read it.
 
 use domain::key::{ApiKey, Role};
 use reqwest::Method;
@@ -44,7 +44,7 @@ const HOSTILE: &str =
     "</title><script>alert(1)</script> ]]> &amp; \u{202e}\u{1b}[2J\u{0}\u{ffff} <b>";
 
 #[tokio::test]
-async fn hostile_posts_are_text_to_a_reader() {
+async fn hostile_posts_are_plain_text_in_feeds() {
     let reader = Reader::start().await;
     let mut hostile = post("1", HOSTILE);
     hostile.text = Some(format!("{HOSTILE}{}", "x".repeat(40_000)).replace('\0', ""));
@@ -88,7 +88,7 @@ async fn hostile_posts_are_text_to_a_reader() {
 }
 
 #[tokio::test]
-async fn the_key_may_be_a_password_there_and_nowhere_else() {
+async fn key_is_accepted_as_a_password_on_feeds_only() {
     let reader = Reader::start().await;
     let basic = async |path: &str, key: &str| {
         let stranger = reader.app.stranger();
@@ -117,7 +117,7 @@ async fn the_key_may_be_a_password_there_and_nowhere_else() {
 }
 
 #[tokio::test]
-async fn feeds_of_others_are_not_read() {
+async fn feeds_of_other_accounts_are_refused() {
     let reader = Reader::start().await;
     record(&reader.app, &reader.manager, &[post("1", "ours")]).await;
     let globex = reader.app.account("globex").await;
@@ -128,14 +128,14 @@ async fn feeds_of_others_are_not_read() {
         for client in [&globex, &narrowed] {
             assert_eq!(client.get(&reader.path(form)).await.status, 403);
         }
-        // Their own Namespace leads to no one's Manager but theirs.
+        // Another customer's own Namespace in the path does not make our Manager visible.
         let path = format!("/feeds/{}/{manager}.{form}", last_id(&own));
         assert_eq!(globex.get(&path).await.status, 404);
     }
 }
 
 #[tokio::test]
-async fn who_comes_again_is_told_that_nothing_changed() {
+async fn unchanged_feed_of_scans_answers_304() {
     let reader = Reader::start().await;
     record(&reader.app, &reader.manager, &[post("1", "first")]).await;
     for form in ["atom", "json"] {

@@ -1,4 +1,4 @@
-//! Requests that no one sends by accident.
+//! Requests that are never sent by accident.
 
 use reqwest::Method;
 use serde_json::json;
@@ -12,7 +12,7 @@ use crate::app::TestApp;
 const MAX_BODY: usize = 256 * 1024;
 
 #[tokio::test]
-async fn bodies_that_are_no_json_are_refused() {
+async fn malformed_json_is_refused() {
     let app = TestApp::start().await;
     let acme = app.account("acme").await;
     let deep = format!("{}{}", "[".repeat(100_000), "]".repeat(100_000));
@@ -47,7 +47,7 @@ async fn bodies_that_are_no_json_are_refused() {
 }
 
 #[tokio::test]
-async fn names_that_are_empty_are_shown() {
+async fn empty_field_names_are_shown_as_quotes() {
     let app = TestApp::start().await;
     let acme = app.account("acme").await;
     let body = json!({"nickname": "x", "": 1});
@@ -60,14 +60,14 @@ async fn names_that_are_empty_are_shown() {
 }
 
 #[tokio::test]
-async fn the_body_has_a_largest_size() {
+async fn oversized_body_is_refused() {
     let app = TestApp::start().await;
     let acme = app.account("acme").await;
     let fitting = format!(r#"{{"nickname": "x"{}}}"#, " ".repeat(MAX_BODY - 17));
     assert_eq!(fitting.len(), MAX_BODY);
     let larger = format!("{fitting} ");
     assert_eq!(acme.post_text("/v1/namespaces", fitting).await.status, 201);
-    // Before its type, or whether it is JSON, is looked at.
+    // The size is checked before the content type and the JSON.
     for content_type in ["application/json", "text/plain"] {
         let body = larger.clone();
         let answer = acme
@@ -87,7 +87,7 @@ async fn the_body_has_a_largest_size() {
 }
 
 #[tokio::test]
-async fn bodies_must_say_that_they_are_json() {
+async fn body_without_a_json_content_type_is_refused() {
     let app = TestApp::start().await;
     let acme = app.account("acme").await;
     let body = json!({"nickname": "x"}).to_string();
@@ -123,7 +123,7 @@ async fn bodies_must_say_that_they_are_json() {
 }
 
 #[tokio::test]
-async fn many_failing_fields_make_a_small_answer() {
+async fn many_invalid_fields_get_a_small_response() {
     let app = TestApp::start().await;
     let acme = app.account("acme").await;
     let fields: Vec<String> = (0..20_000).map(|n| format!(r#""x{n}":1"#)).collect();
@@ -134,7 +134,7 @@ async fn many_failing_fields_make_a_small_answer() {
 }
 
 #[tokio::test]
-async fn odd_encodings_are_no_reason_to_refuse() {
+async fn unusual_accept_encoding_is_accepted() {
     let app = TestApp::start().await;
     let acme = app.account("acme").await;
     for coding in [
@@ -154,9 +154,9 @@ async fn odd_encodings_are_no_reason_to_refuse() {
     }
 }
 
-/// Requests that the HTTP layer refuses before our code sees them get the error body, too.
+/// Requests that the HTTP layer refuses before our code sees them get the error body too.
 #[tokio::test]
-async fn broken_http_gets_the_error_body() {
+async fn malformed_http_gets_the_error_body() {
     let app = TestApp::start().await;
     let host = app.base.strip_prefix("http://").unwrap();
     let huge = format!("GET / HTTP/1.1\r\nx: {}\r\n\r\n", "x".repeat(300_000));
@@ -180,7 +180,7 @@ async fn broken_http_gets_the_error_body() {
         (huge.as_str(), 431),
     ] {
         let mut stream = TcpStream::connect(host).await.unwrap();
-        // The server may answer and close before it has read all of it.
+        // The server may answer and close before it has read everything.
         let _ = stream.write_all(request.as_bytes()).await;
         let (status, head, body) = read_answer(&mut stream).await;
         let shown = &request[..request.len().min(60)];
@@ -193,7 +193,7 @@ async fn broken_http_gets_the_error_body() {
 }
 
 #[tokio::test]
-async fn odd_paths_never_hurt() {
+async fn unusual_paths_are_harmless() {
     let app = TestApp::start().await;
     let host = app.base.strip_prefix("http://").unwrap();
     for target in [
@@ -221,9 +221,9 @@ async fn odd_paths_never_hurt() {
 }
 
 #[tokio::test]
-async fn a_body_in_broken_chunks_is_answered_however_far_its_request_is() {
+async fn malformed_chunks_are_answered_at_any_stage_of_the_request() {
     for size in ["zz", "ffffffffffffffffff", "", "-5"] {
-        // No one knows the key yet: the handler waits for the database when the chunk comes.
+        // The key is not cached yet, so the handler is waiting for the database when the chunk arrives.
         let app = TestApp::start().await;
         let key = domain::key::ApiKey::generate();
         app.store_key("raw", &key, domain::key::Role::Owner, None, None)
@@ -246,13 +246,13 @@ async fn a_body_in_broken_chunks_is_answered_however_far_its_request_is() {
 }
 
 #[tokio::test]
-async fn who_is_refused_and_still_sends_gets_to_read_why() {
+async fn refused_client_that_still_sends_can_read_the_error() {
     let app = TestApp::start().await;
     let host = app.base.strip_prefix("http://").unwrap();
     let mut stream = TcpStream::connect(host).await.unwrap();
     stream.write_all(b"NO HTTP\r\n\r\n").await.unwrap();
     assert_eq!(read_answer(&mut stream).await.0, 400);
-    // Bytes that no one reads would be answered with a reset.
+    // Unread bytes would make the system answer with a reset.
     for _ in 0..64 {
         stream.write_all(&[b'x'; 16_384]).await.unwrap();
     }
@@ -260,7 +260,7 @@ async fn who_is_refused_and_still_sends_gets_to_read_why() {
     stream.shutdown().await.unwrap();
 }
 
-/// A connection that has sent the head of a POST with a valid key.
+/// Opens a connection and sends the head of a POST with a valid key.
 pub(crate) async fn raw_post(app: &TestApp, header: &str) -> TcpStream {
     let key = domain::key::ApiKey::generate();
     app.store_key("raw", &key, domain::key::Role::Owner, None, None)
@@ -276,7 +276,7 @@ pub(crate) async fn raw_post(app: &TestApp, header: &str) -> TcpStream {
     stream
 }
 
-/// Status, head and body of the next answer.
+/// Reads the next response: status, head and body.
 pub(crate) async fn read_answer(stream: &mut TcpStream) -> (u16, String, String) {
     let mut bytes = Vec::new();
     let mut buffer = [0; 4_096];

@@ -1,4 +1,4 @@
-//! The same request again.
+//! Repeated requests with `Idempotency-Key`.
 
 use diesel_async::RunQueryDsl;
 use reqwest::Method;
@@ -25,7 +25,7 @@ fn is_replayed(answer: &Answer) -> bool {
 }
 
 #[tokio::test]
-async fn a_request_that_comes_again_gets_its_first_answer() {
+async fn repeated_request_gets_the_first_response() {
     let app = TestApp::start().await;
     let acme = app.account("acme").await;
     let namespace = acme.namespace().await;
@@ -52,7 +52,7 @@ async fn a_request_that_comes_again_gets_its_first_answer() {
         let list = acme.get(&path).await;
         assert_eq!(list.body[collection].as_array().unwrap().len(), 2);
     }
-    // Each event once.
+    // Each event is published once.
     let mut conn = app.database.connect().await;
     let count = diesel::sql_query("SELECT FROM outbox WHERE event = 'manager.submitted'")
         .execute(&mut conn)
@@ -62,7 +62,7 @@ async fn a_request_that_comes_again_gets_its_first_answer() {
 }
 
 #[tokio::test]
-async fn keys_are_of_one_api_key_and_one_path() {
+async fn idempotency_key_belongs_to_one_api_key_and_path() {
     let app = TestApp::start().await;
     let acme = app.account("acme").await;
     let globex = app.account("globex").await;
@@ -82,7 +82,7 @@ async fn keys_are_of_one_api_key_and_one_path() {
 }
 
 #[tokio::test]
-async fn many_at_once_on_two_gateways_make_one() {
+async fn concurrent_requests_on_two_gateways_create_one_resource() {
     let app = TestApp::start().await;
     let (other, _shutdown) = serve(&config(app.database.url()));
     let key = domain::key::ApiKey::generate();
@@ -109,7 +109,7 @@ async fn many_at_once_on_two_gateways_make_one() {
 }
 
 #[tokio::test]
-async fn what_failed_may_come_again_and_what_is_a_test_is_not_kept() {
+async fn failed_and_test_requests_can_be_repeated_with_the_same_key() {
     let app = TestApp::start().await;
     let acme = app.account("acme").await;
     let path = "/v1/namespaces";
@@ -129,7 +129,7 @@ async fn what_failed_may_come_again_and_what_is_a_test_is_not_kept() {
     assert_eq!((tried.status, is_replayed(&tried)), (201, false));
     let made = post(&acme, path, "k", &json!({"nickname": "made"})).await;
     assert_eq!((made.status, is_replayed(&made)), (201, false));
-    // A test gets what the real request would.
+    // Test mode returns what the real request would return.
     let again = test(json!({"nickname": "made"})).await;
     assert_eq!((again.status, is_replayed(&again)), (201, true));
     assert_eq!(again.body, made.body);
@@ -139,7 +139,7 @@ async fn what_failed_may_come_again_and_what_is_a_test_is_not_kept() {
 }
 
 #[tokio::test]
-async fn keys_have_a_form() {
+async fn malformed_idempotency_keys_are_refused() {
     let app = TestApp::start().await;
     let acme = app.account("acme").await;
     let (longest, longer) = ("x".repeat(255), "x".repeat(256));
@@ -180,7 +180,7 @@ async fn keys_have_a_form() {
 }
 
 #[tokio::test]
-async fn kept_answers_can_be_read_by_nobody() {
+async fn stored_responses_are_encrypted() {
     let app = TestApp::start().await;
     let acme = app.account("acme").await;
     let path = format!("/v1/{}/connections", acme.namespace().await);

@@ -11,7 +11,7 @@ use crate::{
     client::{Client, connection_body, manager_body},
 };
 
-/// 25 Connections of a new Namespace, whose nicknames and addresses repeat; the list's path.
+/// Creates 25 Connections in a new Namespace, with repeated nicknames and addresses. Returns the list's path.
 async fn twenty_five(client: &Client) -> String {
     let namespace = client.namespace().await;
     let path = format!("/v1/{namespace}/connections");
@@ -37,7 +37,7 @@ fn names(page: &Value) -> Vec<String> {
         .collect()
 }
 
-/// All pages in turn; `between` runs before each page but the first.
+/// Reads all pages; `between` runs before each page but the first.
 async fn walk(
     client: &Client,
     path: &str,
@@ -67,7 +67,7 @@ async fn walk(
 }
 
 #[tokio::test]
-async fn every_order_pages_through_each_item_once() {
+async fn paging_in_every_order_returns_each_item_once() {
     let app = TestApp::start().await;
     let acme = app.account("acme").await;
     let path = twenty_five(&acme).await;
@@ -98,7 +98,7 @@ async fn every_order_pages_through_each_item_once() {
 }
 
 #[tokio::test]
-async fn nothing_is_skipped_or_repeated_while_others_are_added() {
+async fn concurrent_inserts_neither_skip_nor_repeat_items() {
     let app = TestApp::start().await;
     let acme = app.account("acme").await;
     let path = twenty_five(&acme).await;
@@ -130,7 +130,7 @@ async fn nothing_is_skipped_or_repeated_while_others_are_added() {
 }
 
 #[tokio::test]
-async fn the_newest_five_come_first() {
+async fn default_order_is_newest_first() {
     let app = TestApp::start().await;
     let acme = app.account("acme").await;
     let path = twenty_five(&acme).await;
@@ -150,7 +150,7 @@ async fn the_newest_five_come_first() {
 }
 
 #[tokio::test]
-async fn filters_keep_what_they_say() {
+async fn filters_return_exactly_the_matching_items() {
     let app = TestApp::start().await;
     let acme = app.account("acme").await;
     let path = twenty_five(&acme).await;
@@ -188,7 +188,7 @@ async fn managers_are_filtered_and_ordered_by_sensitivity() {
     let namespace = acme.namespace().await;
     let path = format!("/v1/{namespace}/managers");
     let old = acme.manager(&namespace).await;
-    // As a release before the field stored it.
+    // A row from before the release that added the field.
     app.database
         .run("UPDATE managers SET input = input - 'sensitivity'")
         .await;
@@ -229,7 +229,7 @@ async fn managers_are_filtered_and_ordered_by_sensitivity() {
 }
 
 #[tokio::test]
-async fn what_went_wrong_can_be_filtered_by() {
+async fn lists_can_be_filtered_by_problem() {
     let app = TestApp::start().await;
     let acme = app.account("acme").await;
     let namespace = acme.namespace().await;
@@ -290,7 +290,7 @@ async fn what_went_wrong_can_be_filtered_by() {
     let query = [("filter", "applyError.code = bad_luck")];
     let refused = acme.get_with(&path, &query).await;
     assert_eq!(refused.details(), [("filter", "invalid_enum")]);
-    // Each page token remembers a value, or its absence.
+    // Each page token contains a value, or its absence.
     for order in [
         "applyError.message",
         "input.focus.type desc, applyError.code",
@@ -313,9 +313,9 @@ async fn what_went_wrong_can_be_filtered_by() {
     }
 }
 
-/// Key by key as they are sent, which parsed JSON does not tell.
+/// Compares the serialised text, because parsed JSON does not keep the order of keys.
 #[tokio::test]
-async fn items_of_lists_are_written_as_they_are_alone() {
+async fn list_items_are_serialised_like_single_resources() {
     let app = TestApp::start().await;
     let acme = app.account("acme").await;
     let namespace = acme.namespace().await;
@@ -335,7 +335,7 @@ async fn items_of_lists_are_written_as_they_are_alone() {
 }
 
 #[tokio::test]
-async fn a_page_has_a_hundred_items_at_most() {
+async fn page_size_is_at_most_one_hundred() {
     let app = TestApp::start().await;
     let acme = app.account("acme").await;
     for n in 0..101 {
@@ -350,7 +350,7 @@ async fn a_page_has_a_hundred_items_at_most() {
 }
 
 #[tokio::test]
-async fn wrong_parameters_are_named() {
+async fn invalid_list_parameters_are_named() {
     let app = TestApp::start().await;
     let acme = app.account("acme").await;
     let namespace = acme.namespace().await;
@@ -395,13 +395,13 @@ async fn wrong_parameters_are_named() {
         .await;
     let message = answer.body["message"].as_str().unwrap();
     assert!(message.contains("column 23"), "{message}");
-    // Operations that take none take none.
+    // Operations without parameters refuse all.
     let answer = acme.get(&format!("/v1/{namespace}?pageSize=1")).await;
     assert_eq!(answer.details(), [("pageSize", "unknown_field")]);
 }
 
 #[tokio::test]
-async fn a_page_token_works_in_its_own_list_alone() {
+async fn page_token_of_another_list_is_refused() {
     let app = TestApp::start().await;
     let acme = app.account("acme").await;
     let path = twenty_five(&acme).await;
@@ -449,10 +449,10 @@ async fn a_page_token_works_in_its_own_list_alone() {
     }
 }
 
-/// Anyone who knows the format can make a token; it must do no harm.
+/// Anyone who knows the format can forge a token; it must do no harm.
 #[tokio::test]
-async fn a_forged_page_token_is_refused_or_works() {
-    use domain::{Id, filter::Literal, page::PageToken};
+async fn forged_page_token_is_harmless() {
+    use domain::{Id, field::Literal, page::PageToken};
 
     let app = TestApp::start().await;
     let acme = app.account("acme").await;
@@ -483,7 +483,7 @@ async fn a_forged_page_token_is_refused_or_works() {
 }
 
 #[tokio::test]
-async fn nicknames_of_lists_are_in_order() {
+async fn nicknames_are_sorted() {
     let app = TestApp::start().await;
     let acme = app.account("acme").await;
     for nickname in ["b", "a", "C", "ä"] {

@@ -1,6 +1,6 @@
-//! The gateway over HTTP and a real PostgreSQL, by its public face alone.
+//! Tests the gateway over HTTP with a real PostgreSQL, only through its public interface.
 //!
-//! [`client`] holds every answer that it sees to `openapi.yaml` ([`contract`]).
+//! [`client`] checks every response against `openapi.yaml` ([`contract`]).
 
 #![expect(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
 
@@ -25,6 +25,7 @@ mod keys;
 mod lists;
 mod malformed;
 mod managers;
+mod mcp;
 mod namespaces;
 mod past;
 mod polling;

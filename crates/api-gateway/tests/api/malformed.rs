@@ -1,7 +1,7 @@
-//! Ten thousand malformed requests against the whole surface, made from a seed.
+//! Ten thousand malformed requests to the whole API, generated from a seed.
 //!
-//! The gateway is a separate process, so that its memory and its log can be judged. Requests go over bare
-//! sockets: no client library is rude enough. Each has to be answered with a 4xx and the error body.
+//! The gateway is a separate process, so that its memory and log can be checked. Requests use raw sockets, because
+//! client libraries do not send malformed requests. Each must be answered with a 4xx and the error body.
 
 mod generator;
 
@@ -13,13 +13,13 @@ use std::{
         Arc,
         atomic::{AtomicUsize, Ordering},
     },
-    time::{Duration, Instant},
+    time::Instant,
 };
 
 use domain::key::{ApiKey, Role};
 use serde_json::Value;
 use store::AsyncPgConnection;
-use test_support::{TestDatabase, eventually};
+use test_support::{TIMEOUT, TestDatabase, eventually};
 use tokio::{
     io::{AsyncReadExt, AsyncWriteExt},
     net::TcpStream,
@@ -30,15 +30,15 @@ use crate::client::{Client, connection_body, manager_body};
 use generator::{Case, Generator, Names};
 
 const REQUESTS: usize = 10_000;
-/// Before memory is looked at for the first time: buffers and caches get their size.
+/// Requests before the first look at memory, while buffers and caches reach their size.
 const WARM_UP: usize = 2_000;
 const SEED: u64 = 0x0ea5_5407;
 const AT_ONCE: usize = 8;
-/// Allowance for the allocator; a leak of a hundred bytes a request would cost a megabyte.
+/// Allowance for the allocator. A leak of a hundred bytes per request would cost a megabyte.
 const MAX_GROWTH_KB: u64 = 6 * 1_024;
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn each_of_ten_thousand_malformed_requests_is_refused_and_no_more() {
+async fn ten_thousand_malformed_requests_are_refused_without_side_effects() {
     let database = TestDatabase::create().await;
     let gateway = Gateway::start(database.url()).await;
     let key = store_key(&mut database.connect().await).await;
@@ -77,12 +77,12 @@ async fn each_of_ten_thousand_malformed_requests_is_refused_and_no_more() {
         after < warm + MAX_GROWTH_KB,
         "memory grew from {warm} kB to {after} kB"
     );
-    // Nothing was made or changed.
+    // No request created or changed anything.
     assert_eq!(client.get("/v1/namespaces").await.body, before);
     gateway.assert_calm();
 }
 
-/// Sends the cases of these numbers and judges the answers; all that fail are reported.
+/// Sends the cases of these numbers, checks the responses, and reports all that fail.
 async fn throw(address: &str, generator: &Arc<Generator>, numbers: std::ops::Range<usize>) {
     let next = Arc::new(AtomicUsize::new(numbers.start));
     let tasks = (0..AT_ONCE).map(|_| {
@@ -118,14 +118,17 @@ async fn throw(address: &str, generator: &Arc<Generator>, numbers: std::ops::Ran
 }
 
 async fn judge(address: &str, case: &Case) -> Result<(), String> {
-    let answered = timeout(
-        Duration::from_secs(20),
-        Box::pin(exchange(address, &case.bytes)),
-    )
-    .await;
-    let answer = answered
-        .map_err(|_elapsed| "no answer in time".to_owned())?
-        .map_err(|error| format!("no answer: {error}"))?;
+    let begin = Instant::now();
+    let answer = loop {
+        let answered = timeout(TIMEOUT, Box::pin(exchange(address, &case.bytes))).await;
+        let answer = answered
+            .map_err(|_elapsed| "no answer in time".to_owned())?
+            .map_err(|error| format!("no answer: {error}"))?;
+        // A busy machine may not reach the database in time, and then clients ask again.
+        if !answer.starts_with("HTTP/1.1 503 ") || begin.elapsed() > TIMEOUT {
+            break answer;
+        }
+    };
     let (head, body) = answer.split_once("\r\n\r\n").ok_or("no head")?;
     let status: u16 = head
         .split(' ')
@@ -149,7 +152,7 @@ async fn judge(address: &str, case: &Case) -> Result<(), String> {
     Ok(())
 }
 
-/// The first answer, as its length says it.
+/// Reads the first response, up to its declared length.
 async fn exchange(address: &str, request: &[u8]) -> std::io::Result<String> {
     let mut stream = TcpStream::connect(address).await?;
     let (mut read, mut write) = stream.split();
@@ -173,7 +176,7 @@ async fn exchange(address: &str, request: &[u8]) -> std::io::Result<String> {
             }
         }
     };
-    // The gateway may have answered, and closed, before it has read all of it.
+    // The gateway may have answered and closed before it has read everything.
     let sent = async {
         let _ = write.write_all(request).await;
         std::future::pending::<()>().await;
@@ -190,9 +193,8 @@ async fn store_key(conn: &mut AsyncPgConnection) -> String {
     let account = store::keys::ensure_account(conn, "acme", now)
         .await
         .unwrap();
-    store::keys::insert(conn, account, &key, Role::Owner, None, now, None)
-        .await
-        .unwrap();
+    let new = store::keys::NewKey::new(account, &key, Role::Owner);
+    store::keys::insert(conn, new, now).await.unwrap();
     key.expose()
 }
 
@@ -212,7 +214,7 @@ impl Gateway {
         let process = Command::new(env!("CARGO_BIN_EXE_api-gateway"))
             .env_clear()
             .env("EARSHOT_DATABASE__URL", database_url)
-            // No one listens there; the gateway works without.
+            // Nothing listens there; the gateway works without a broker.
             .env("EARSHOT_BUS__URL", "amqp://127.0.0.1:1/%2f")
             .env("EARSHOT_GATEWAY__LISTEN", "127.0.0.1:0")
             .env("EARSHOT_GATEWAY__RATE_LIMIT_PER_MINUTE", "1000000")
@@ -232,7 +234,7 @@ impl Gateway {
             log,
             _folder: folder,
         };
-        eventually("the gateway serves", Duration::from_secs(30), async || {
+        eventually("the gateway serves", async || {
             let text = std::fs::read_to_string(&gateway.log).unwrap();
             assert!(
                 gateway.process.try_wait().unwrap().is_none(),
@@ -260,12 +262,12 @@ impl Gateway {
         line.trim().trim_end_matches(" kB").parse().unwrap()
     }
 
-    /// No panic, and nothing that someone would have to look into.
+    /// Checks that the log has no panic and no error that an operator would have to investigate.
     fn assert_calm(&self) {
         let log = std::fs::read_to_string(&self.log).unwrap();
         assert!(
             log.lines().count() > REQUESTS / 2,
-            "the log says too little to go by"
+            "the log has too few lines"
         );
         let alarms: Vec<&str> = log
             .lines()

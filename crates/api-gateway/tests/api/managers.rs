@@ -4,7 +4,7 @@ use store::{managers, outbox};
 use crate::{app::TestApp, client::manager_body};
 
 #[tokio::test]
-async fn a_manager_is_created_for_the_compiler() {
+async fn created_manager_waits_for_the_compiler() {
     let app = TestApp::start().await;
     let acme = app.account("acme").await;
     let namespace = acme.namespace().await;
@@ -41,7 +41,7 @@ async fn a_manager_is_created_for_the_compiler() {
 }
 
 #[tokio::test]
-async fn instructions_make_a_manual_manager() {
+async fn instructions_create_a_manual_manager() {
     let app = TestApp::start().await;
     let acme = app.account("acme").await;
     let namespace = acme.namespace().await;
@@ -92,6 +92,46 @@ async fn feeds_must_be_of_configured_platforms() {
 }
 
 #[tokio::test]
+async fn notice_has_the_filter_of_a_list() {
+    let app = TestApp::start().await;
+    let acme = app.account("acme").await;
+    let namespace = acme.namespace().await;
+    let connection = acme.connection(&namespace).await;
+    let notice = |filter: serde_json::Value| json!([{"type": "HTTP_REQUEST", "connection": connection, "filter": filter}]);
+    let filter = json!("match.score > 0.8 AND post.text : \"price\"");
+    let mut body = manager_body();
+    body["notices"] = notice(filter.clone());
+    let created = acme.post(&format!("/v1/{namespace}/managers"), &body).await;
+    assert_eq!(created.status, 201, "{}", created.body);
+    assert_eq!(created.body["notices"], body["notices"]);
+    let path = format!("/v1/{}", created.body["name"].as_str().unwrap());
+    let renamed = acme.patch(&path, &json!({"nickname": "other"})).await;
+    assert_eq!(renamed.body["notices"], body["notices"]);
+
+    let refused = acme
+        .patch(
+            &path,
+            &json!({"notices": notice(json!("post.colour = \"red\""))}),
+        )
+        .await;
+    assert_eq!(refused.status, 400);
+    assert_eq!(refused.details(), [("notices[0].filter", "unknown_field")]);
+    let message = refused.body["message"].as_str().unwrap();
+    assert!(message.contains("column 1"), "{message}");
+    for (given, kept) in [
+        (json!("  value = true "), Some("value = true")),
+        (json!(" "), None),
+    ] {
+        let changed = acme.patch(&path, &json!({"notices": notice(given)})).await;
+        assert_eq!(
+            changed.body["notices"][0].get("filter"),
+            kept.map(|text| json!(text)).as_ref()
+        );
+    }
+    assert_eq!(acme.get(&path).await.body["notices"][0].get("filter"), None);
+}
+
+#[tokio::test]
 async fn notices_name_connections_of_the_same_namespace() {
     let app = TestApp::start().await;
     let acme = app.account("acme").await;
@@ -126,9 +166,9 @@ async fn notices_name_connections_of_the_same_namespace() {
     assert_eq!(details, expected);
 }
 
-/// All that fails is named at once, also what only the database knows.
+/// All invalid fields are reported together, including those that need the database.
 #[tokio::test]
-async fn missing_connections_are_named_with_the_other_fields() {
+async fn missing_connections_are_reported_with_other_invalid_fields() {
     let app = TestApp::start().await;
     let acme = app.account("acme").await;
     let namespace = acme.namespace().await;

@@ -4,7 +4,7 @@ use serde_json::json;
 use crate::app::TestApp;
 
 #[tokio::test]
-async fn a_namespace_is_created_and_read_back() {
+async fn namespace_reads_as_it_was_created() {
     let app = TestApp::start().await;
     let acme = app.account("acme").await;
 
@@ -21,7 +21,7 @@ async fn a_namespace_is_created_and_read_back() {
 }
 
 #[tokio::test]
-async fn output_only_fields_are_ignored_and_others_refused() {
+async fn output_only_fields_are_ignored_and_unknown_fields_refused() {
     let app = TestApp::start().await;
     let acme = app.account("acme").await;
     let namespace = acme.namespace().await;
@@ -40,7 +40,7 @@ async fn output_only_fields_are_ignored_and_others_refused() {
 }
 
 #[tokio::test]
-async fn nicknames_have_bounds() {
+async fn nickname_length_is_limited() {
     let app = TestApp::start().await;
     let acme = app.account("acme").await;
     for (nickname, issue) in [
@@ -61,7 +61,7 @@ async fn nicknames_have_bounds() {
 }
 
 #[tokio::test]
-async fn accounts_see_their_own() {
+async fn accounts_list_only_their_own_namespaces() {
     let app = TestApp::start().await;
     let (acme, globex) = (app.account("acme").await, app.account("globex").await);
     let (first, second) = (acme.namespace().await, acme.namespace().await);
@@ -85,7 +85,7 @@ async fn accounts_see_their_own() {
 }
 
 #[tokio::test]
-async fn owners_of_whole_accounts_create() {
+async fn only_unrestricted_owners_create_namespaces() {
     let app = TestApp::start().await;
     let namespace = app.account("acme").await.namespace().await;
     let body = json!({"nickname": "x"});

@@ -1,4 +1,4 @@
-//! Posts from before a request: the health of feeds, kept posts, and backfills.
+//! Posts from before a request: health of feeds, stored posts, and backfills.
 
 use std::time::Duration;
 
@@ -15,7 +15,7 @@ use crate::{
 
 const FEED: &str = "hackernews:newest";
 
-/// A MANUAL Manager of Hacker News' newest posts whose instructions are at work.
+/// Creates a MANUAL Manager of Hacker News' newest posts whose instructions are in use.
 async fn manager(app: &TestApp, acme: &Client, namespace: &str) -> String {
     manager_of(app, acme, namespace, FEED).await
 }
@@ -62,7 +62,7 @@ async fn kept(app: &TestApp, feed: &str, posts: &[Post]) {
     .unwrap();
 }
 
-/// A lock of the posts shows how many previews run.
+/// A lock on `recent_posts` makes running previews visible.
 #[tokio::test]
 async fn an_account_computes_one_preview_at_a_time_and_delays_no_other() {
     const WAITING: &str = "pg_locks WHERE NOT granted AND relation = 'recent_posts'::regclass \
@@ -83,13 +83,11 @@ async fn an_account_computes_one_preview_at_a_time_and_delays_no_other() {
     let lock = "BEGIN; LOCK TABLE recent_posts";
     conn.batch_execute(lock).await.unwrap();
     let checked = async {
-        eventually(
-            "one of each account runs",
-            Duration::from_secs(30),
-            async || app.database.count(WAITING).await == 2,
-        )
+        eventually("one of each account runs", async || {
+            app.database.count(WAITING).await == 2
+        })
         .await;
-        // Long enough for a second of one account to begin.
+        // Long enough for a second preview of one account to start.
         tokio::time::sleep(Duration::from_millis(300)).await;
         assert_eq!(app.database.count(WAITING).await, 2);
         conn.batch_execute("COMMIT").await.unwrap();
@@ -97,7 +95,7 @@ async fn an_account_computes_one_preview_at_a_time_and_delays_no_other() {
     let (many, one, ()) = tokio::join!(many, one, checked);
     assert_eq!(one.status, 200, "{}", one.body);
     let done = many.iter().filter(|answer| answer.status == 200).count();
-    // The rest waited too long on a slow machine.
+    // On a slow machine, the others waited too long.
     let refused = many.iter().filter(|answer| answer.status == 429).count();
     assert!(done >= 1 && done + refused == 6, "{done} {refused}");
 }
@@ -116,7 +114,7 @@ fn told(body: &Value) -> Vec<(String, String)> {
 }
 
 #[tokio::test]
-async fn recent_posts_and_posts_by_their_addresses_are_tried() {
+async fn preview_accepts_recent_posts_and_addresses() {
     let app = TestApp::start().await;
     let acme = app.account("acme").await;
     let namespace = acme.namespace().await;
@@ -152,14 +150,14 @@ async fn recent_posts_and_posts_by_their_addresses_are_tried() {
     );
     assert_eq!(by_url.body["results"][1]["url"], urls[1]);
 
-    // Read, but through a feed that the draft does not name.
+    // The post was read, but through a feed that the draft does not name.
     let draft = json!({
         "urls": [old.url], "instructions": {"feeds": ["hackernews:ask"], "include": [{"text": "kettle", "weight": 1}]}
     });
     let unwatched = acme.post(&path, &draft).await;
     assert_eq!(told(&unwatched.body)[0].1, "NOT_WATCHED");
 
-    // What only others listen to is no one else's to see.
+    // Posts of feeds that only other customers watch stay invisible.
     let globex = app.account("globex").await;
     let theirs = globex.namespace().await;
     let other = manager(&app, &globex, &theirs).await;
@@ -172,7 +170,7 @@ async fn recent_posts_and_posts_by_their_addresses_are_tried() {
 }
 
 #[tokio::test]
-async fn recent_posts_of_feeds_that_only_others_watch_are_not_shown() {
+async fn preview_hides_recent_posts_of_feeds_that_only_others_watch() {
     let app = TestApp::start().await;
     let acme = app.account("acme").await;
     let namespace = acme.namespace().await;
@@ -183,7 +181,7 @@ async fn recent_posts_of_feeds_that_only_others_watch_are_not_shown() {
     let own = globex.namespace().await;
     let mine = manager_of(&app, &globex, &own, "hackernews:show").await;
 
-    // The feed of everything new is the operator's.
+    // The operator configured the feed of all new posts.
     let draft = json!({
         "recent": 10,
         "instructions": {"feeds": ["hackernews:ask", FEED], "include": [{"text": "kettle", "weight": 1}]}
@@ -205,7 +203,7 @@ async fn recent_posts_of_feeds_that_only_others_watch_are_not_shown() {
 }
 
 #[tokio::test]
-async fn feeds_tell_how_they_do() {
+async fn feeds_show_their_health() {
     let app = TestApp::start().await;
     let acme = app.account("acme").await;
     let namespace = acme.namespace().await;
@@ -275,7 +273,7 @@ async fn feeds_tell_how_they_do() {
 }
 
 #[tokio::test]
-async fn the_past_is_looked_through_on_demand() {
+async fn backfill_can_be_requested() {
     let app = TestApp::start().await;
     let acme = app.account("acme").await;
     let namespace = acme.namespace().await;
@@ -305,7 +303,7 @@ async fn the_past_is_looked_through_on_demand() {
 }
 
 #[tokio::test]
-async fn kinds_and_duplicates_are_kept_and_other_kinds_are_compiled() {
+async fn changed_kinds_are_compiled_and_duplicates_are_stored() {
     let app = TestApp::start().await;
     let acme = app.account("acme").await;
     let namespace = acme.namespace().await;

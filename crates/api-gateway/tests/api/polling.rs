@@ -1,5 +1,5 @@
-//! Polling loses nothing: a client that follows createTime sees every Scan, once, in order, however
-//! many write, and any of them dies.
+//! A client that polls by createTime gets every Scan once, in order, regardless of how many processes write and
+//! when they die.
 
 use std::{
     collections::HashSet,
@@ -18,8 +18,8 @@ use crate::app::TestApp;
 const WRITERS: usize = 8;
 const SPAN: Duration = Duration::from_secs(10);
 
-/// Writes until the end, one to four Scans a transaction; every so often its process dies between the
-/// insert and the commit. Returns the names that were committed.
+/// Writes one to four Scans per transaction until the end. Now and then its process dies between insert and commit.
+/// Returns the names of the committed Scans.
 async fn write(
     url: String,
     manager: ManagerName,
@@ -31,7 +31,8 @@ async fn write(
     let mut conn = AsyncPgConnection::establish(&url).await.unwrap();
     let mut names = Vec::new();
     let mut round = 0;
-    while Instant::now() < end {
+    // On a slow machine, long enough to die twice.
+    while Instant::now() < end || round < 40 {
         round += 1;
         let posts: Vec<_> = (0..round % 4 + 1)
             .map(|n| post(&format!("forum:{writer}-{round}-{n}"), "found"))
@@ -56,11 +57,11 @@ async fn write(
         let writing = conn.transaction(async |conn| {
             made = scans::record(conn, &feed, &matches, Timestamp::now()).await?;
             if dies || round % 5 == 0 {
-                // Its Scans are there, and no one sees them yet.
+                // Its Scans are inserted but not visible yet.
                 tokio::time::sleep(Duration::from_millis(20)).await;
             }
             if dies {
-                // Without a word: the connection is cut, and the server finds out.
+                // The connection is cut without notice, and the server detects it.
                 std::future::pending::<()>().await;
             }
             Ok::<_, store::Error>(())
@@ -79,7 +80,7 @@ async fn write(
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn eight_writers_and_a_poller() {
+async fn polling_loses_nothing_with_eight_writers() {
     let app = TestApp::start().await;
     let acme = app.account("acme").await;
     let namespace = acme.namespace().await;
@@ -100,7 +101,7 @@ async fn eight_writers_and_a_poller() {
         async move {
             let (mut last, mut seen) = (String::new(), Vec::new());
             loop {
-                // Read before the page: after the last commit, one more empty page ends it.
+                // Read before the page: one more empty page after the last commit ends the loop.
                 let ending = done.load(Ordering::SeqCst);
                 let filter = format!("createTime > \"{last}\"");
                 let mut query = vec![("orderBy", "createTime asc"), ("pageSize", "20")];

@@ -1,4 +1,4 @@
-//! Decisions of a Manager on given posts, and posts that it excludes.
+//! A Manager's decisions on given posts, and its excluded posts.
 
 use domain::{ManagerName, Timestamp, key::Role};
 use serde_json::{Value, json};
@@ -17,7 +17,7 @@ fn post(id: &str, title: &str) -> Value {
     })
 }
 
-/// A MANUAL Manager whose instructions are at work.
+/// Creates a MANUAL Manager whose instructions are in use.
 async fn manager(app: &TestApp, acme: &Client, namespace: &str, instructions: &Value) -> String {
     let mut body = manager_body();
     body.as_object_mut().unwrap().remove("input");
@@ -49,7 +49,7 @@ fn kettles() -> Value {
 }
 
 #[tokio::test]
-async fn each_post_gets_its_verdict_and_its_reason() {
+async fn preview_shows_the_decision_and_reason_for_each_post() {
     let app = TestApp::start().await;
     let acme = app.account("acme").await;
     let namespace = acme.namespace().await;
@@ -65,7 +65,7 @@ async fn each_post_gets_its_verdict_and_its_reason() {
         post("lemmy:5", "Which steel kettle?"),
         tweet,
     ];
-    // A key that may read may preview.
+    // A key that may read may also preview.
     let viewer = app.key("acme", Role::Viewer, None).await;
     let answer = viewer.post(&path, &json!({ "posts": posts })).await;
     assert_eq!(answer.status, 200, "{}", answer.body);
@@ -107,7 +107,7 @@ async fn each_post_gets_its_verdict_and_its_reason() {
 }
 
 #[tokio::test]
-async fn with_a_focus_the_kind_of_post_is_told() {
+async fn preview_with_a_focus_shows_the_intent() {
     let app = TestApp::start().await;
     let acme = app.account("acme").await;
     let namespace = acme.namespace().await;
@@ -125,7 +125,7 @@ async fn with_a_focus_the_kind_of_post_is_told() {
 }
 
 #[tokio::test]
-async fn what_is_kept_out_is_told_and_takes_effect_at_once() {
+async fn preview_shows_exclusions_which_take_effect_at_once() {
     let app = TestApp::start().await;
     let acme = app.account("acme").await;
     let namespace = acme.namespace().await;
@@ -181,14 +181,14 @@ async fn what_is_kept_out_is_told_and_takes_effect_at_once() {
     }
     let read = acme.get(&format!("/v1/{manager}")).await.body;
     assert_eq!(read["languages"], json!(["de", "en"]));
-    // Each of them is a new version of what is matched.
+    // Each change is a new version of what the scanner matches.
     let now = app.database.texts("version::text", "plan_version").await;
     let version = |texts: &[String]| texts[0].parse::<i64>().unwrap();
     assert_eq!(version(&now) - version(&at_work), 7);
 }
 
 #[tokio::test]
-async fn what_cannot_be_tried_is_named() {
+async fn preview_names_posts_that_cannot_be_tried() {
     let app = TestApp::start().await;
     let acme = app.account("acme").await;
     let namespace = acme.namespace().await;
@@ -223,7 +223,7 @@ async fn what_cannot_be_tried_is_named() {
 }
 
 #[tokio::test]
-async fn bounds_are_kept_with_the_manager() {
+async fn mutes_languages_and_daily_bound_are_stored() {
     let app = TestApp::start().await;
     let acme = app.account("acme").await;
     let namespace = acme.namespace().await;

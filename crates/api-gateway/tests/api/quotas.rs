@@ -1,4 +1,4 @@
-//! Quotas of accounts: what is refused, what stays, and what a caller learns.
+//! Quotas of accounts: what is refused, what stays, and what callers see.
 
 use futures::future::join_all;
 use reqwest::Method;
@@ -52,7 +52,29 @@ async fn two_gateways_create_no_more_managers_than_the_quota() {
 }
 
 #[tokio::test]
-async fn a_caller_learns_its_quotas_and_deleting_frees_a_place() {
+async fn an_account_has_at_most_ten_thousand_namespaces() {
+    let app = TestApp::start().await;
+    let acme = app.account("acme").await;
+    acme.namespace().await;
+    let copies = quotas::MAX_NAMESPACES - 2;
+    let copy = format!(
+        "INSERT INTO namespaces (id, account_id, nickname, create_time, update_time) \
+         SELECT gen_random_uuid(), account_id, nickname, create_time, update_time \
+         FROM namespaces, generate_series(1, {copies})"
+    );
+    app.database.run(&copy).await;
+    let body = json!({"nickname": "one more"});
+    assert_eq!(acme.post("/v1/namespaces", &body).await.status, 201);
+    let refused = acme.post("/v1/namespaces", &body).await;
+    assert_eq!(refused.status, 400);
+    assert_eq!(refused.details(), [("namespaces", "quota_exceeded")]);
+    // The quota is per account.
+    let globex = app.account("globex").await;
+    assert_eq!(globex.post("/v1/namespaces", &body).await.status, 201);
+}
+
+#[tokio::test]
+async fn caller_sees_its_quotas_and_deleting_frees_capacity() {
     let app = TestApp::start_with(small).await;
     let acme = app.account("acme").await;
     let namespace = acme.namespace().await;
@@ -66,7 +88,7 @@ async fn a_caller_learns_its_quotas_and_deleting_frees_a_place() {
         })
     );
 
-    // All Namespaces count together; another account does not.
+    // All Namespaces of an account count together; another account does not count.
     let second = acme.namespace().await;
     let path = format!("/v1/{second}/connections");
     let refused = acme.post(&path, &connection_body()).await;
@@ -86,14 +108,14 @@ async fn a_caller_learns_its_quotas_and_deleting_frees_a_place() {
         .await;
     assert_eq!(deleted.status, 200);
     acme.connection(&second).await;
-    // A deleted Namespace frees what it held.
+    // A deleted Namespace frees its share of the quota.
     let path = format!("/v1/{second}?force=true");
     assert_eq!(acme.send(Method::DELETE, &path, |r| r).await.status, 200);
     acme.connection(&namespace).await;
 }
 
 #[tokio::test]
-async fn a_lowered_quota_leaves_what_exists() {
+async fn lowered_quota_keeps_existing_resources() {
     let app = TestApp::start().await;
     let acme = app.account("acme").await;
     let namespace = acme.namespace().await;
@@ -122,7 +144,7 @@ async fn a_lowered_quota_leaves_what_exists() {
 }
 
 #[tokio::test]
-async fn enabling_a_manager_cannot_take_its_account_over_its_feeds() {
+async fn enabling_a_manager_cannot_exceed_the_quota_of_feeds() {
     let app = TestApp::start_with(small).await;
     let acme = app.account("acme").await;
     let namespace = acme.namespace().await;
@@ -164,7 +186,7 @@ async fn enabling_a_manager_cannot_take_its_account_over_its_feeds() {
         quotas_of(&acme).await["feeds"],
         json!({"limit": 2, "used": 2})
     );
-    // Again, and off and on: it watches them already.
+    // Repeating this, and disabling and enabling, changes nothing: the Manager already watches these feeds.
     assert_eq!(enable(true).await.status, 200);
     assert_eq!(enable(false).await.status, 200);
     assert_eq!(enable(true).await.status, 200);

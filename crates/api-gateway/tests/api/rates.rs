@@ -1,5 +1,5 @@
-//! The rate limit. That it holds in every window of a minute is shown by the simulation; here is
-//! that the gateway does what the simulation says, also when there are two.
+//! The rate limit of the gateway. The simulation shows that the limit holds in every window of a minute; these
+//! tests show that one gateway and two gateways behave like the simulation.
 
 use std::{
     sync::{
@@ -42,7 +42,7 @@ async fn costly(client: &Client) -> Answer {
         .await
 }
 
-/// Limit and rest of points, as the headers have them.
+/// Limit and remaining points from the headers.
 fn points(answer: &Answer) -> (i64, i64) {
     let [limit, remaining] = ["x-ratelimit-limit", "x-ratelimit-remaining"];
     (number(answer, limit), number(answer, remaining))
@@ -62,12 +62,37 @@ fn number(answer: &Answer, header: &str) -> i64 {
     answer.headers[header].to_str().unwrap().parse().unwrap()
 }
 
+/// Maximum number of points since `begin`: the limit for each minute, because a slow machine may need several
+/// minutes.
+fn most(limit: u32, begin: Instant) -> u32 {
+    let minutes = begin.elapsed().as_secs() / 60 + 1;
+    limit * u32::try_from(minutes).unwrap()
+}
+
 fn now() -> i64 {
     domain::Timestamp::now().to_chrono().timestamp()
 }
 
 #[tokio::test]
-async fn two_gateways_let_the_limit_through_and_no_more() {
+async fn request_does_not_wait_for_a_database_that_cannot_write() {
+    let app = TestApp::start().await;
+    let client = client_of(&app, "acme").await;
+    for statement in [
+        "CREATE FUNCTION hang() RETURNS trigger LANGUAGE plpgsql AS \
+         $$ BEGIN PERFORM pg_sleep(25); RETURN NULL; END $$",
+        "CREATE TRIGGER hang AFTER INSERT OR UPDATE ON rate_ledgers EXECUTE FUNCTION hang()",
+    ] {
+        app.database.run(statement).await;
+    }
+    let answer = client.get("/v1/namespaces").await;
+    assert_eq!(answer.status, 503);
+    assert!(answer.headers.contains_key("retry-after"));
+    let hanging = "pg_stat_activity WHERE wait_event = 'PgSleep' AND datname = current_database()";
+    assert_eq!(app.database.count(hanging).await, 1, "it still hangs");
+}
+
+#[tokio::test]
+async fn two_gateways_share_the_limit_of_a_key() {
     const LIMIT: u32 = 600;
     let limited = |config: &mut runtime::Config| config.gateway.rate_limit_per_minute = LIMIT;
     let app = TestApp::start_with(limited).await;
@@ -83,9 +108,8 @@ async fn two_gateways_let_the_limit_through_and_no_more() {
         let client = Client::new(base, Some(key.clone()));
         let (through, refused) = (Arc::clone(&through), Arc::clone(&refused));
         async move {
-            // Well within a minute, and long after all points are gone.
-            while begin.elapsed() < Duration::from_secs(20) && refused.load(Ordering::Relaxed) < 400
-            {
+            // Long after the last point was spent.
+            while refused.load(Ordering::Relaxed) < 400 {
                 let answer = client.get("/v1/namespaces").await;
                 assert_eq!(number(&answer, "x-ratelimit-limit"), 600);
                 let left = number(&answer, "x-ratelimit-remaining");
@@ -107,19 +131,18 @@ async fn two_gateways_let_the_limit_through_and_no_more() {
     });
     futures::future::join_all(clients).await;
     let through = through.load(Ordering::Relaxed);
-    assert!(begin.elapsed() < Duration::from_secs(50));
-    assert!(through <= LIMIT, "{through}");
+    assert!(through <= most(LIMIT, begin), "{through}");
     assert!(through >= LIMIT * 95 / 100, "{through}");
 }
 
 #[tokio::test]
-async fn requests_cost_what_they_take_and_all_are_told() {
+async fn requests_cost_their_points_and_report_the_rest() {
     let app = TestApp::start_with(|config| config.gateway.rate_limit_per_minute = 100).await;
     let acme = Client::new(&app.base, Some(key(&app).await));
     let namespace = acme.namespace().await;
     let answer = acme.get(&format!("/v1/{namespace}")).await;
     assert_eq!(number(&answer, "x-ratelimit-remaining"), 94);
-    // Regardless of their outcome.
+    // Requests cost points regardless of their outcome.
     for (method, path, status, left) in [
         (Method::GET, "/v1/nowhere", 404, 93),
         (Method::GET, "/v1/namespaces?x=y", 400, 92),
@@ -145,7 +168,7 @@ async fn requests_cost_what_they_take_and_all_are_told() {
             "{method} {path}"
         );
     }
-    // Someone else's points are not touched, and who has no key has none.
+    // Points of others are not affected, and requests without a key have none.
     let other = Client::new(&app.base, Some(key(&app).await));
     let answer = other.get("/v1/namespaces").await;
     assert_eq!(number(&answer, "x-ratelimit-remaining"), 99);
@@ -154,7 +177,7 @@ async fn requests_cost_what_they_take_and_all_are_told() {
 }
 
 #[tokio::test]
-async fn a_key_without_points_is_told_so_before_all_but_its_own_validity() {
+async fn exhausted_key_gets_429_before_any_other_check() {
     let app = TestApp::start_with(|config| config.gateway.rate_limit_per_minute = 5).await;
     let acme = Client::new(&app.base, Some(key(&app).await));
     assert_eq!(
@@ -169,7 +192,7 @@ async fn a_key_without_points_is_told_so_before_all_but_its_own_validity() {
         assert_eq!(number(&answer, "x-ratelimit-remaining"), 0);
     }
     assert_eq!(app.stranger().get("/v1/namespaces").await.status, 401);
-    // What costs more than the whole limit takes the whole limit.
+    // A request that costs more than the limit takes the whole limit.
     let other = Client::new(&app.base, Some(key(&app).await));
     let answer = other
         .post("/v1/namespaces/x/connections/y:test", &json!({}))
@@ -178,7 +201,7 @@ async fn a_key_without_points_is_told_so_before_all_but_its_own_validity() {
 }
 
 #[tokio::test]
-async fn points_outlive_the_gateway_that_leased_them() {
+async fn spent_points_survive_their_gateway() {
     let limited = |config: &mut runtime::Config| config.gateway.rate_limit_per_minute = 200;
     let mut app = TestApp::start_with(limited).await;
     let key = key(&app).await;
@@ -191,13 +214,13 @@ async fn points_outlive_the_gateway_that_leased_them() {
     let mut config = config(app.database.url());
     limited(&mut config);
     let (base, _shutdown) = serve(&config);
-    // What it had spent is spent, what it had only leased is not.
+    // Spent points stay spent, and unspent points of the lease come back.
     let answer = Client::new(&base, Some(key)).get("/v1/namespaces").await;
     assert_eq!(number(&answer, "x-ratelimit-remaining"), 190);
 }
 
 #[tokio::test]
-async fn a_lease_that_is_not_used_comes_back() {
+async fn unused_lease_is_returned() {
     let limited = |config: &mut runtime::Config| config.gateway.rate_limit_per_minute = 200;
     let app = TestApp::start_with(limited).await;
     let mut second = config(app.database.url());
@@ -209,7 +232,7 @@ async fn a_lease_that_is_not_used_comes_back() {
         .await;
     let other = Client::new(&other, Some(key));
     let mut spent = 1;
-    eventually("points come back", Duration::from_secs(12), async || {
+    eventually("points come back", async || {
         tokio::time::sleep(Duration::from_millis(500)).await;
         let answer = other.get("/v1/namespaces").await;
         spent += 1;
@@ -219,7 +242,7 @@ async fn a_lease_that_is_not_used_comes_back() {
 }
 
 #[tokio::test]
-async fn keys_of_one_account_share_its_limit_and_other_accounts_do_not() {
+async fn keys_share_the_limit_of_their_account_only() {
     let app = TestApp::start_with(|config| {
         config.gateway.rate_limit_per_minute = 100;
         config.gateway.account_rate_limit_per_minute = Some(30);
@@ -229,7 +252,7 @@ async fn keys_of_one_account_share_its_limit_and_other_accounts_do_not() {
     let answer = costly(&one).await;
     assert_eq!((answer.status, points(&answer)), (404, (30, 10)));
 
-    // Refused twice: the second time without a look at the database.
+    // Refused twice, the second time without a query.
     for _ in 0..2 {
         let answer = costly(&two).await;
         assert_eq!((answer.status, points(&answer)), (429, (30, 10)));
@@ -245,7 +268,7 @@ async fn keys_of_one_account_share_its_limit_and_other_accounts_do_not() {
     let answer = client_of(&app, "globex").await.get("/v1/namespaces").await;
     assert_eq!((answer.status, points(&answer)), (200, (30, 29)));
 
-    // Nor did they cost the key anything. With a higher limit of the account, its own is the lower one.
+    // Nor did they cost the key anything. With a higher limit of the account, the key's own limit is the lower one.
     limit_account(&app, Some(1_000)).await;
     let answer = two.get("/v1/caller").await;
     assert_eq!(points(&answer), (100, 98));
@@ -260,7 +283,7 @@ async fn keys_of_one_account_share_its_limit_and_other_accounts_do_not() {
 }
 
 #[tokio::test]
-async fn what_a_keys_limit_refuses_costs_its_account_nothing() {
+async fn request_refused_by_the_limit_of_a_key_costs_its_account_nothing() {
     let app = TestApp::start_with(|config| {
         config.gateway.rate_limit_per_minute = 25;
         config.gateway.account_rate_limit_per_minute = Some(30);
@@ -275,7 +298,7 @@ async fn what_a_keys_limit_refuses_costs_its_account_nothing() {
 }
 
 #[tokio::test]
-async fn what_costs_more_than_the_limit_of_the_account_takes_all_of_it() {
+async fn request_above_the_limit_of_its_account_takes_the_whole_limit() {
     let app = TestApp::start_with(|config| config.gateway.rate_limit_per_minute = 100).await;
     let acme = client_of(&app, "acme").await;
     limit_account(&app, Some(3)).await;
@@ -286,7 +309,7 @@ async fn what_costs_more_than_the_limit_of_the_account_takes_all_of_it() {
 }
 
 #[tokio::test]
-async fn two_gateways_let_the_limit_of_an_account_through_and_no_more() {
+async fn two_gateways_share_the_limit_of_an_account() {
     const LIMIT: u32 = 200;
     let limited = |config: &mut runtime::Config| {
         config.gateway.rate_limit_per_minute = 1_000;
@@ -319,7 +342,6 @@ async fn two_gateways_let_the_limit_of_an_account_through_and_no_more() {
     });
     futures::future::join_all(clients).await;
     let through = through.into_inner();
-    assert!(begin.elapsed() < Duration::from_secs(50));
-    assert!(through <= LIMIT, "{through}");
+    assert!(through <= most(LIMIT, begin), "{through}");
     assert!(through >= LIMIT * 9 / 10, "{through}");
 }

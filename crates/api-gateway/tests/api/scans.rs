@@ -5,7 +5,7 @@ use test_support::post;
 
 use crate::app::TestApp;
 
-/// Records a Scan of each post, one transaction each.
+/// Records a Scan of each post, in one transaction each.
 pub(crate) async fn record(app: &TestApp, manager: &str, posts: &[Post]) {
     let manager: ManagerName = manager.parse().unwrap();
     let feed = "hackernews:newest".parse().unwrap();
@@ -40,7 +40,7 @@ fn titles(page: &Value) -> Vec<&str> {
 }
 
 #[tokio::test]
-async fn scans_are_listed_and_read() {
+async fn scans_can_be_listed_and_read() {
     let app = TestApp::start().await;
     let acme = app.account("acme").await;
     let namespace = acme.namespace().await;
@@ -65,7 +65,7 @@ async fn scans_are_listed_and_read() {
 }
 
 #[tokio::test]
-async fn polling_by_create_time_loses_nothing() {
+async fn polling_scans_by_create_time_returns_all() {
     let app = TestApp::start().await;
     let acme = app.account("acme").await;
     let namespace = acme.namespace().await;
@@ -95,7 +95,7 @@ async fn polling_by_create_time_loses_nothing() {
 }
 
 #[tokio::test]
-async fn every_field_filters_and_orders() {
+async fn scans_can_be_filtered_and_ordered_by_every_field() {
     let app = TestApp::start().await;
     let acme = app.account("acme").await;
     let namespace = acme.namespace().await;
@@ -156,7 +156,7 @@ async fn every_field_filters_and_orders() {
 }
 
 #[tokio::test]
-async fn what_is_not_there_is_not_found_after_the_query_was_checked() {
+async fn query_is_checked_before_the_resource() {
     let app = TestApp::start().await;
     let acme = app.account("acme").await;
     let namespace = acme.namespace().await;

@@ -1,7 +1,8 @@
-//! Clients that take their time, with each thing that a client can take its time with.
+//! Clients that are slow at one stage of a request or response.
 
 use std::time::{Duration, Instant};
 
+use test_support::TIMEOUT;
 use tokio::{
     io::{AsyncReadExt, AsyncWriteExt},
     net::TcpStream,
@@ -30,38 +31,34 @@ async fn connect(app: &TestApp) -> TcpStream {
         .unwrap()
 }
 
-/// Sends a byte of `text` now and then, until the other side ends it.
-async fn drip(stream: &mut TcpStream, text: &str) {
-    for byte in text.as_bytes() {
-        if stream.write_all(&[*byte]).await.is_err() {
-            return;
-        }
-        sleep(Duration::from_millis(100)).await;
-    }
-}
-
-#[tokio::test]
-async fn a_head_has_its_time_however_it_drips() {
-    let app = impatient().await;
-    let mut stream = connect(&app).await;
-    let begin = Instant::now();
-    let head = format!("GET /v1/namespaces HTTP/1.1\r\nhost: {}", "x".repeat(200));
+/// Sends `text` byte by byte, and returns the JSON response that arrives before its end.
+async fn drip(stream: &mut TcpStream, text: &str) -> String {
     let (mut read, mut write) = stream.split();
     let dripping = async {
-        for byte in head.as_bytes() {
+        for byte in text.as_bytes() {
             if write.write_all(&[*byte]).await.is_err() {
-                break;
+                std::future::pending::<()>().await;
             }
             sleep(Duration::from_millis(100)).await;
         }
     };
+    // The server reads for a while after its response, so the end of the connection proves nothing.
     let mut answer = Vec::new();
+    let answering =
+        async { while !answer.ends_with(b"}") && read.read_buf(&mut answer).await.unwrap() > 0 {} };
     tokio::select! {
         () = dripping => panic!("it may drip for ever"),
-        read = read.read_to_end(&mut answer) => { read.unwrap(); }
+        () = answering => {}
     }
-    assert!(begin.elapsed() < 5 * BOUND, "{:?}", begin.elapsed());
-    let answer = String::from_utf8(answer).unwrap();
+    String::from_utf8(answer).unwrap()
+}
+
+#[tokio::test]
+async fn slow_head_is_cut_off_at_its_time_limit() {
+    let app = impatient().await;
+    let mut stream = connect(&app).await;
+    let head = format!("GET /v1/namespaces HTTP/1.1\r\nhost: {}", "x".repeat(200));
+    let answer = drip(&mut stream, &head).await;
     assert!(answer.starts_with("HTTP/1.1 408 "), "{answer}");
     assert!(
         answer.ends_with(r#"{"code":408,"message":"request timeout"}"#),
@@ -70,46 +67,49 @@ async fn a_head_has_its_time_however_it_drips() {
 }
 
 #[tokio::test]
-async fn a_body_has_its_time_however_it_drips() {
+async fn slow_body_is_cut_off_at_its_time_limit() {
     let app = impatient().await;
     for header in ["content-length: 5000", "transfer-encoding: chunked"] {
         let mut stream = raw_post(&app, header).await;
-        let begin = Instant::now();
-        let text = "1\r\n \r\n".repeat(5);
-        timeout(4 * BOUND, drip(&mut stream, &text)).await.unwrap();
-        let (status, _, body) = read_answer(&mut stream).await;
-        assert_eq!(status, 408, "{header}: {body}");
-        assert!(begin.elapsed() < 6 * BOUND, "{header}");
+        let answer = drip(&mut stream, &"1\r\n \r\n".repeat(40)).await;
+        assert!(answer.starts_with("HTTP/1.1 408 "), "{header}: {answer}");
     }
 }
 
 #[tokio::test]
-async fn a_connection_without_requests_is_closed() {
+async fn idle_connection_is_closed() {
     let app = impatient().await;
     let mut stream = connect(&app).await;
+    let begin = Instant::now();
     stream
         .write_all(b"GET /openapi.yaml HTTP/1.1\r\nhost: x\r\n\r\n")
         .await
         .unwrap();
     assert_eq!(read_answer(&mut stream).await.0, 200);
-    let begin = Instant::now();
-    let rest = timeout(5 * BOUND, stream.read_to_end(&mut Vec::new())).await;
+    let rest = timeout(TIMEOUT, stream.read_to_end(&mut Vec::new())).await;
     assert_eq!(rest.unwrap().unwrap(), 0);
     assert!(begin.elapsed() > BOUND / 2);
 }
 
 #[tokio::test]
-async fn who_does_not_read_is_given_up() {
+async fn client_that_does_not_read_is_disconnected() {
     let app = impatient().await;
     let mut stream = connect(&app).await;
     let wanted = 2_000;
     let requests = "GET /openapi.yaml HTTP/1.1\r\nhost: x\r\n\r\n".repeat(wanted);
-    // More answers than the buffers in between hold; requests stall behind them.
+    // More responses than the buffers in between can hold, so that requests stall behind them.
     let _ = timeout(5 * BOUND, stream.write_all(requests.as_bytes())).await;
-    sleep(4 * BOUND).await;
+    let disconnected = async {
+        while stream.write_all(b"\r\n").await.is_ok() {
+            sleep(BOUND / 10).await;
+        }
+    };
+    timeout(TIMEOUT, disconnected)
+        .await
+        .expect("it is disconnected");
     let mut answers = Vec::new();
-    // Whether it ends with a reset is the system's choice.
-    let _ = timeout(20 * BOUND, stream.read_to_end(&mut answers))
+    // The operating system chooses whether it ends with a reset.
+    let _ = timeout(TIMEOUT, stream.read_to_end(&mut answers))
         .await
         .unwrap();
     let whole = String::from_utf8_lossy(&answers)
@@ -119,7 +119,7 @@ async fn who_does_not_read_is_given_up() {
 }
 
 #[tokio::test]
-async fn a_body_that_is_longer_than_it_says_is_no_request_of_its_own() {
+async fn excess_of_a_body_is_not_a_second_request() {
     let app = impatient().await;
     let mut stream = raw_post(&app, "content-length: 16").await;
     let body = r#"{"nickname":"x"}"#;
@@ -132,7 +132,7 @@ async fn a_body_that_is_longer_than_it_says_is_no_request_of_its_own() {
     stream.read_to_string(&mut answers).await.unwrap();
     assert!(answers.starts_with("HTTP/1.1 201 "), "{answers}");
     assert!(answers.contains("}HTTP/1.1 400 "), "{answers}");
-    // And one that is shorter never becomes whole.
+    // A body that is shorter than declared never becomes complete.
     let mut stream = raw_post(&app, "content-length: 17").await;
     stream.write_all(body.as_bytes()).await.unwrap();
     assert_eq!(read_answer(&mut stream).await.0, 408);

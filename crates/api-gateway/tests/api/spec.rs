@@ -1,5 +1,5 @@
-//! What the interface specification says of the surface as a whole, and the table that says which test
-//! holds which of its sentences: `docs/spec-coverage.md`.
+//! General rules of the interface specification, and the table that says which test covers which sentence:
+//! `docs/spec-coverage.md`.
 
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -25,7 +25,7 @@ fn all_resource_paths_begin_with_the_version() {
 }
 
 #[test]
-fn creation_answers_201_and_all_else_200() {
+fn creation_answers_201_and_other_operations_200() {
     for (method, path, operation) in contract::operations() {
         let creates = method == "POST" && !path.ends_with('}') && !path.contains(':');
         let answers = operation["responses"].as_object().unwrap();
@@ -38,9 +38,9 @@ fn creation_answers_201_and_all_else_200() {
     }
 }
 
-/// Every word that the specification names for an enumeration.
+/// Every value that the specification names for an enumeration.
 #[test]
-fn the_words_of_the_specification_are_documented() {
+fn enumeration_values_of_the_specification_are_documented() {
     let schemas = &contract::document()["components"]["schemas"];
     let words = |pointer: &str| -> BTreeSet<&str> {
         let schema = schemas.pointer(pointer).unwrap();
@@ -79,7 +79,7 @@ fn the_words_of_the_specification_are_documented() {
 }
 
 #[tokio::test]
-async fn the_words_of_the_specification_are_taken() {
+async fn enumeration_values_of_the_specification_are_accepted() {
     let app = TestApp::start().await;
     let acme = app.account("acme").await;
     let namespace = acme.namespace().await;
@@ -88,7 +88,7 @@ async fn the_words_of_the_specification_are_taken() {
         body["input"]["focus"]["type"] = json!(focus);
         let made = acme.post(&format!("/v1/{namespace}/managers"), &body).await;
         assert_eq!(made.status, 201, "{}", made.body);
-        // Answers also have the default of what was left out.
+        // Responses also contain the defaults of omitted fields.
         body["input"]["sensitivity"] = json!("BALANCED");
         assert_eq!(made.body["input"], body["input"]);
         assert_eq!(made.body["source"], json!({"type": "FORUM"}));
@@ -100,7 +100,7 @@ async fn the_words_of_the_specification_are_taken() {
 }
 
 #[test]
-fn the_body_of_an_event_is_type_name_and_post_alone() {
+fn event_body_has_only_type_name_and_post() {
     let schemas = &contract::document()["components"]["schemas"];
     let event = &schemas["namespace-feed-notice-request-body"];
     let fields: Vec<&String> = event["properties"].as_object().unwrap().keys().collect();
@@ -130,7 +130,7 @@ fn errors_have_the_fields_of_the_specification() {
     }
 }
 
-/// A row that names no test, or one that does not exist, is a promise that no one keeps.
+/// A row without a test, or with a missing one, would be a broken promise.
 #[test]
 fn every_sentence_names_tests_that_exist() {
     let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
@@ -161,7 +161,7 @@ fn every_sentence_names_tests_that_exist() {
     assert!(rows > 100, "{rows} rows");
 }
 
-/// Returns true if `name`, `crate::module::test`, is a test. A name of two parts is one of the scenarios.
+/// Returns true if `name`, `crate::module::test`, is a test. A name with two parts is a scenario.
 fn exists(
     root: &Path,
     name: &str,
@@ -193,7 +193,7 @@ fn exists(
     })
 }
 
-/// A function of this name with a test attribute above it.
+/// Returns true if there is a function of this name with a test attribute above it.
 fn has_test(text: &str, name: &str) -> bool {
     let lines: Vec<&str> = text.lines().map(str::trim).collect();
     lines.iter().enumerate().any(|(at, line)| {
@@ -229,17 +229,19 @@ fn rust_files(folder: &Path) -> Vec<(PathBuf, String)> {
 }
 
 #[test]
-fn the_check_of_the_table_can_fail() {
+fn coverage_check_detects_missing_tests() {
     let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
     let mut sources = BTreeMap::new();
     let mut check = |name: &str| exists(&root, name, &mut sources);
-    assert!(check("api-gateway::spec::the_check_of_the_table_can_fail"));
-    assert!(check("tests-e2e::the_third_try_succeeds"));
+    assert!(check(
+        "api-gateway::spec::coverage_check_detects_missing_tests"
+    ));
+    assert!(check("tests-e2e::delivery_succeeds_at_the_third_attempt"));
     for wrong in [
         "api-gateway::spec::rust_files",
-        "api-gateway::keys::the_check_of_the_table_can_fail",
-        "api-gateway::spec::the_check_of_the_table",
-        "nowhere::spec::the_check_of_the_table_can_fail",
+        "api-gateway::keys::coverage_check_detects_missing_tests",
+        "api-gateway::spec::coverage_check_detects",
+        "nowhere::spec::coverage_check_detects_missing_tests",
         "tests-e2e::no_such_scenario",
         "nonsense",
     ] {
@@ -247,7 +249,7 @@ fn the_check_of_the_table_can_fail() {
     }
 }
 
-/// Next to the table, because a reader of one wants the other.
+/// Next to the table, because readers of one want the other.
 #[test]
 fn the_document_is_openapi_3_0() {
     let document: &Value = contract::document();

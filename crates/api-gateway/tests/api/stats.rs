@@ -6,7 +6,7 @@ use store::stats::{self, Deltas};
 
 use crate::app::TestApp;
 
-/// Appends, and folds at once.
+/// Appends statistics and folds them at once.
 async fn count(app: &TestApp, deltas: &Deltas) {
     let mut conn = app.database.connect().await;
     stats::append(&mut conn, deltas).await.unwrap();
@@ -16,7 +16,7 @@ async fn count(app: &TestApp, deltas: &Deltas) {
 }
 
 #[tokio::test]
-async fn what_happened_is_told_of_each_resource() {
+async fn statistics_are_returned_for_each_resource() {
     let app = TestApp::start().await;
     let acme = app.account("acme").await;
     let namespace = acme.namespace().await;
@@ -70,7 +70,7 @@ async fn what_happened_is_told_of_each_resource() {
 }
 
 #[tokio::test]
-async fn wrong_parameters_are_named_and_strangers_kept_out() {
+async fn invalid_stats_parameters_are_named_and_other_accounts_refused() {
     let app = TestApp::start().await;
     let acme = app.account("acme").await;
     let namespace = acme.namespace().await;

@@ -1,5 +1,5 @@
-//! The surface as a whole: what is documented is there, what is there is documented, and all of it asks
-//! who calls.
+//! The whole API: documented operations exist, existing operations are documented, and all of them authenticate the
+//! caller.
 
 use std::collections::BTreeSet;
 
@@ -25,7 +25,7 @@ fn every_operation_is_documented_and_every_documented_one_is_routed() {
     assert_eq!(routed, documented);
 }
 
-/// A path of this template, below `namespace` where it is below one.
+/// Builds a path from this template, below `namespace` if the template has one.
 fn path(template: &str, namespace: &str) -> String {
     let id = namespace.trim_start_matches("namespaces/");
     let mut path = template.replace("{namespaceId}", id);
@@ -45,7 +45,7 @@ async fn call(client: &Client, method: &str, path: &str) -> Answer {
 }
 
 #[tokio::test]
-async fn without_a_key_nothing_is_told() {
+async fn request_without_a_key_reveals_nothing() {
     let app = TestApp::start().await;
     let namespace = app.account("acme").await.namespace().await;
     for (method, template, operation) in contract::operations() {
@@ -53,7 +53,7 @@ async fn without_a_key_nothing_is_told() {
         let open = operation["security"] == json!([]);
         assert_eq!(answer.status, if open { 200 } else { 401 }, "{template}");
     }
-    // Nor whether a path exists.
+    // Nor does it reveal whether a path exists.
     for path in ["/v1/nowhere", "/v1", "/v1/namespaces/"] {
         let answer = app.stranger().get(path).await;
         assert_eq!(answer.status, 401, "{path}");
@@ -73,7 +73,7 @@ async fn a_namespace_of_another_account_is_forbidden() {
             continue;
         }
         let path = path(&template, &namespace);
-        // Before the body is parsed, and regardless of the query.
+        // Permissions are checked before the body is parsed, and regardless of the query.
         for client in [&globex, &narrowed] {
             let answer = call(client, &method, &format!("{path}?colour=red")).await;
             assert_eq!(answer.status, 403, "{template}");
@@ -103,7 +103,7 @@ async fn a_namespace_that_does_not_exist_is_not_found() {
 }
 
 #[tokio::test]
-async fn a_viewer_reads_and_does_not_write() {
+async fn viewer_may_read_and_not_write() {
     let app = TestApp::start().await;
     let namespace = app.account("acme").await.namespace().await;
     let viewer = app.key("acme", Role::Viewer, None).await;
@@ -120,7 +120,7 @@ async fn a_viewer_reads_and_does_not_write() {
 }
 
 #[tokio::test]
-async fn the_examples_of_requests_are_taken() {
+async fn request_examples_are_accepted() {
     let app = TestApp::start().await;
     let acme = app.account("acme").await;
     let world = World::make(&app, &acme).await;
@@ -150,7 +150,7 @@ async fn the_examples_of_requests_are_taken() {
 }
 
 #[test]
-fn the_examples_of_answers_are_valid() {
+fn response_examples_are_valid() {
     let answers = contract::document()["components"]["responses"]
         .as_object()
         .unwrap();
@@ -164,7 +164,7 @@ fn the_examples_of_answers_are_valid() {
 }
 
 #[tokio::test]
-async fn methods_that_a_path_lacks_are_named_by_allow() {
+async fn unsupported_method_gets_405_with_allow() {
     let app = TestApp::start().await;
     let acme = app.account("acme").await;
     let namespace = acme.namespace().await;
@@ -220,7 +220,7 @@ async fn unknown_paths_are_not_found() {
 }
 
 #[tokio::test]
-async fn both_documents_say_the_same() {
+async fn yaml_and_json_documents_are_equal() {
     let app = TestApp::start().await;
     let json = app.stranger().get("/openapi.json").await.body;
     let yaml = app.stranger().get("/openapi.yaml").await.body;
@@ -230,7 +230,7 @@ async fn both_documents_say_the_same() {
 }
 
 #[tokio::test]
-async fn sane_request_ids_are_repeated() {
+async fn valid_request_ids_are_repeated() {
     let app = TestApp::start().await;
     let acme = app.account("acme").await;
     let longest = "x".repeat(128);
@@ -251,7 +251,7 @@ async fn sane_request_ids_are_repeated() {
     }
 }
 
-/// Everything that an operation's path may name, made for one test.
+/// One of each resource that an operation's path may name.
 struct World {
     namespace: String,
     manager: String,
@@ -275,7 +275,7 @@ impl World {
         }
     }
 
-    /// A path of this template that exists; `None` when it names what no one can make here.
+    /// Returns an existing path for this template; `None` if the test cannot create the resource.
     fn path(&self, template: &str) -> Option<String> {
         let path = [
             (
@@ -299,9 +299,9 @@ impl World {
 
 const NAMESPACE: &str = "namespaces/{namespaceId}";
 
-/// 2.1 of the specification: the name of what a path leads to is that path.
+/// 2.1 of the specification: a resource's name is its path.
 #[tokio::test]
-async fn names_are_paths_that_lead_back() {
+async fn resource_names_are_their_paths() {
     let app = TestApp::start().await;
     let acme = app.account("acme").await;
     let world = World::make(&app, &acme).await;
@@ -381,7 +381,7 @@ async fn a_resource_that_does_not_exist_is_not_found() {
         {
             continue;
         }
-        // A well-formed body, so that the resource's turn comes.
+        // A well-formed body, so that the resource is looked up.
         let body = contract::examples(operation).into_iter().next();
         let required: Vec<(&str, &str)> = contract::parameters(&template, operation)
             .into_iter()

@@ -8,7 +8,7 @@ use crate::{
 };
 
 #[tokio::test]
-async fn a_test_answers_and_stores_nothing() {
+async fn test_mode_answers_and_stores_nothing() {
     let app = TestApp::start().await;
     let acme = app.account("acme").await;
     let namespace = acme.namespace().await;
@@ -42,7 +42,7 @@ async fn a_test_answers_and_stores_nothing() {
 }
 
 #[tokio::test]
-async fn a_test_fails_as_the_real_call_would() {
+async fn test_mode_fails_like_the_real_request() {
     let app = TestApp::start().await;
     let acme = app.account("acme").await;
     let namespace = acme.namespace().await;
@@ -62,7 +62,7 @@ async fn a_test_fails_as_the_real_call_would() {
 }
 
 #[tokio::test]
-async fn other_words_are_refused_on_every_operation() {
+async fn invalid_values_of_x_test_are_refused_on_every_operation() {
     let app = TestApp::start().await;
     let acme = app.account("acme").await;
     let namespace = acme.namespace().await;

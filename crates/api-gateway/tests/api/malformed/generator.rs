@@ -1,7 +1,7 @@
-//! Malformed requests: a case is made of the seed and its number alone, so that one that fails can be made
+//! Malformed requests. A case depends only on the seed and its number, so that a failing case can be generated
 //! again.
 //!
-//! Each case has a fault that makes it malformed for certain; what else is odd about it is a matter of luck.
+//! Each case has one fault that certainly makes it malformed, and further random oddities.
 use rand::{SeedableRng, rngs::StdRng};
 use serde_json::{Value, json};
 
@@ -32,7 +32,7 @@ struct Operation {
     /// Part of an existing resource, if there is one.
     path: String,
     is_list: bool,
-    /// A body that would be taken.
+    /// A valid body.
     body: Option<Value>,
 }
 
@@ -48,7 +48,7 @@ impl Generator {
             contract::operations()
                 .into_iter()
                 .filter_map(|(method, template, operation)| {
-                    // What needs no key has no fields to be wrong about.
+                    // Operations without a key have no fields that could be invalid.
                     if operation["security"] == json!([]) {
                         return None;
                     }

@@ -6,14 +6,14 @@ use super::estate::{Estate, operations};
 use crate::app::TestApp;
 
 #[tokio::test]
-async fn every_change_has_one_event_and_a_refused_request_has_none() {
+async fn every_change_has_one_audit_event_and_refused_requests_have_none() {
     let app = TestApp::start().await;
     let owner = app.account("acme").await;
     let estate = Estate::make(&app, &owner).await;
     let globex = app.account("globex").await;
     let mut operations = operations();
     operations.retain(|one| one.method != "GET");
-    // What is deleted is needed by the others.
+    // Deletions come last, because other operations need the resources.
     operations.sort_by_key(|one| (one.method == "DELETE", Reverse(one.depth())));
     let mut recorded = 0;
     for operation in operations {
@@ -35,7 +35,7 @@ async fn every_change_has_one_event_and_a_refused_request_has_none() {
         assert_eq!(changes().await, before, "{what}, refused");
         let answer = operation.call(&owner, &path, false).await;
         assert!(answer.status < 300, "{what}: {}", answer.body);
-        // A preview stores nothing, and a test is not made because no dispatcher runs here.
+        // A preview stores nothing, and no connection test is stored because no dispatcher runs here.
         let is_change = !what.ends_with(":preview") && !what.ends_with(":test");
         assert_eq!(changes().await - before, i64::from(is_change), "{what}");
         recorded += u32::from(is_change);

@@ -1,4 +1,5 @@
-//! Everything that a path of the API can name, of one account, and requests for it made from `openapi.yaml`.
+//! All resources of one account that paths of the API can name, and requests for them generated from
+//! `openapi.yaml`.
 
 use domain::Id;
 use reqwest::Method;
@@ -12,7 +13,7 @@ use crate::{
     scans::record,
 };
 
-/// Each is a full name.
+/// Full resource names.
 #[derive(Clone)]
 pub(super) struct Estate {
     pub(super) namespace: String,
@@ -29,7 +30,7 @@ impl Estate {
         Self::make_in(app, owner, namespace).await
     }
 
-    /// In addition to what the Namespace has already.
+    /// Creates resources in addition to those of the Namespace.
     pub(super) async fn make_in(app: &TestApp, owner: &Client, namespace: String) -> Self {
         let connection = owner.connection(&namespace).await;
         let manager = owner.manager(&namespace).await;
@@ -67,10 +68,10 @@ impl Estate {
         }
     }
 
-    /// The last segment of what `{parameter}` of a path names.
+    /// Returns the last segment of the resource that the path parameter `{parameter}` names.
     ///
     /// # Panics
-    /// When no one knows the parameter: a test that adds one creates the resource above.
+    /// If the parameter is unknown: a test that adds one must create the resource above.
     fn id(&self, parameter: &str) -> String {
         let name = match parameter {
             "namespaceId" => &self.namespace,
@@ -84,8 +85,8 @@ impl Estate {
         last_id(name).to_string()
     }
 
-    /// A path of this template. What it names first comes from `self`, up to `depth` of them, and the rest from
-    /// `other`, or from nowhere.
+    /// Builds a path from this template. The first `depth` parameters come from `self`, and the rest from `other`
+    /// or, without it, name nothing.
     pub(super) fn path(&self, template: &str, depth: usize, other: Option<&Self>) -> String {
         let mut path = String::new();
         let mut rest = template;
@@ -129,12 +130,12 @@ pub(super) fn operations() -> Vec<Operation> {
 }
 
 impl Operation {
-    /// How many resources its path names.
+    /// Number of resources in its path.
     pub(super) fn depth(&self) -> usize {
         self.template.matches('{').count()
     }
 
-    /// A request that its description takes, and that would change something where it can.
+    /// Builds a valid request that changes something if the operation can.
     pub(super) async fn call(&self, client: &Client, path: &str, test_mode: bool) -> Answer {
         let body = contract::examples(self.described).into_iter().next();
         let parameters = contract::parameters(&self.template, self.described);
@@ -165,10 +166,10 @@ impl Operation {
     }
 }
 
-/// All that is stored, but for what a request costs, who lives, and who read secrets: equal before and after what
-/// has no effect.
+/// All stored data except request costs, the last use of keys, replicas, and reads of secrets. It is equal before and
+/// after a request without effect.
 pub(super) async fn stored(database: &TestDatabase) -> Vec<String> {
-    let digest = "t.table_name || ' ' || md5(query_to_xml(format('SELECT * FROM %I AS r \
+    let digest = "t.table_name || ' ' || md5(query_to_xml(format('SELECT to_jsonb(r) - ''last_use_time'' FROM %I AS r \
                       WHERE to_jsonb(r)->>''action'' IS DISTINCT FROM ''READ_SECRETS'' ORDER BY r::text', t.table_name), true, true, '')::text)";
     let tables = "information_schema.tables AS t WHERE table_schema = 'public' AND table_type = 'BASE TABLE' \
                       AND table_name NOT IN ('rate_ledgers', 'account_rate_ledgers', 'replicas') ORDER BY table_name";

@@ -1,5 +1,5 @@
-//! Line breaks and markup in whatever a client may write: in no header of an answer, and in no other place than
-//! the value that was given.
+//! Line breaks and markup in any value that a client can write: they appear in no response header, and only in the
+//! value itself.
 
 use reqwest::Method;
 use serde_json::json;
@@ -9,7 +9,7 @@ use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use crate::{app::TestApp, hostile::read_answer, scans::record};
 
 #[tokio::test]
-async fn headers_of_connections_hold_no_line_breaks() {
+async fn connection_headers_with_line_breaks_are_refused() {
     let app = TestApp::start().await;
     let acme = app.account("acme").await;
     let namespace = acme.namespace().await;
@@ -41,7 +41,7 @@ async fn headers_of_connections_hold_no_line_breaks() {
 }
 
 #[tokio::test]
-async fn nothing_that_is_repeated_becomes_a_header() {
+async fn repeated_input_cannot_inject_a_header() {
     let app = TestApp::start().await;
     let key = domain::key::ApiKey::generate();
     app.store_key("raw", &key, domain::key::Role::Owner, None, None)
@@ -85,7 +85,7 @@ async fn nothing_that_is_repeated_becomes_a_header() {
         assert!(!head.contains("set-cookie"), "{target} {header:?}: {head}");
         assert!(!head.replace("\r\n", "").contains(['\r', '\n']), "{head:?}");
         assert!(head.contains("x-content-type-options: nosniff"), "{head}");
-        // Once in each answer: there is no second one behind it.
+        // Each response contains it once, so no second response follows.
         assert!(!body.contains("http/1.1"), "{target}: {body}");
         if !target.starts_with("/console") {
             assert!(
@@ -97,7 +97,7 @@ async fn nothing_that_is_repeated_becomes_a_header() {
 }
 
 #[tokio::test]
-async fn keys_of_idempotency_are_plain_or_refused() {
+async fn idempotency_keys_with_special_characters_are_refused() {
     let app = TestApp::start().await;
     let acme = app.account("acme").await;
     for value in [&b"a\tb"[..], b"\xff\xfe", b"a\x01b", &[b'a'; 10_000]] {
@@ -118,7 +118,7 @@ async fn keys_of_idempotency_are_plain_or_refused() {
 }
 
 #[tokio::test]
-async fn markup_comes_out_as_text() {
+async fn markup_is_returned_as_text() {
     let app = TestApp::start().await;
     let acme = app.account("acme").await;
     let namespace = acme.namespace().await;
@@ -155,7 +155,7 @@ async fn markup_comes_out_as_text() {
 }
 
 #[tokio::test]
-async fn a_second_request_within_a_body_is_none() {
+async fn request_smuggled_in_a_body_is_ignored() {
     let app = TestApp::start().await;
     let host = app.base.strip_prefix("http://").unwrap();
     let inner = "GET /openapi.yaml HTTP/1.1\r\nhost: x\r\n\r\n";

@@ -1,7 +1,7 @@
-//! No one sees, changes or learns of what is another's, by any operation of `openapi.yaml`.
+//! No operation of `openapi.yaml` shows, changes or reveals resources of another customer.
 //!
-//! Another account's Namespace is 403 (part 5 of the specification), whatever of it is named; what lies in
-//! another Namespace of one's own is 404, as if it were not there.
+//! Another account's Namespace is 403 (part 5 of the specification), with any resource below it. A resource of
+//! another Namespace of the same account is 404, as if it did not exist.
 
 use std::time::{Duration, Instant};
 
@@ -31,13 +31,13 @@ fn told(answer: &Answer) -> (u16, String, Vec<(String, String)>) {
 }
 
 #[tokio::test]
-async fn of_another_s_namespace_nothing_is_told_and_nothing_changes() {
+async fn namespace_of_another_account_reveals_nothing_and_never_changes() {
     let app = TestApp::start().await;
     let acme = app.account("acme").await;
     let estate = Estate::make(&app, &acme).await;
     let globex = app.account("globex").await;
     let own = globex.namespace().await;
-    // Of the same account, and narrowed to another of its Namespaces.
+    // A key of the same account, restricted to another of its Namespaces.
     let other = acme.namespace().await;
     let narrowed = app.key("acme", Role::Owner, Some(&[&other])).await;
 
@@ -62,7 +62,7 @@ async fn of_another_s_namespace_nothing_is_told_and_nothing_changes() {
         }
     }
     assert_eq!(stored(&app.database).await, before);
-    // What names no Namespace shows one's own.
+    // Operations without a Namespace in the path show the caller's own resources.
     for (client, expected) in [(&globex, &own), (&narrowed, &other)] {
         let listed = client.get("/v1/namespaces?pageSize=100").await.body;
         let names: Vec<&str> = listed["namespaces"]
@@ -78,7 +78,7 @@ async fn of_another_s_namespace_nothing_is_told_and_nothing_changes() {
 }
 
 #[tokio::test]
-async fn what_lies_elsewhere_is_as_if_it_were_not_there() {
+async fn resource_of_another_parent_is_not_found() {
     let app = TestApp::start().await;
     let acme = app.account("acme").await;
     let here = Estate::make(&app, &acme).await;
@@ -90,7 +90,7 @@ async fn what_lies_elsewhere_is_as_if_it_were_not_there() {
     let mut seen = 0;
     for operation in operations() {
         let (what, depth) = (&operation.template, operation.depth());
-        // One segment after the other is taken from where it does not belong.
+        // Replaces one path segment after the other with one from elsewhere.
         for kept in 1..depth {
             let missing = here.path(what, kept, None);
             let missing = operation.call(&acme, &missing, false).await;
@@ -99,7 +99,7 @@ async fn what_lies_elsewhere_is_as_if_it_were_not_there() {
                 "{} {what}: {}",
                 operation.method, missing.body
             );
-            // The first resource below the Namespace is in its place, too.
+            // The first resource below the Namespace belongs there, too.
             let others = [&elsewhere, &strangers, &beside];
             let others = if kept == 1 { &others[..2] } else { &others[..] };
             for other in others {
@@ -115,7 +115,7 @@ async fn what_lies_elsewhere_is_as_if_it_were_not_there() {
 }
 
 #[tokio::test]
-async fn bodies_and_headers_lead_to_nothing_of_another_s() {
+async fn bodies_and_headers_cannot_reach_resources_of_others() {
     let app = TestApp::start().await;
     let acme = app.account("acme").await;
     let globex = app.account("globex").await;
@@ -133,7 +133,7 @@ async fn bodies_and_headers_lead_to_nothing_of_another_s() {
         let expected = [("notices[0].connection", "not_found")];
         assert_eq!(answer.details(), expected, "{connection}");
     }
-    // A place in another's list is no place in one's own.
+    // A page token of another list does not work in one's own list.
     acme.connection(&theirs.namespace).await;
     let page = acme
         .get(&format!("/v1/{}/connections?pageSize=1", theirs.namespace))
@@ -142,7 +142,7 @@ async fn bodies_and_headers_lead_to_nothing_of_another_s() {
     let list = format!("/v1/{elsewhere}/connections");
     let answer = globex.get_with(&list, &[("pageToken", token)]).await;
     assert_eq!(answer.details(), [("pageToken", "invalid_format")]);
-    // The same key of idempotency is another one in other hands.
+    // The same idempotency key of another API key is a different one.
     let create = async |client: &Client| {
         let shape = |request: reqwest::RequestBuilder| {
             request
@@ -157,9 +157,9 @@ async fn bodies_and_headers_lead_to_nothing_of_another_s() {
     assert_ne!(create(&globex).await, first);
 }
 
-/// Does not measure cryptography: one look-up more or less would show.
+/// Does not measure cryptography, but one additional look-up would show.
 #[tokio::test]
-async fn time_does_not_tell_what_is_another_s_from_what_is_not_there() {
+async fn response_times_do_not_reveal_resources_of_others() {
     let app = TestApp::start().await;
     let theirs = Estate::make(&app, &app.account("acme").await).await;
     let globex = app.account("globex").await;

@@ -1,4 +1,4 @@
-//! Attacks of a hostile client: docs/security.md names these tests.
+//! Attacks of a hostile client. docs/security.md names these tests.
 
 mod audit;
 mod estate;

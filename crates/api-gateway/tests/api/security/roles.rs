@@ -1,11 +1,11 @@
-//! Each role may do what it may and no more, by every operation of `openapi.yaml`.
+//! Each role may do exactly what it should, by every operation of `openapi.yaml`.
 
 use domain::key::Role;
 
 use super::estate::{Estate, Operation, operations, stored};
 use crate::app::TestApp;
 
-/// The least role that may do it. An operation that is new is taken to write, unless it is a GET.
+/// Returns the lowest role that may run the operation. A new operation counts as a write unless it is a GET.
 fn least(operation: &Operation) -> Role {
     let template = operation.template.as_str();
     match (operation.method.as_str(), template) {
@@ -27,7 +27,7 @@ fn rank(role: Role) -> u8 {
 }
 
 #[tokio::test]
-async fn each_role_may_do_what_it_may_and_no_more() {
+async fn each_role_has_exactly_its_permissions() {
     let app = TestApp::start().await;
     let owner = app.account("acme").await;
     let estate = Estate::make(&app, &owner).await;
@@ -38,7 +38,7 @@ async fn each_role_may_do_what_it_may_and_no_more() {
             let what = format!("{role:?}: {} {}", operation.method, operation.template);
             let path = estate.path(&operation.template, operation.depth(), None);
             if rank(role) < rank(least(&operation)) {
-                // Nothing takes it back: it must not happen.
+                // Nothing undoes it, so it must not happen.
                 let answer = operation.call(&client, &path, false).await;
                 assert_eq!(answer.status, 403, "{what}");
             } else {
@@ -53,7 +53,7 @@ async fn each_role_may_do_what_it_may_and_no_more() {
 
 /// A key for some Namespaces could not see a new one.
 #[tokio::test]
-async fn a_key_for_some_namespaces_makes_none() {
+async fn restricted_key_creates_no_namespaces() {
     let app = TestApp::start().await;
     let own = app.account("acme").await.namespace().await;
     let narrowed = app.key("acme", Role::Owner, Some(&[&own])).await;

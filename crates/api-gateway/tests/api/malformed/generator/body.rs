@@ -1,4 +1,4 @@
-//! Bodies that are no JSON, or JSON of another shape.
+//! Bodies that are not JSON, or JSON of a wrong shape.
 
 use rand::{Rng, rngs::StdRng};
 use serde_json::{Value, json};
@@ -137,7 +137,7 @@ impl Generator {
     }
 }
 
-/// The object `good` with one more entry, which is text and need not be JSON.
+/// The object `good` with one more entry, given as text that need not be JSON.
 fn with(good: &Value, key: &str, text: &str) -> String {
     let good = good.to_string();
     let rest = good.strip_prefix('{').unwrap_or("}");
@@ -145,7 +145,7 @@ fn with(good: &Value, key: &str, text: &str) -> String {
     format!("{{\"{key}\":{text}{comma}{rest}")
 }
 
-/// `good`, damaged until it is no JSON.
+/// `good`, damaged until it is not JSON any more.
 fn broken(rng: &mut StdRng, good: &Value) -> Vec<u8> {
     let good = good.to_string().into_bytes();
     for _ in 0..5 {
@@ -165,7 +165,7 @@ fn broken(rng: &mut StdRng, good: &Value) -> Vec<u8> {
     b"{".to_vec()
 }
 
-/// `good` with values of other types in it, and a field that does not exist.
+/// `good` with values of wrong types and an unknown field.
 fn wrong_types(rng: &mut StdRng, good: &Value) -> Vec<u8> {
     let others = [
         json!(null),
@@ -218,7 +218,7 @@ fn replace(rng: &mut StdRng, value: &mut Value, by: &Value) {
     }
 }
 
-/// The same in chunks.
+/// The same body in chunks.
 fn chunked(rng: &mut StdRng, mut request: Request) -> Vec<u8> {
     let body = request.body.take().unwrap_or_default();
     request.header("transfer-encoding", "chunked");

@@ -18,7 +18,7 @@ impl Generator {
         match rng.random_range(0..7) {
             0 => token.truncate(rng.random_range(0..good.len())),
             1 => {
-                // The last character has bits that say nothing.
+                // Some bits of the last base64 character are not used.
                 let at = rng.random_range(0..good.len() - 1);
                 token[at] = if token[at] == b'x' { b'y' } else { b'x' };
             }

@@ -1,4 +1,4 @@
-//! Targets and methods, and what is not HTTP at all.
+//! Invalid targets and methods, and input that is not HTTP.
 
 use rand::{Rng, rngs::StdRng};
 
@@ -81,7 +81,7 @@ impl Generator {
             0 => {
                 let length = rng.random_range(1..400);
                 let mut junk = bytes(rng, length);
-                // An empty line before a request is to be ignored (RFC 9112 2.2).
+                // A server ignores an empty line before a request (RFC 9112 2.2).
                 junk.insert(0, 0x80 | junk[0]);
                 ("junk", junk)
             }

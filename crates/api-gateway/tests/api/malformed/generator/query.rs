@@ -1,4 +1,4 @@
-//! Parameters of lists, and others that do not exist.
+//! List parameters with invalid values, and unknown parameters.
 
 use rand::{Rng, rngs::StdRng};
 

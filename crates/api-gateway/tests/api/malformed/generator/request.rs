@@ -1,6 +1,6 @@
 //! A request as bytes.
 
-/// One request in the making.
+/// Builder of one request.
 pub(super) struct Request {
     pub(super) method: String,
     pub(super) target: Vec<u8>,

@@ -1,0 +1,102 @@
+//! Keys that were found recently.
+
+use std::{
+    collections::HashMap,
+    sync::{Arc, Mutex, MutexGuard, PoisonError},
+    time::{Duration, Instant},
+};
+
+use domain::{Id, Timestamp, key::ApiKey};
+use store::keys::{self, KeyRecord};
+
+use crate::{ApiError, database::Database};
+
+const BELIEVED_FOR: Duration = Duration::from_secs(3);
+/// How long a key that was found counts as one that has worked here.
+const KNOWN_FOR: Duration = Duration::from_mins(15);
+/// Size that triggers a sweep of the cache: first keys past [`KNOWN_FOR`], then keys past [`BELIEVED_FOR`].
+const SWEEP_AT: usize = 4_096;
+
+#[derive(Default)]
+pub(crate) struct KeyCache(Mutex<Cached>);
+
+/// Cached keys by id, with the time of the look-up.
+type Cached = HashMap<Id, (Instant, Arc<KeyRecord>)>;
+
+impl KeyCache {
+    pub(super) async fn find(
+        &self,
+        database: &Database,
+        id: Id,
+    ) -> Result<Option<Arc<KeyRecord>>, ApiError> {
+        if let Some(record) = self.believed(id) {
+            return Ok(Some(record));
+        }
+        // Taken before the look-up, because the key may be revoked while the result is on its way.
+        let looked_at = Instant::now();
+        let mut conn = database.connection().await?;
+        let record = keys::find(&mut conn, id).await?.map(Arc::new);
+        if let Some(record) = &record {
+            self.believe(id, looked_at, Arc::clone(record));
+        }
+        Ok(record)
+    }
+
+    /// Stores that a key was used, unless that was stored recently. A failure does not fail the request: the next request
+    /// tries again once the key has been read again.
+    pub(super) async fn record_use(&self, database: &Database, record: &KeyRecord) {
+        let now = Timestamp::now();
+        if !record.is_use_outdated(now) {
+            return;
+        }
+        // Set before the statement, so that concurrent requests do not store it too.
+        if let Some((_, cached)) = self.lock().get_mut(&record.id) {
+            Arc::make_mut(cached).last_use_time = Some(now);
+        }
+        if let Some(time) = record.expire_time
+            && time <= now.plus(keys::EXPIRES_SOON)
+        {
+            tracing::warn!(
+                api_key.id = %record.id, account = record.account_name, expire_time = %time,
+                "an API key that is in use expires soon: `earshot keys rotate` replaces it"
+            );
+        }
+        let stored = async {
+            let mut conn = database.connection().await?;
+            keys::record_use(&mut conn, record.id, now).await?;
+            Ok::<_, ApiError>(())
+        };
+        if let Err(error) = stored.await {
+            tracing::debug!(api_key.id = %record.id, "the use of a key is not stored: {error}");
+        }
+    }
+
+    /// Returns true if this exact key existed at its last look-up, and that was recent. It may have expired since.
+    pub(super) fn has_worked(&self, key: &ApiKey) -> bool {
+        let entries = self.lock();
+        let found = entries.get(&key.id);
+        found.is_some_and(|(looked_at, record)| {
+            looked_at.elapsed() < KNOWN_FOR && key.matches(&record.secret_hash)
+        })
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Cached> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn believed(&self, id: Id) -> Option<Arc<KeyRecord>> {
+        let entries = self.lock();
+        let (looked_at, record) = entries.get(&id)?;
+        (looked_at.elapsed() < BELIEVED_FOR).then(|| Arc::clone(record))
+    }
+
+    fn believe(&self, id: Id, looked_at: Instant, record: Arc<KeyRecord>) {
+        let mut entries = self.lock();
+        for kept in [KNOWN_FOR, BELIEVED_FOR] {
+            if entries.len() >= SWEEP_AT {
+                entries.retain(|_, (looked_at, _)| looked_at.elapsed() < kept);
+            }
+        }
+        entries.insert(id, (looked_at, record));
+    }
+}
