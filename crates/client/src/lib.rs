@@ -11,7 +11,7 @@ mod page;
 mod request;
 mod retry;
 
-use std::time::Duration;
+use std::{pin::Pin, sync::Arc, time::Duration};
 
 use reqwest::{Method, Response, StatusCode, header};
 use secrecy::{ExposeSecret, SecretString};
@@ -30,12 +30,17 @@ const TIMEOUT: Duration = Duration::from_secs(60);
 /// Enough for a page of 100 Scans with posts of the maximum size.
 const MAX_ANSWER_BYTES: usize = 64 * 1024 * 1024;
 
+/// Answers requests in place of a server at the client's address.
+pub type Answerer = Arc<dyn Fn(http::Request<Vec<u8>>) -> Answer + Send + Sync>;
+pub type Answer = Pin<Box<dyn Future<Output = http::Response<Vec<u8>>> + Send>>;
+
 /// A client with an address and a key. Cheap to clone.
 #[derive(Clone)]
 pub struct Client {
     base: Url,
     key: SecretString,
     http: reqwest::Client,
+    answerer: Option<Answerer>,
     retries: Retries,
     test_mode: bool,
 }
@@ -64,6 +69,7 @@ impl Client {
             base,
             key,
             http,
+            answerer: None,
             retries: Retries::default(),
             test_mode: false,
         })
@@ -72,6 +78,13 @@ impl Client {
     #[must_use]
     pub fn with_retries(mut self, retries: Retries) -> Self {
         self.retries = retries;
+        self
+    }
+
+    /// Asks `answerer` instead of a server: for the process that serves the API.
+    #[must_use]
+    pub fn answered_by(mut self, answerer: Answerer) -> Self {
+        self.answerer = Some(answerer);
         self
     }
 
@@ -207,7 +220,11 @@ impl Client {
                 .body(body.clone());
         }
         let unreachable = |error| Error::unreachable(&self.base, error);
-        let answer = sent.send().await.map_err(unreachable)?;
+        let sent = sent.build().map_err(unreachable)?;
+        let answer = match &self.answerer {
+            Some(answerer) => answerer(plain(sent).map_err(unreachable)?).await.into(),
+            None => self.http.execute(sent).await.map_err(unreachable)?,
+        };
         let status = answer.status();
         let head = answer.headers().clone();
         let body = bounded(answer).await.map_err(unreachable)?;
@@ -216,6 +233,12 @@ impl Client {
         }
         Err(Refusal::read(status, &head, &body).into())
     }
+}
+
+/// Returns the request with its body in memory, where it is already.
+fn plain(request: reqwest::Request) -> Result<http::Request<Vec<u8>>, reqwest::Error> {
+    let request: http::Request<reqwest::Body> = request.try_into()?;
+    Ok(request.map(|body| body.as_bytes().unwrap_or_default().to_vec()))
 }
 
 /// Reads at most the maximum size; a longer response is truncated and so cannot be parsed.

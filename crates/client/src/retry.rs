@@ -68,7 +68,7 @@ mod tests {
     }
 
     #[test]
-    fn what_waiting_helps_is_tried_again() {
+    fn temporary_failures_are_retried() {
         let retries = Retries { times: 2 };
         let wait = |status, after, tries| {
             let wait = retries.wait(&refused(status, after), tries);

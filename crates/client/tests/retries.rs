@@ -57,7 +57,7 @@ fn header<'a>(head: &'a str, name: &str) -> Option<&'a str> {
 }
 
 #[tokio::test]
-async fn creates_are_sent_again_under_one_key() {
+async fn creates_are_retried_with_one_idempotency_key() {
     let made = answer("201 Created", "", &json!({"name": "namespaces/x"}));
     // The third response is lost.
     let (client, heads) = server(vec![busy(), String::new(), made]).await;
@@ -100,7 +100,7 @@ async fn changes_are_sent_once() {
 }
 
 #[tokio::test]
-async fn a_refusal_is_read_whole_and_not_repeated() {
+async fn refusal_is_read_completely_and_not_retried() {
     let body = json!({
         "code": 400, "message": "invalid request",
         "details": [{"field": "nickname", "issue": "too_short"}]
@@ -117,7 +117,7 @@ async fn a_refusal_is_read_whole_and_not_repeated() {
 }
 
 #[tokio::test]
-async fn the_key_goes_nowhere_else() {
+async fn api_key_is_not_sent_to_other_hosts() {
     let elsewhere = "location: http://127.0.0.1:1/v1/namespaces\r\n";
     let (client, _) = server(vec![answer("302 Found", elsewhere, &json!({}))]).await;
     let error = client.get::<Value>("namespaces").await.unwrap_err();
@@ -125,7 +125,7 @@ async fn the_key_goes_nowhere_else() {
 }
 
 #[tokio::test]
-async fn another_pages_answer_is_none() {
+async fn response_of_another_page_is_refused() {
     let page = "HTTP/1.1 200 OK\r\ncontent-length: 6\r\nconnection: close\r\n\r\n<html>".to_owned();
     let (client, _) = server(vec![page]).await;
     let error = client.get::<Value>("namespaces").await.unwrap_err();

@@ -180,7 +180,7 @@ mod tests {
     }
 
     #[test]
-    fn set_quota_takes_numbers_and_the_default() {
+    fn set_quota_accepts_numbers_and_default() {
         let change = Change {
             managers: Some(Some(500)),
             connections: Some(None),
@@ -201,7 +201,7 @@ mod tests {
     }
 
     #[test]
-    fn set_quota_refuses_what_is_no_quota() {
+    fn set_quota_refuses_invalid_values() {
         assert_eq!(parse(&[]), Err(2), "no quota given");
         for wrong in ["-1", "1000001", "many", "", "1.5"] {
             assert_eq!(parse(&[&format!("--managers={wrong}")]), Err(2), "{wrong}");

@@ -182,7 +182,8 @@ async fn prepare_database(config: &Config, key: &ApiKey) -> anyhow::Result<()> {
         .context("cannot connect to the database")?;
     let now = Timestamp::now();
     let account = store::keys::ensure_account(&mut conn, ACCOUNT, now).await?;
-    store::keys::insert(&mut conn, account, key, Role::Owner, None, now, None).await?;
+    let new = store::keys::NewKey::new(account, key, Role::Owner);
+    store::keys::insert(&mut conn, new, now).await?;
     Ok(())
 }
 

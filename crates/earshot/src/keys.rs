@@ -11,7 +11,12 @@ use domain::{
     audit::{Action, Entry},
     key::{ApiKey, Role},
 };
-use store::{AsyncConnection, AsyncPgConnection, QueryResult, audit, keys, namespaces};
+use ipnet::IpNet;
+use store::{
+    AsyncConnection, AsyncPgConnection, QueryResult, audit,
+    keys::{self, NewKey},
+    namespaces,
+};
 
 use crate::{block_on, database};
 
@@ -19,6 +24,8 @@ use crate::{block_on, database};
 pub(crate) enum Command {
     /// Create a key and print it. It is shown only once: only its hash is stored.
     Create(Create),
+    /// Create a key like another one, and let the other expire later; both work until then.
+    Rotate(Rotate),
     /// List keys, without their secrets.
     List {
         #[command(flatten)]
@@ -49,6 +56,22 @@ pub(crate) struct Create {
     /// Lifetime of the key, such as `30d`: from `1m` to `3650d`; unlimited by default.
     #[arg(long, value_name = "TIME", value_parser = parse::EXPIRY)]
     expires_in: Option<Duration>,
+    /// Accept the key only from this network, such as `198.51.100.0/24`; can be repeated. Behind a load balancer,
+    /// `gateway.trusted_proxies` has to name it.
+    #[arg(long, value_name = "CIDR", value_parser = parse::NETWORK)]
+    network: Vec<IpNet>,
+    #[command(flatten)]
+    database: database::Arguments,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct Rotate {
+    /// The id: the 26 characters after `esk_`. The whole key is accepted too.
+    #[arg(value_parser = parse::KEY)]
+    id: Id,
+    /// How long the old key still works, such as `24h`: from `0s` to `90d`. It never works longer than before.
+    #[arg(long, value_name = "TIME", default_value = "24h", value_parser = parse::GRACE)]
+    grace: Duration,
     #[command(flatten)]
     database: database::Arguments,
 }
@@ -58,6 +81,13 @@ pub(crate) fn run(command: Command) -> anyhow::Result<()> {
         Command::Create(arguments) => {
             let key = with(&arguments.database, async |conn| {
                 create(conn, &arguments).await
+            })?;
+            println!("{}", key.expose());
+            Ok(())
+        }
+        Command::Rotate(arguments) => {
+            let key = with(&arguments.database, async |conn| {
+                rotate(conn, &arguments).await
             })?;
             println!("{}", key.expose());
             Ok(())
@@ -95,45 +125,107 @@ async fn create(conn: &mut AsyncPgConnection, arguments: &Create) -> anyhow::Res
     let narrowed = (!narrowed.is_empty()).then_some(narrowed);
     let expire_time = arguments.expires_in.map(|time| now.plus(time));
     let key = ApiKey::generate();
+    let new = NewKey {
+        account,
+        key: &key,
+        role: arguments.role,
+        namespaces: narrowed.as_deref(),
+        networks: (!arguments.network.is_empty()).then_some(&arguments.network),
+        expire_time,
+    };
     conn.transaction::<_, store::QueryError, _>(async |conn| {
-        let (role, narrowed) = (arguments.role, narrowed.as_deref());
-        keys::insert(conn, account, &key, role, narrowed, now, expire_time).await?;
+        keys::insert(conn, new, now).await?;
         record(conn, account, Action::Create, key.id).await
     })
     .await?;
     Ok(key)
 }
 
+/// Creates the new key and limits the old one in one transaction: there is always a valid key, and a new key never
+/// leaves the old one without an end. The old key stays locked, so that one revoked meanwhile gets no successor.
+async fn rotate(conn: &mut AsyncPgConnection, arguments: &Rotate) -> anyhow::Result<ApiKey> {
+    let (id, now) = (arguments.id, Timestamp::now());
+    let key = ApiKey::generate();
+    let grace_end = now.plus(arguments.grace);
+    let (old_expires, new_expires) = conn
+        .transaction::<_, anyhow::Error, _>(async |conn| {
+            keys::lock(conn, id).await?;
+            let Some(old) = keys::find(conn, id).await? else {
+                bail!("there is no key {id}");
+            };
+            if !old.is_valid(now) {
+                bail!(
+                    "the key {id} has expired or was revoked: create a new one with `earshot keys create`"
+                );
+            }
+            let new = NewKey {
+                account: old.account,
+                key: &key,
+                role: old.role,
+                namespaces: old.namespaces.as_deref(),
+                networks: old.networks.as_deref(),
+                // The new key has the same lifetime as the old one.
+                expire_time: old
+                    .expire_time
+                    .map(|time| now.plus(time.since(old.create_time))),
+            };
+            keys::insert(conn, new, now).await?;
+            record(conn, old.account, Action::Create, key.id).await?;
+            if keys::expire_by(conn, id, grace_end).await? {
+                let mut entry = Entry::of_account(Action::Update, format_args!("keys/{id}"));
+                entry.fields = vec!["expireTime".to_owned()];
+                audit::record_of_operator(conn, old.account, &entry).await?;
+            }
+            let old_expires = old.expire_time.map_or(grace_end, |time| time.min(grace_end));
+            Ok((old_expires, new.expire_time))
+        })
+        .await?;
+    eprintln!("{id} works until {old_expires}");
+    if let Some(time) = new_expires {
+        eprintln!("{} works until {time}", key.id);
+    }
+    Ok(key)
+}
+
 async fn list(conn: &mut AsyncPgConnection) -> anyhow::Result<()> {
-    println!("ID\tACCOUNT\tROLE\tSTATE\tCREATED\tEXPIRES\tNAMESPACES");
+    println!("ID\tACCOUNT\tROLE\tSTATE\tCREATED\tEXPIRES\tLAST USED\tNAMESPACES\tNETWORKS");
     let now = Timestamp::now();
+    let mut expiring = 0;
     for key in keys::list(conn).await? {
         let state = match (key.revoke_time, key.is_valid(now)) {
             (Some(_), _) => "revoked",
-            (None, true) => "valid",
             (None, false) => "expired",
+            (None, true) if !key.is_valid(now.plus(keys::EXPIRES_SOON)) => "expiring",
+            (None, true) => "valid",
         };
-        let expires = key
-            .expire_time
-            .map_or_else(|| "never".to_owned(), |time| time.to_string());
-        let namespaces = key.namespaces.map_or_else(
-            || "all".to_owned(),
-            |ids| {
-                ids.iter()
-                    .map(ToString::to_string)
-                    .collect::<Vec<_>>()
-                    .join(",")
-            },
-        );
+        expiring += u32::from(state == "expiring");
+        let time =
+            |time: Option<Timestamp>| time.map_or("never".to_owned(), |time| time.to_string());
         println!(
-            "{}\t{}\t{}\t{state}\t{}\t{expires}\t{namespaces}",
+            "{}\t{}\t{}\t{state}\t{}\t{}\t{}\t{}\t{}",
             key.id,
             key.account_name,
             key.role.as_str(),
-            key.create_time
+            key.create_time,
+            time(key.expire_time),
+            time(key.last_use_time),
+            joined(key.namespaces.as_deref()),
+            joined(key.networks.as_deref()),
+        );
+    }
+    if expiring > 0 {
+        eprintln!(
+            "keys that expire within 14 days: {expiring}; `earshot keys rotate ID` replaces one"
         );
     }
     Ok(())
+}
+
+fn joined<T: ToString>(limits: Option<&[T]>) -> String {
+    limits.map_or("all".to_owned(), |limits| {
+        let texts: Vec<_> = limits.iter().map(ToString::to_string).collect();
+        texts.join(",")
+    })
 }
 
 async fn revoke(conn: &mut AsyncPgConnection, id: Id) -> anyhow::Result<()> {

@@ -14,6 +14,10 @@ mod database;
 mod dev;
 #[cfg(feature = "server")]
 mod dlq;
+#[cfg(all(test, feature = "server"))]
+mod documented;
+#[cfg(feature = "server")]
+mod erase;
 #[cfg(feature = "server")]
 mod evaluate;
 #[cfg(feature = "server")]
@@ -79,6 +83,8 @@ enum Operator {
     /// List messages that could not be processed, and requeue them.
     #[command(subcommand)]
     Dlq(dlq::Command),
+    /// Erase the stored posts of one author.
+    Erase(erase::Arguments),
     /// Score posts offline against customers' pages.
     Evaluate(evaluate::Arguments),
     /// Exit 0 if the URL answers 200, and 1 if not.
@@ -109,6 +115,7 @@ fn operate(command: Operator) -> ExitCode {
         Operator::Migrate(arguments) => migrate::run(&arguments),
         Operator::Reseal(arguments) => reseal::run(&arguments),
         Operator::Dlq(command) => dlq::run(command),
+        Operator::Erase(arguments) => erase::run(&arguments),
         Operator::Evaluate(arguments) => evaluate::run(&arguments),
         Operator::Healthcheck(arguments) => healthcheck::run(&arguments),
     };
@@ -152,7 +159,7 @@ mod tests {
     use clap::CommandFactory;
 
     #[test]
-    fn the_command_line_is_sound() {
+    fn command_line_definition_is_valid() {
         super::Arguments::command().debug_assert();
     }
 }

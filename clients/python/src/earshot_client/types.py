@@ -371,6 +371,13 @@ class WatchedName(TypedDict):
 class Notice(TypedDict):
     type: Literal["HTTP_REQUEST"]
     connection: ConnectionName
+    filter: NotRequired[str]
+    """
+    Only Scans that meet this condition are delivered to the Connection; absent for all. The grammar and the fields are those
+    of the `filter` of a list of Scans. It is evaluated once, when a Scan is new: `value` is `false` and `labels` are empty then.
+    A later change applies to later Scans. An error names the column.
+
+    """
 
 
 ConnectionType: TypeAlias = Literal["HTTP_CONNECTION"]

@@ -103,7 +103,7 @@ mod tests {
     use super::Body;
 
     #[test]
-    fn fields_win_over_the_rest() {
+    fn set_fields_override_the_json_body() {
         let body = Body {
             file: None,
             data: Some(r#"{"nickname": "a", "input": {"urls": []}}"#.to_owned()),

@@ -3,6 +3,7 @@
 use std::{fmt::Write as _, io, process::ExitCode};
 
 use client::{Detail, Error, Refusal};
+use domain::error_chain;
 use serde_json::Value;
 
 use super::foreign::one_line;
@@ -94,15 +95,7 @@ impl Failure {
             Self::Closed | Self::Differs => String::new(),
             Self::Api(error, given) => match &**error {
                 Error::Refused(refusal) => refused(refusal, given),
-                other => {
-                    let mut words = other.to_string();
-                    let mut cause = std::error::Error::source(other);
-                    while let Some(error) = cause {
-                        let _ = write!(words, ": {error}");
-                        cause = error.source();
-                    }
-                    words
-                }
+                other => error_chain(other),
             },
         }
     }
@@ -200,7 +193,7 @@ mod tests {
     use super::{Given, refused};
 
     #[test]
-    fn a_refusal_names_what_was_given_and_a_way_out() {
+    fn refusal_names_the_given_value_and_a_fix() {
         let detail = |field: &str, issue: &str| Detail {
             field: field.to_owned(),
             issue: issue.to_owned(),

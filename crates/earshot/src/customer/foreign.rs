@@ -37,7 +37,7 @@ mod tests {
     use super::{escaped, inert, one_line};
 
     #[test]
-    fn nothing_acts_on_a_terminal() {
+    fn untrusted_text_cannot_control_the_terminal() {
         let hostile = "a\u{1b}[2Jb\u{9b}1mc\u{202e}d\u{2066}e\nf";
         assert_eq!(
             inert(hostile),

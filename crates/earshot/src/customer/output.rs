@@ -258,7 +258,7 @@ mod tests {
     use super::{csv_line, cut};
 
     #[test]
-    fn spreadsheets_take_no_cell_for_a_formula() {
+    fn csv_cells_are_never_formulas() {
         for (cell, expected) in [
             ("plain", "plain"),
             ("=1+1", "'=1+1"),

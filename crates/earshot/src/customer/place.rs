@@ -155,7 +155,7 @@ mod tests {
     use super::profile;
 
     #[test]
-    fn profiles_of_others_are_refused() {
+    fn profile_that_others_can_read_is_refused() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("p.toml");
         assert!(profile(&path).unwrap().is_none());

@@ -7,7 +7,7 @@ use std::{
     path::Path,
 };
 
-use anyhow::{Context, anyhow};
+use anyhow::Context;
 use domain::key::ApiKey;
 use runtime::config::EncryptionKey;
 
@@ -21,9 +21,10 @@ pub(super) fn api_key(data_dir: &Path) -> anyhow::Result<ApiKey> {
 /// Returns the key that seals customers' header values.
 pub(super) fn encryption_key(data_dir: &Path) -> anyhow::Result<EncryptionKey> {
     let path = data_dir.join("encryption.key");
-    let text = read_or_make(&path, || hex(&rand::random::<[u8; 32]>()))?;
-    let bytes =
-        unhex(&text).ok_or_else(|| anyhow!("{}: not 64 hexadecimal digits", path.display()))?;
+    let text = read_or_make(&path, || hex::encode(rand::random::<[u8; 32]>()))?;
+    let mut bytes = [0; 32];
+    hex::decode_to_slice(text, &mut bytes)
+        .with_context(|| format!("{}: not 64 hexadecimal digits", path.display()))?;
     Ok(EncryptionKey::new("dev", bytes))
 }
 
@@ -62,31 +63,20 @@ fn write(path: &Path, text: &str) -> anyhow::Result<()> {
     written.with_context(|| format!("cannot write {}", path.display()))
 }
 
-fn hex(bytes: &[u8]) -> String {
-    bytes.iter().map(|byte| format!("{byte:02x}")).collect()
-}
-
-fn unhex(text: &str) -> Option<[u8; 32]> {
-    let mut bytes = [0; 32];
-    if text.len() != 64 || !text.is_ascii() {
-        return None;
-    }
-    for (at, byte) in bytes.iter_mut().enumerate() {
-        *byte = u8::from_str_radix(&text[2 * at..2 * at + 2], 16).ok()?;
-    }
-    Some(bytes)
-}
-
 #[cfg(test)]
 mod tests {
-    use super::{api_key, hex, unhex};
+    use super::{api_key, encryption_key};
 
     #[test]
-    fn hexadecimal_reads_back() {
-        let bytes: [u8; 32] = std::array::from_fn(|at| u8::try_from(at * 8 % 256).unwrap());
-        assert_eq!(unhex(&hex(&bytes)), Some(bytes));
-        assert_eq!(unhex(&"zz".repeat(32)), None);
-        assert_eq!(unhex("00"), None);
+    fn an_encryption_key_is_64_hexadecimal_digits() {
+        let directory = tempfile::tempdir().unwrap();
+        encryption_key(directory.path()).unwrap();
+        encryption_key(directory.path()).unwrap();
+        for text in ["zz".repeat(32), "00".to_owned()] {
+            std::fs::write(directory.path().join("encryption.key"), text).unwrap();
+            let error = encryption_key(directory.path()).map(drop).unwrap_err();
+            assert!(error.to_string().contains("64 hexadecimal"), "{error}");
+        }
     }
 
     #[test]

@@ -2,15 +2,17 @@
 //!
 //! A refused value is not repeated: it may be a secret, or contain control characters.
 
-use std::{ffi::OsStr, time::Duration};
+use std::{ffi::OsStr, net::IpAddr, time::Duration};
 
 use clap::{Arg, Command, Error, builder::TypedValueParser, error::ErrorKind};
 use domain::{Id, key::ApiKey};
+use ipnet::IpNet;
 
 /// The same limit as in the constraint `accounts_name_check`.
 const MAX_ACCOUNT_BYTES: usize = 63;
 const SHORTEST: Duration = Duration::from_secs(60);
 const LONGEST: Duration = Duration::from_secs(3_650 * 86_400);
+const LONGEST_GRACE: Duration = Duration::from_secs(90 * 86_400);
 
 pub(crate) const ACCOUNT: Rule<String> = Rule {
     read: account,
@@ -20,6 +22,16 @@ pub(crate) const ACCOUNT: Rule<String> = Rule {
 pub(super) const EXPIRY: Rule<Duration> = Rule {
     read: expiry,
     words: "a time is a number and a unit, such as `30d`, from `1m` to `3650d`",
+};
+
+pub(super) const GRACE: Rule<Duration> = Rule {
+    read: grace,
+    words: "a time is a number and a unit, such as `24h`, from `0s` to `90d`",
+};
+
+pub(super) const NETWORK: Rule<IpNet> = Rule {
+    read: network,
+    words: "a network is an address, or one with the length of its prefix, such as `198.51.100.0/24`",
 };
 
 pub(super) const KEY: Rule<Id> = Rule {
@@ -65,6 +77,19 @@ fn expiry(text: &str) -> Option<Duration> {
         .filter(|time| (SHORTEST..=LONGEST).contains(time))
 }
 
+fn grace(text: &str) -> Option<Duration> {
+    humantime::parse_duration(text)
+        .ok()
+        .filter(|time| *time <= LONGEST_GRACE)
+}
+
+fn network(text: &str) -> Option<IpNet> {
+    match text.parse::<IpNet>() {
+        Ok(network) => Some(network.trunc()),
+        Err(_) => text.parse::<IpAddr>().ok().map(IpNet::from),
+    }
+}
+
 fn key(text: &str) -> Option<Id> {
     match text.parse::<ApiKey>() {
         Ok(key) => Some(key.id),
@@ -77,7 +102,7 @@ mod tests {
     use clap::{Arg, Command};
     use domain::{Id, key::ApiKey};
 
-    use super::{ACCOUNT, EXPIRY, KEY, Rule};
+    use super::{ACCOUNT, EXPIRY, GRACE, KEY, NETWORK, Rule, network};
 
     /// Returns the message for an invalid `value`, and the exit code; `None` if it is valid.
     fn refusal<T: Clone + Send + Sync + 'static>(
@@ -122,6 +147,31 @@ mod tests {
         }
         for wrong in ["", "0d", "59s", "3651d", "99999999999999y", "soon", "30"] {
             assert_eq!(refusal(&EXPIRY, wrong).unwrap().1, 2, "{wrong}");
+        }
+    }
+
+    #[test]
+    fn both_keys_work_for_ninety_days_at_most() {
+        for good in ["0s", "24h", "90d"] {
+            assert_eq!(refusal(&GRACE, good), None, "{good}");
+        }
+        for wrong in ["", "91d", "-1h", "soon"] {
+            assert_eq!(refusal(&GRACE, wrong).unwrap().1, 2, "{wrong}");
+        }
+    }
+
+    #[test]
+    fn network_is_an_address_with_or_without_a_prefix() {
+        for (text, stored) in [
+            ("198.51.100.0/24", "198.51.100.0/24"),
+            ("198.51.100.7/24", "198.51.100.0/24"),
+            ("198.51.100.7", "198.51.100.7/32"),
+            ("2001:db8::1", "2001:db8::1/128"),
+        ] {
+            assert_eq!(network(text).unwrap().to_string(), stored);
+        }
+        for wrong in ["", "198.51.100.0/33", "198.51.100", "office", "::/129"] {
+            assert_eq!(refusal(&NETWORK, wrong).unwrap().1, 2, "{wrong}");
         }
     }
 

@@ -167,7 +167,7 @@ mod tests {
     use super::{Places, fingerprint};
 
     #[test]
-    fn the_name_of_a_place_stays_the_same() {
+    fn state_file_name_is_stable() {
         assert_eq!(
             fingerprint(&["http://a/", "", "m"]),
             fingerprint(&["http://a/", "", "m"])
@@ -178,7 +178,7 @@ mod tests {
     }
 
     #[test]
-    fn a_place_holds_once_it_is_kept() {
+    fn position_is_active_once_it_is_saved() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("a/place.json");
         let open = || Places::open(Some(&path), &[]);
@@ -199,7 +199,7 @@ mod tests {
     }
 
     #[test]
-    fn a_damaged_place_is_told() {
+    fn damaged_state_file_is_reported() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("place.json");
         std::fs::write(&path, "{\"places\": {\"m\"").unwrap();

@@ -78,11 +78,10 @@ async fn create(client: &Client, namespace: &str, change: &Change) -> Result<(),
     let mut deleted = String::new();
     for _ in 0..MAX_REPLAYS {
         let content = json!([collection, change.new, deleted]).to_string();
-        let digest = Sha256::digest(content);
-        let key = digest.iter().map(|byte| format!("{byte:02x}"));
+        let key = hex::encode(Sha256::digest(content));
         let request = Request::new(Method::POST, &collection).json(&change.new);
         let created: Value = client
-            .call(request.idempotent_by(key.collect()))
+            .call(request.idempotent_by(key))
             .await
             .map_err(|error| with_body(error, change))?;
         let name = created["name"].as_str().unwrap_or_default();

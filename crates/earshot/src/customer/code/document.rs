@@ -24,7 +24,7 @@ const MAX_BYTES: u64 = 16 * 1024 * 1024;
 /// Bound on all documents together.
 const MAX_DOCUMENTS: usize = 10_000;
 
-/// Fields of a document, in the order in which they are written.
+/// Fields of a document, in their written order.
 pub(super) const FIELDS: [&str; 12] = [
     "nickname",
     "type",
@@ -47,7 +47,7 @@ pub(super) struct Document {
     pub(super) place: String,
     /// Name or id, if the Manager exists.
     pub(super) name: Option<String>,
-    /// What the API takes, with all defaults.
+    /// The body for the API, with all defaults.
     pub(super) spec: Value,
 }
 
@@ -273,16 +273,12 @@ fn spec(manager: CreateManager) -> Result<Value, serde_json::Error> {
     use domain::manager::Origin;
     use serde_json::{json, to_value};
 
-    let notices = manager.notices.iter();
-    let notices: Vec<Value> = notices
-        .map(|name| json!({"type": "HTTP_REQUEST", "connection": name.to_string()}))
-        .collect();
     let mut spec = json!({
         "nickname": manager.nickname,
         "type": "FEED_MANAGER",
         "enable": manager.enable,
         "source": {"type": manager.source},
-        "notices": notices,
+        "notices": manager.notices,
     });
     match manager.origin {
         Origin::Input(input) => spec["input"] = to_value(input)?,

@@ -1,4 +1,4 @@
-//! The plan: what has to change for the service to have what the files say.
+//! The plan: the changes that make the service match the files.
 
 use std::collections::{BTreeSet, HashMap, HashSet};
 
@@ -24,9 +24,9 @@ pub(super) struct Change {
     pub(super) nickname: String,
     /// File and line; empty for a Manager that is in no file.
     pub(super) place: String,
-    /// What the service has; null for a new Manager.
+    /// Version on the service; null for a new Manager.
     pub(super) old: Value,
-    /// What the files say; null for a Manager to delete.
+    /// Version in the files; null for a Manager to delete.
     pub(super) new: Value,
     /// Posts that it would gain and lose, if that was asked.
     pub(super) posts: Option<Value>,
@@ -154,7 +154,7 @@ fn with_chosen_feeds(mut new: Value, old: &Value) -> Value {
     new
 }
 
-/// Returns an error for each nickname that several documents have, unless all of them are told apart by `name`.
+/// Returns an error for each nickname that several documents share, unless `name` distinguishes all of them.
 fn repeated(documents: &[Document]) -> Vec<String> {
     let mut first: HashMap<&str, &Document> = HashMap::new();
     let mut wrong = Vec::new();
@@ -429,7 +429,7 @@ mod tests {
     }
 
     #[test]
-    fn doubtful_documents_are_refused() {
+    fn ambiguous_documents_are_refused() {
         let managers = [
             manager("1", "a"),
             manager("2", "same"),

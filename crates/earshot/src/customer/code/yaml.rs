@@ -1,6 +1,6 @@
 //! One YAML document as JSON, within bounds.
 //!
-//! Aliases can make a small text large. So what they expand to counts, too, before it is kept.
+//! Aliases can make a small text large. So their expansion counts too, before it is stored.
 
 use std::{cell::Cell, fmt};
 
@@ -9,7 +9,7 @@ use serde_json::{Map, Value};
 
 /// Bound on one document, aliases included. The service accepts a quarter of it.
 const MAX_BYTES: usize = 1024 * 1024;
-/// What a value costs in addition to its text.
+/// Size of a value in addition to its text.
 const VALUE_BYTES: usize = 16;
 
 /// Parses one document; an error has the line within it, if it is known.
