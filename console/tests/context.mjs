@@ -43,7 +43,7 @@ export const ns = () => `n/${id(demo.namespace)}`;
 export async function signedIn(route = "", { key = earshot.key, at = earshot, viewport = DESK, ...more } = {}) {
   const context = await chromium.newContext({ viewport, ...more });
   const page = await context.newPage();
-  page.setDefaultTimeout(Number(process.env.CONSOLE_TIMEOUT_MS ?? 20_000));
+  page.setDefaultTimeout(Number(process.env.CONSOLE_TIMEOUT_MS ?? 60_000));
   const seen = await watch(page, new URL(at.url).origin);
   await page.goto(`${at.console}#/${route}`);
   await page.getByLabel("API key").fill(key);

@@ -16,7 +16,7 @@ const binary = process.env.EARSHOT_BIN ?? join(root, "target/debug/earshot");
 const START_MS = 120_000;
 
 /** Until `probe` gives something true; what it gives then. */
-export async function until(what, probe, timeoutMs = 30_000) {
+export async function until(what, probe, timeoutMs = 60_000) {
   const end = Date.now() + timeoutMs;
   for (;;) {
     const found = await probe();

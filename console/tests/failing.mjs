@@ -48,7 +48,7 @@ export async function troubled() {
     await page.getByText(/Request id:/).first().waitFor();
     way.mend();
     await page.getByRole("button", { name: "Try now" }).click();
-    await page.getByRole("link", { name: "demo receiver" }).waitFor({ timeout: 40_000 });
+    await page.getByRole("link", { name: "demo receiver" }).waitFor({ timeout: 90_000 });
     await page.getByText("The server cannot answer now.").waitFor({ state: "hidden" });
 
     // A fault of the server's own, with the request's id to tell the operators of; the rest of the page lives on.

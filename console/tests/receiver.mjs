@@ -1,7 +1,7 @@
 // What the author of an API client came for: did my server get it, what did it answer, send it again.
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { closing, demo, earshot, go, hold, id, ns, settled, signedIn, until } from "./context.mjs";
+import { closing, demo, earshot, go, hold, id, ns, settled, signedIn, STATUS, until } from "./context.mjs";
 import { receiver } from "./earshot.mjs";
 
 test("a receiver that fails: seen, tested, retried, replayed", async () => {
@@ -26,8 +26,20 @@ test("a receiver that fails: seen, tested, retried, replayed", async () => {
   // The Manager sends to it too, by its settings.
   await go(page, `${ns()}/managers/${id(demo.manager)}/settings`);
   await page.getByRole("checkbox", { name: /Our shaky hook/ }).check();
-  await page.locator("form").filter({ hasText: "Each Scan is sent to these." }).getByRole("button", { name: "Save" }).click();
-  await page.getByText("Saved.").first().waitFor();
+  const notices = page.locator("form").filter({ hasText: "Each Scan is sent to these." });
+  const own = notices.getByRole("checkbox", { name: /Our shaky hook/ }).locator("xpath=../..");
+  const filter = own.getByLabel("Only Scans that meet this filter");
+  seen.expected.push(STATUS(400));
+  await filter.fill('post.colour = "red"');
+  await notices.getByRole("button", { name: "Save" }).click();
+  await own.locator(".hint.bad").waitFor();
+  await look("notice-filter");
+  await filter.fill('post.text : "OFFSITE backups"');
+  await notices.getByRole("button", { name: "Save" }).click();
+  await until("the notice has the filter", async () => {
+    const { notices } = await earshot.call("GET", demo.manager);
+    return notices.find((one) => one.connection === connection)?.filter === 'post.text : "OFFSITE backups"';
+  });
 
   hook.status = 503;
   hook.got.length = 0;

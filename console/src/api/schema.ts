@@ -1583,6 +1583,14 @@ export interface components {
             /** @enum {string} */
             type: "HTTP_REQUEST";
             connection: components["schemas"]["ConnectionName"];
+            /**
+             * Format: filter
+             * @description Only Scans that meet this condition are delivered to the Connection; absent for all. The grammar and the fields are those
+             *     of the `filter` of a list of Scans. It is evaluated once, when a Scan is new: `value` is `false` and `labels` are empty then.
+             *     A later change applies to later Scans. An error names the column.
+             * @example match.score > 0.8 AND post.text : "price"
+             */
+            filter?: string;
         };
         /** @enum {string} */
         ConnectionType: "HTTP_CONNECTION";
@@ -2501,7 +2509,7 @@ export interface components {
                 "application/json": components["schemas"]["Error"];
             };
         };
-        /** @description The API key works, but not for this Namespace, or not for this operation. */
+        /** @description The API key works, but not for this Namespace, not for this operation, or not from the client's address. */
         Forbidden: {
             headers: {
                 "X-Request-Id": components["headers"]["XRequestId"];
@@ -2829,6 +2837,7 @@ export interface operations {
             };
             400: components["responses"]["BadRequest"];
             401: components["responses"]["Unauthorized"];
+            403: components["responses"]["Forbidden"];
             408: components["responses"]["Timeout"];
             429: components["responses"]["TooManyRequests"];
             431: components["responses"]["HeadTooLarge"];
@@ -2892,6 +2901,7 @@ export interface operations {
             };
             400: components["responses"]["BadRequest"];
             401: components["responses"]["Unauthorized"];
+            403: components["responses"]["Forbidden"];
             408: components["responses"]["Timeout"];
             429: components["responses"]["TooManyRequests"];
             431: components["responses"]["HeadTooLarge"];

@@ -31,6 +31,7 @@ export type SourceType = S["Source"]["type"];
 export type Manager = S["Manager"];
 export type Kind = NonNullable<Manager["kinds"]>[number];
 export type Duplicates = NonNullable<Manager["duplicates"]>;
+export type Notice = S["Notice"];
 export type Scan = S["Scan"];
 export type PreviewResult = S["PreviewResults"]["results"][number];
 export type Feed = S["Feed"];

@@ -1,7 +1,7 @@
 // A new Manager: asked for, compiled before one's eyes, previewed, and only then turned on.
 import { useSignal } from "@preact/signals";
 import { api } from "../api";
-import { FOCUSES, id, SOURCES, type Focus, type Manager, type Sensitivity, type SourceType } from "../api/types";
+import { FOCUSES, id, SOURCES, type Focus, type Manager, type Notice, type Sensitivity, type SourceType } from "../api/types";
 import { tell } from "../parts/announce";
 import { Act, Field, Loaded, Page, Skeleton, State, Words } from "../parts/basics";
 import { Failed, fieldError, tellError } from "../parts/errors";
@@ -33,7 +33,7 @@ function Form({ namespace }: { namespace: string }) {
   const sensitivity = useSignal<Sensitivity>("BALANCED");
   const nickname = useSignal("");
   const source = useSignal<SourceType>("FORUM");
-  const chosen = useSignal<string[]>([]);
+  const chosen = useSignal<Notice[]>([]);
   const failed = useSignal<unknown>(undefined);
   const busy = useSignal(false);
 
@@ -45,7 +45,7 @@ function Form({ namespace }: { namespace: string }) {
         nickname: nickname.value, type: "FEED_MANAGER", enable: false,
         source: { type: source.value },
         input: { type: "STRUCTURED", urls: urls.value, focus: { type: focus.value, ...(names.value.length > 0 ? { names: names.value } : {}) }, sensitivity: sensitivity.value },
-        notices: chosen.value.map((connection) => ({ type: "HTTP_REQUEST", connection })),
+        notices: chosen.value,
       });
       setQuery({ manager: id(manager.name) });
     } catch (error) {
@@ -91,7 +91,7 @@ function Form({ namespace }: { namespace: string }) {
       </div>
       <fieldset>
         <legend>{w.newManager.connections}</legend>
-        <Loaded query={connections} rows={1}>{(list) => <NoticeChoice connections={list} chosen={chosen.value} onChange={(names) => { chosen.value = names; }} />}</Loaded>
+        <Loaded query={connections} rows={1}>{(list) => <NoticeChoice connections={list} chosen={chosen.value} error={failed.value} onChange={(notices) => { chosen.value = notices; }} />}</Loaded>
         {wrong("notices") && <p class="hint bad">{wrong("notices")}</p>}
         <p class="hint">{w.newManager.connectionsHint}</p>
       </fieldset>

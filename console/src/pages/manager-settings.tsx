@@ -2,14 +2,14 @@
 import type { ComponentChildren } from "preact";
 import { useSignal } from "@preact/signals";
 import { api } from "../api";
-import { FOCUSES, parent, timestamp, type Duplicates, type Focus, type Kind, type Manager, type Mute, type Sensitivity } from "../api/types";
+import { FOCUSES, parent, timestamp, type Duplicates, type Focus, type Kind, type Manager, type Mute, type Notice, type Sensitivity } from "../api/types";
 import { tell } from "../parts/announce";
 import { Field, Foreign, Loaded, Words } from "../parts/basics";
 import { Confirm } from "../parts/dialog";
 import { Failed, fieldError, tellError } from "../parts/errors";
 import { setMutes } from "../parts/labels";
 import { useConnections, useNamespaces } from "../parts/names";
-import { MAX_NOTICES, NoticeChoice } from "../parts/notices";
+import { NoticeChoice } from "../parts/notices";
 import { forgetQueries, useQuery } from "../parts/query";
 import { SensitivityField } from "../parts/sensitivity";
 import { Time } from "../parts/time";
@@ -249,19 +249,20 @@ function Screen({ manager, put }: { manager: Manager; put: Put }) {
 
 function Notices({ manager, put }: { manager: Manager; put: Put }) {
   const connections = useConnections(parent(manager.name));
-  const was = manager.notices.map((one) => one.connection);
-  const chosen = useSignal(was);
+  const chosen = useSignal(manager.notices);
   const failed = useSignal<unknown>(undefined);
-  const changed = [...was].sort().join() !== [...chosen.value].sort().join();
-  const save = async () => {
-    const notices = chosen.value.slice(0, MAX_NOTICES).map((connection) => ({ type: "HTTP_REQUEST", connection }));
-    put(await api.updateManager(manager.name, { notices }));
-  };
+  const changed = text(manager.notices) !== text(chosen.value);
+  const save = async () => put(await api.updateManager(manager.name, { notices: chosen.value }));
   return (
     <Part title={w.settings.connections} hint={w.settings.connectionsHint} failed={failed} changed={changed} save={save}>
-      <Loaded query={connections} rows={1}>{(list) => <NoticeChoice connections={list} chosen={chosen.value} onChange={(names) => { chosen.value = names; }} />}</Loaded>
+      <Loaded query={connections} rows={1}>{(list) => <NoticeChoice connections={list} chosen={chosen.value} error={failed.value} onChange={(notices) => { chosen.value = notices; }} />}</Loaded>
     </Part>
   );
+}
+
+/** Equal for the same notices in any order. */
+function text(notices: Notice[]): string {
+  return notices.map((one) => `${one.connection} ${one.filter ?? ""}`).sort().join("\n");
 }
 
 function Delete({ manager }: { manager: Manager }) {

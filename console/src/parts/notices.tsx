@@ -1,27 +1,48 @@
-// Which Connections get a Manager's Scans.
-import type { Connection } from "../api/types";
+// Which Connections get a Manager's Scans, and which of the Scans.
+import type { Connection, Notice } from "../api/types";
 import { w } from "../words/en";
-import { Foreign } from "./basics";
+import { Field, Foreign } from "./basics";
+import { fieldError } from "./errors";
 import { ConnectionState } from "./health";
 import { now } from "./time";
 
-export const MAX_NOTICES = 10;
+const MAX_NOTICES = 10;
 
-export function NoticeChoice({ connections, chosen, onChange }: { connections: Connection[]; chosen: string[]; onChange: (chosen: string[]) => void }) {
+type Props = { connections: Connection[]; chosen: Notice[]; error: unknown; onChange: (chosen: Notice[]) => void };
+
+export function NoticeChoice({ connections, chosen, error, onChange }: Props) {
   if (connections.length === 0) {
     return <p class="faint">{w.manager.noConnections}</p>;
   }
   return (
     <>
       {connections.map((one) => {
-        const on = chosen.includes(one.name);
+        const place = chosen.findIndex((notice) => notice.connection === one.name);
+        const notice = chosen[place];
+        const others = chosen.filter((other) => other !== notice);
         return (
-          <label class="choice" key={one.name}>
-            <input type="checkbox" checked={on} disabled={!on && chosen.length >= MAX_NOTICES} onChange={() => onChange(on ? chosen.filter((name) => name !== one.name) : [...chosen, one.name])} />
-            <Foreign>{one.nickname}</Foreign> <ConnectionState connection={one} now={now.value} />
-          </label>
+          <div key={one.name}>
+            <label class="choice">
+              <input type="checkbox" checked={notice !== undefined} disabled={notice === undefined && chosen.length >= MAX_NOTICES} onChange={() => onChange(notice ? others : [...chosen, { type: "HTTP_REQUEST", connection: one.name }])} />
+              <Foreign>{one.nickname}</Foreign> <ConnectionState connection={one} now={now.value} />
+            </label>
+            {notice && (
+              <Field label={w.manager.noticeFilter} error={fieldError(error, `notices[${place}].filter`)}>
+                {(attributes) => (
+                  <input
+                    {...attributes} value={notice.filter ?? ""} placeholder={w.manager.noticeFilterExample} spellcheck={false}
+                    onInput={(event) => onChange(chosen.map((other) => (other === notice ? filtered(notice, event.currentTarget.value) : other)))}
+                  />
+                )}
+              </Field>
+            )}
+          </div>
         );
       })}
     </>
   );
+}
+
+function filtered({ type, connection }: Notice, filter: string): Notice {
+  return filter === "" ? { type, connection } : { type, connection, filter };
 }

@@ -9,7 +9,7 @@ import { caller, end, mayAudit, mayWrite, setTheme, theme, type Theme } from "..
 import { w } from "../words/en";
 import { Menu } from "./dialog";
 import { useNamespaces } from "./names";
-import { ago, now } from "./time";
+import { Time, ago, now } from "./time";
 
 export function Brand() {
   return (
@@ -95,9 +95,13 @@ function Account() {
   );
 }
 
-/** The network, the rate limit, and what this key may not do. */
+/** From then on, a key that expires is announced on each page. */
+const EXPIRES_SOON_MS = 14 * 86_400_000;
+
+/** The network, the rate limit, the end of the key, and what it may not do. */
 function Banners() {
   const state = link.value;
+  const expires = caller.value?.expireTime;
   const at = useSignal(Date.now());
   const limited = limitedUntil.value > at.value;
   const ticking = limited || state.state !== "ok";
@@ -120,6 +124,9 @@ function Banners() {
       )}
       {limited && (
         <div class="banner warn" role="status">{w.banner.limited(Math.ceil((limitedUntil.value - at.value) / 1000))}</div>
+      )}
+      {expires !== undefined && Date.parse(expires) - now.value < EXPIRES_SOON_MS && (
+        <div class="banner warn" role="status"><span>{w.banner.expires} <Time iso={expires} focusable />. {w.banner.rotate}</span></div>
       )}
       {caller.value !== null && !mayWrite.value && <p class="read-only">{w.banner.readOnly}</p>}
     </>

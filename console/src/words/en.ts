@@ -59,6 +59,7 @@ export const w = {
     age: (ago: string) => `What you see is from ${ago}.`,
     retryIn: (seconds: number) => `Trying again in ${seconds} s.`,
     limited: (seconds: number) => `This key has used up its requests for now. Going on in ${seconds} s; nothing is lost.`,
+    expires: "This key expires", rotate: "Ask your operator for a new one.",
     readOnly: "This key may read. Changing things takes a key of the role Editor.",
   },
   error: {
@@ -185,6 +186,7 @@ export const w = {
     tabs: { scans: "Scans", looks: "What it looks for", feeds: "Feeds", try: "Try it", settings: "Settings" },
     terms: "Terms", appliedAt: "at work since", oldAtWork: "What was at work before still is.", applyAgain: "Compile again", applying: "Compiling again; what is at work stays so until then.",
     turnedOn: "Turned on: it watches from now on.", turnedOff: "Turned off: it matches nothing.", onOff: (name: string) => `${name}: on`, noConnections: "There is no Connection yet. Scans are in the inbox all the same.",
+    noticeFilter: "Only Scans that meet this filter", noticeFilterExample: "match.score > 0.8 AND post.text : \"price\"",
   },
   looks: {
     none: "No instructions yet", noneYet: "They are being worked out from its pages.", noneFailed: "Its pages could not be turned into instructions.",
