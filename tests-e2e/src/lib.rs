@@ -10,10 +10,11 @@
 //!
 //! [`harness`] starts, kills and calls the services; [`customer`] and [`posts`] are the invented world; [`scenarios`]
 //! are the tests. [`faults`] are separate tests with random seeds, on replicas of everything; [`tenants`] makes random
-//! requests of two accounts.
+//! requests of two accounts; [`attacks`] are those that worked at one time, and run against older programs too.
 
 #![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
 
+mod attacks;
 mod chance;
 mod customer;
 mod faults;
@@ -32,6 +33,7 @@ use std::{
 use libtest_mimic::{Arguments, Trial};
 use tokio::runtime::Runtime;
 
+pub use attacks::run as run_attacks;
 pub use faults::run as run_faults;
 pub use harness::Kind;
 use harness::Stack;

@@ -75,6 +75,9 @@ pub(crate) struct Options {
     /// Measure at this rate instead of half of the saturation rate, and skip the search for it
     #[arg(long, requires = "knee")]
     rate: Option<u32>,
+    /// Measure deliveries while RabbitMQ is away for so many seconds, and after it is back, with two dispatchers
+    #[arg(long, value_name = "SECONDS", conflicts_with = "knee")]
+    without_broker: Option<u32>,
     /// Directory of the servers during the run
     #[arg(long, default_value = "target/bench/e2e-servers")]
     home: PathBuf,
@@ -86,9 +89,10 @@ pub(crate) fn run(options: &Options) -> Result<Report> {
         .enable_all()
         .build()?
         .block_on(async {
-            match options.knee {
-                true => knee::measure(options).await,
-                false => measure(options).await,
+            match options.without_broker {
+                Some(seconds) => knee::measure_without_broker(options, seconds).await,
+                None if options.knee => knee::measure(options).await,
+                None => measure(options).await,
             }
         })
 }

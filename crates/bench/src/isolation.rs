@@ -32,7 +32,7 @@ use site::Site;
 use tally::Tally;
 use victim::{Latencies, Observed, Victim};
 
-/// A latency below this is good, however much longer than alone it is.
+/// A latency below this is good, regardless of the latency without an attack.
 const GOOD_MILLIS: f64 = 50.0;
 const TIMES_ALONE: f64 = 2.0;
 const WARM_UP: Duration = Duration::from_secs(5);
@@ -48,7 +48,7 @@ const SIZE: Size = Size {
 
 #[derive(clap::Args)]
 pub(crate) struct Options {
-    /// Length of each measurement, in seconds: one without the hostile account, and one for each attack
+    /// Length of each measurement, in seconds: one for each attack, and one without it before, between and after them
     #[arg(long, default_value_t = 20)]
     seconds: u64,
     /// Only these attacks
@@ -86,7 +86,7 @@ async fn measure(options: &Options) -> Result<Report> {
     let url = product.database_url();
     let victim = Victim::new(product.api(), site.clone(), &url).await?;
     victim.observe(WARM_UP).await?;
-    let alone = victim.observe(span).await?;
+    let mut before = victim.observe(span).await?;
     for dimension in options.attacks() {
         let name = name(dimension);
         let account = format!("hostile-{name}");
@@ -94,27 +94,19 @@ async fn measure(options: &Options) -> Result<Report> {
         hostile.begin(dimension).await?;
         tokio::time::sleep(BUILD_UP).await;
         let attacked = victim.observe(span).await?;
-        compare(&mut report, &name, &alone, &attacked);
-        report.row(Row::new(
-            format!("{name}: hostile requests"),
-            requests(hostile.tally()),
-        ));
+        let requests = requests(hostile.tally());
         let is_gone = hostile.end().await?;
-        if !(is_gone && is_over(&victim, &alone).await?) {
+        if !(is_gone && is_over(&victim, &before).await?) {
             report.note(format!(
                 "{name}: its effects lasted into the next measurement"
             ));
         }
+        let after = victim.observe(span).await?;
+        compare(&mut report, &name, [&before, &after], &attacked);
+        report.row(Row::new(format!("{name}: hostile requests"), requests));
+        before = after;
     }
-    // If the machine has become slower or faster, it shows here.
-    let again = victim.observe(span).await?;
-    for (operation, latencies) in again.operations() {
-        report.row(Row::new(
-            format!("alone again: {operation}"),
-            text(latencies),
-        ));
-    }
-    let counts = alone
+    let counts = before
         .operations()
         .map(|(operation, latencies)| format!("{operation} {}", latencies.count()));
     report.note(format!(
@@ -149,12 +141,14 @@ async fn is_over(victim: &Victim, alone: &Observed) -> Result<bool> {
     Ok(false)
 }
 
-/// Adds a row for each operation.
-fn compare(report: &mut Report, attack: &str, alone: &Observed, attacked: &Observed) {
-    for ((operation, before), (_, now)) in alone.operations().into_iter().zip(attacked.operations())
-    {
-        let reference = format!("alone {}", text(before));
-        let before = before.quantile(99);
+/// Adds a row for each operation. The reference was measured without an attack right before and right after it,
+/// because the speed of the machine changes within minutes.
+fn compare(report: &mut Report, attack: &str, alone: [&Observed; 2], attacked: &Observed) {
+    let alone = alone.map(Observed::operations);
+    for (at, (operation, now)) in attacked.operations().into_iter().enumerate() {
+        let alone = alone[0][at].1.and(alone[1][at].1);
+        let reference = format!("alone {}", text(&alone));
+        let before = alone.quantile(99);
         let ratio = now.quantile(99) / before;
         report.row(
             Row::new(

@@ -226,8 +226,8 @@ fn changes(load: &Load, index: Index, managers: u64) -> Result<Vec<f64>> {
     Ok(times)
 }
 
-/// Returns the cost of classifiers and lexicons per post: the time with them, minus the time to cut, stem and look up a
-/// post for one plan, which every post needs that a plan with a focus watches.
+/// Returns the cost of classifiers and lexicons per post: the time with them, minus the time to tokenise, stem and
+/// look up a post for one plan. Every post that a plan with a focus watches needs the latter.
 fn weigh(load: &Load, options: &Options) -> Result<Row> {
     let posts: Vec<load::Post> = (0..options.posts).map(|nth| load.post(nth)).collect();
     let index = Index::build(plans(load, 1)?, PlanVersion::default());

@@ -138,7 +138,7 @@ mod tests {
     use super::{Report, Row};
 
     #[test]
-    fn columns_line_up_and_a_missed_goal_is_told() {
+    fn columns_are_aligned_and_missed_goals_are_marked() {
         let mut report = Report::new("sample");
         report.row(Row::new("fast", "9 µs").goal("< 10 µs", true));
         assert!(report.is_met());

@@ -24,7 +24,7 @@ use proptest::{
 /// Number of mutated inputs for each target.
 const CHANGES: u32 = 150;
 /// Time limit, also on a busy machine. A slower target is not linear in its input.
-const SLOWEST: Duration = Duration::from_secs(5);
+const SLOWEST: Duration = Duration::from_secs(30);
 
 fn folder(path: &str) -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join(path)
@@ -81,7 +81,7 @@ fn run(target: &Target, what: &str, data: &[u8]) {
 }
 
 #[test]
-fn every_target_has_a_corpus_and_survives_it() {
+fn every_target_survives_its_corpus() {
     for target in TARGETS {
         let seeds = seeds(target);
         assert!(
@@ -104,7 +104,7 @@ fn every_target_has_a_corpus_and_survives_it() {
 }
 
 #[test]
-fn what_no_parser_expects_is_survived_by_all() {
+fn every_target_survives_unexpected_input() {
     let deep = |open: &str, close: &str| {
         format!("{}{}", open.repeat(100_000), close.repeat(100_000)).into_bytes()
     };
@@ -134,7 +134,7 @@ fn what_no_parser_expects_is_survived_by_all() {
 }
 
 #[test]
-fn changed_seeds_are_survived() {
+fn every_target_survives_mutated_seeds() {
     for target in TARGETS {
         let seeds: Vec<Vec<u8>> = seeds(target).into_iter().map(|(_, data)| data).collect();
         let mut runner = TestRunner::new(Config {

@@ -7,12 +7,12 @@ use std::{
 
 use client::{Client, Query};
 use serde_json::Value;
-use tokio::{task::block_in_place, time::sleep};
+use tokio::time::sleep;
 
 use super::{
-    RECOVERY,
     fleet::Fleet,
     load::{Done, Watching, World},
+    recovery,
     servers::{QUEUES, depths},
 };
 use crate::harness::eventually;
@@ -24,6 +24,10 @@ const MOST_FILES: usize = 200;
 const MOST_SESSIONS: u64 = 120;
 /// How long the checks wait for arrivals that must not happen.
 const CALM: Duration = Duration::from_secs(2);
+
+/// Number of events, Scans and deliveries that are not finished.
+pub(super) const WAITING: &str = "SELECT (SELECT count(*) FROM outbox) + (SELECT count(*) FROM scans WHERE NOT fanned_out) \
+    + (SELECT count(*) FROM deliveries WHERE state <> 'SUCCEEDED')";
 
 const LEFT: [(&str, &str); 3] = [
     ("events in the outbox", "SELECT count(*) FROM outbox"),
@@ -38,7 +42,32 @@ const LEFT: [(&str, &str); 3] = [
     ),
 ];
 
+/// Data that the database had, and lost.
+#[derive(Default)]
+pub(super) struct Lost {
+    /// Names of Scans.
+    pub(super) scans: BTreeSet<String>,
+    /// Deliveries that it did not have as finished any more, as `connection scan`.
+    pub(super) unfinished: BTreeSet<String>,
+}
+
+/// Checks that no database lost anything.
 pub(super) async fn check(fleet: &Fleet, world: &World, done: &Done, mended: Instant) {
+    check_with(fleet, world, done, mended, None).await;
+}
+
+/// Checks that all is as if nothing had been `lost`, except for requests that were made before.
+pub(super) async fn check_after_loss(fleet: &Fleet, world: &World, done: &Done, lost: &Lost) {
+    check_with(fleet, world, done, Instant::now(), Some(lost)).await;
+}
+
+async fn check_with(
+    fleet: &Fleet,
+    world: &World,
+    done: &Done,
+    mended: Instant,
+    lost: Option<&Lost>,
+) {
     let (api, client) = (fleet.apis().remove(0), fleet.client());
     // Scans by post, for each Manager.
     let mut scans: Vec<BTreeMap<String, Value>> = Vec::new();
@@ -55,35 +84,50 @@ pub(super) async fn check(fleet: &Fleet, world: &World, done: &Done, mended: Ins
             .map(|scan| text(scan, "name").to_owned())
             .collect();
         let what = format!("{} Scans are received and recorded", due.len());
-        let received = eventually(&what, RECOVERY, async || {
+        let received = eventually(&what, recovery(), async || {
             let received = receiver.counts();
             let all = due.iter().all(|scan| received.contains_key(scan));
             all.then_some(received)
         });
         let received = received.await;
-        let strange: Vec<_> = received
-            .keys()
-            .filter(|scan| !due.contains(*scan))
-            .collect();
+        let is_lost = |scan: &&String| lost.is_some_and(|lost| lost.scans.contains(*scan));
+        let (gone, known): (Vec<_>, Vec<_>) = received.keys().partition(is_lost);
+        let strange: Vec<_> = known.iter().filter(|scan| !due.contains(**scan)).collect();
         assert!(strange.is_empty(), "unexpected Scans: {strange:?}");
-        let requests: usize = received.values().sum();
         let log = recorded(&client, connection, &due).await;
         // A retry of a failed attempt is expected.
-        let attempts: u64 = log
+        let attempts: BTreeMap<&str, usize> = log
             .iter()
-            .map(|one| one["attemptCount"].as_u64().unwrap())
-            .sum();
-        let again = u64::try_from(requests).unwrap().saturating_sub(attempts);
+            .map(|one| (text(one, "scan"), one["attemptCount"].as_u64().unwrap()))
+            .map(|(scan, count)| (scan, usize::try_from(count).unwrap()))
+            .collect();
+        let mut again = 0;
+        for (scan, requests) in received.iter().filter(|(scan, _)| due.contains(*scan)) {
+            let more = requests.saturating_sub(attempts[scan.as_str()]);
+            let explained =
+                lost.is_none_or(|lost| lost.unfinished.contains(&format!("{connection} {scan}")));
+            assert!(
+                more == 0 || explained,
+                "{scan} came {more} times more often"
+            );
+            again += more;
+        }
+        let requests: usize = received.values().sum();
         println!(
-            "{}: {requests} requests of {} deliveries, {again} of them never recorded",
-            connection,
-            due.len()
+            "{connection}: {requests} requests of {} deliveries, {again} of them never recorded",
+            due.len(),
         );
+        if lost.is_some() {
+            println!(
+                "{} requests were of Scans that the database lost",
+                gone.len()
+            );
+        }
     }
     let recovered = mended.elapsed();
     println!("all invariants hold {recovered:.1?} after everything was repaired");
     for (nickname, created) in &done.created {
-        api.applied(created, RECOVERY).await;
+        api.applied(created, recovery()).await;
         let all = listed(&client, &format!("{}/managers", world.namespace)).await;
         let same = all
             .iter()
@@ -96,7 +140,30 @@ pub(super) async fn check(fleet: &Fleet, world: &World, done: &Done, mended: Ins
     for (watching, before) in world.managers.iter().zip(&scans) {
         assert_eq!(by_post(&client, watching).await.len(), before.len());
     }
+    polled(world, &scans, lost).await;
     nothing_is_leaked(fleet);
+}
+
+/// Checks that clients that poll by `createTime` saw each Scan once and in order.
+async fn polled(world: &World, scans: &[BTreeMap<String, Value>], lost: Option<&Lost>) {
+    let seen = world.pollers.as_ref().unwrap().finish().await;
+    let (mut count, mut of_lost) = (0, 0);
+    for (seen, scans) in seen.iter().zip(scans) {
+        let mut expected: Vec<_> = scans.values().collect();
+        expected.sort_by_key(|scan| text(scan, "createTime"));
+        let expected: Vec<_> = expected.iter().map(|scan| text(scan, "name")).collect();
+        let (gone, kept): (Vec<_>, Vec<_>) = seen
+            .iter()
+            .map(String::as_str)
+            .partition(|scan| lost.is_some_and(|lost| lost.scans.contains(*scan)));
+        assert_eq!(kept, expected, "what a client saw that polls by createTime");
+        count += kept.len();
+        of_lost += gone.len();
+    }
+    println!("clients that poll by createTime saw {count} Scans once each and in order");
+    if lost.is_some() {
+        println!("they also saw {of_lost} Scans that the database lost");
+    }
 }
 
 /// Waits until a Manager has a Scan of each post that it must match; it may have no other, and no duplicate.
@@ -104,18 +171,24 @@ async fn all_scanned(client: &Client, watching: &Watching, done: &Done) -> BTree
     let posts: BTreeSet<&str> = done
         .posts
         .iter()
-        .filter(|(_, source)| *source == watching.source)
+        .filter(|(_, post)| {
+            watching.word == post.word && watching.platforms.contains(&post.platform)
+        })
         .map(|(id, _)| id.as_str())
         .collect();
-    let what = format!("{} posts of {} are Scans", posts.len(), watching.source);
+    let what = format!(
+        "{} posts of {:?} are Scans",
+        posts.len(),
+        watching.platforms
+    );
     let mut told = Instant::now();
-    let scans = eventually(&what, RECOVERY, async || {
+    let scans = eventually(&what, recovery(), async || {
         let scans = by_post(client, watching).await;
         let missing: Vec<_> = posts
             .iter()
             .filter(|post| !scans.contains_key(**post))
             .collect();
-        if told.elapsed() > RECOVERY / 4 {
+        if told.elapsed() > recovery() / 4 {
             told = Instant::now();
             eprintln!("{} posts have no Scan yet: {missing:?}", missing.len());
         }
@@ -128,6 +201,18 @@ async fn all_scanned(client: &Client, watching: &Watching, done: &Done) -> BTree
         .collect();
     assert!(strange.is_empty(), "Scans of unknown posts: {strange:?}");
     scans
+}
+
+/// Waits until each post is delivered and recorded.
+pub(super) async fn settle(fleet: &Fleet, world: &World, done: &Done) {
+    let client = fleet.client();
+    for watching in &world.managers {
+        all_scanned(&client, watching, done).await;
+    }
+    eventually("all deliveries are recorded", recovery(), async || {
+        (fleet.query(WAITING) == "0").then_some(())
+    })
+    .await;
 }
 
 async fn by_post(client: &Client, watching: &Watching) -> BTreeMap<String, Value> {
@@ -144,7 +229,7 @@ async fn by_post(client: &Client, watching: &Watching) -> BTreeMap<String, Value
 /// Waits until the log has one delivery of each Scan, and all of them have succeeded.
 async fn recorded(client: &Client, connection: &str, due: &BTreeSet<String>) -> Vec<Value> {
     let what = format!("{} deliveries are logged as succeeded", due.len());
-    let log = eventually(&what, RECOVERY, async || {
+    let log = eventually(&what, recovery(), async || {
         let log = listed(client, &format!("{connection}/deliveries")).await;
         let all = log.len() >= due.len() && log.iter().all(|one| one["state"] == "SUCCEEDED");
         all.then_some(log)
@@ -166,7 +251,7 @@ fn nothing_is_leaked(fleet: &Fleet) {
         (memory, files) = (memory.max(bytes), files.max(count));
     }
     let sessions = "SELECT count(*) FROM pg_stat_activity WHERE backend_type = 'client backend'";
-    let sessions = block_in_place(|| fleet.postgres().query(sessions)).unwrap();
+    let sessions = fleet.query(sessions);
     println!(
         "{} MB and {files} files of one replica at most; {sessions} sessions",
         memory >> 20
@@ -187,20 +272,24 @@ async fn listed(client: &Client, collection: &str) -> Vec<Value> {
 async fn nothing_is_left(fleet: &Fleet) {
     for (what, sql) in LEFT {
         let nothing = format!("no {what}");
-        eventually(&nothing, RECOVERY, async || {
-            let count = block_in_place(|| fleet.postgres().query(sql)).unwrap();
+        eventually(&nothing, recovery(), async || {
+            let count = fleet.query(sql);
             (count == "0").then_some(())
         })
         .await;
     }
     // Malformed messages are set aside, where an operator finds them; they do not count as work.
-    eventually("no messages in the queues of work", RECOVERY, async || {
-        let depths = depths(fleet);
-        let left = depths
-            .iter()
-            .filter(|(name, count)| QUEUES.contains(&name.as_str()) && *count > 0);
-        (left.count() == 0).then_some(())
-    })
+    eventually(
+        "no messages in the queues of work",
+        recovery(),
+        async || {
+            let depths = depths(fleet);
+            let left = depths
+                .iter()
+                .filter(|(name, count)| QUEUES.contains(&name.as_str()) && *count > 0);
+            (left.count() == 0).then_some(())
+        },
+    )
     .await;
 }
 

@@ -1,7 +1,7 @@
 //! Load from customers and platforms during the faults.
 
 use std::{
-    collections::BTreeSet,
+    collections::BTreeMap,
     time::{Duration, Instant},
 };
 
@@ -9,38 +9,67 @@ use http::Method;
 use serde_json::{Value, json};
 use tokio::time::sleep;
 
-use super::fleet::Fleet;
+use super::{absences, fleet::Fleet, pollers::Pollers, recovery};
 use crate::{
     chance::Chance,
     customer,
     harness::{
         api::{self, Api},
+        config::{BLUESKY, HACKER_NEWS, LEMMY, MASTODON, REDDIT},
         eventually,
         proxy::Proxy,
         receiver::{Behaviour, Receiver},
     },
-    posts::{Platform, Post},
 };
 
-const WORD: &str = "mosswhistle";
-const PATIENCE: Duration = Duration::from_secs(60);
+pub(super) const WORD: &str = "mosswhistle";
+pub(super) const BLOG: &str = "feed:blog";
+/// Platforms of consecutive posts. Reddit gets fewer, and none within [`absences::reddit_pause`] of its last one.
+const PLATFORMS: [&str; 7] = [
+    HACKER_NEWS,
+    LEMMY,
+    MASTODON,
+    HACKER_NEWS,
+    BLUESKY,
+    LEMMY,
+    REDDIT,
+];
+/// The blog's feed shows its last fifty entries: no fault, and no wait after it, may last for that many of these pauses.
+/// Absences that last longer make it longer.
+const BLOG_PAUSE: Duration = Duration::from_secs(2);
+const PATIENCE: Duration = Duration::from_secs(120);
 /// Number of scripted answers of the receiver that sometimes fails.
 const SCRIPT: usize = 2_000;
 const LONGEST_PAUSE_MS: u64 = 250;
 const LARGEST_BURST: u64 = 6;
 
-/// A customer with two Connections, and Managers of both kinds of sources.
+/// The forums with a feed of all posts.
+const FORUMS: &[&str] = &[HACKER_NEWS, LEMMY];
+const UNREAD: &str = "SELECT count(*) FROM feeds WHERE watched AND cursor IS NULL";
+/// Source, platforms whose posts are matched, and Connections of each Manager.
+const MANAGERS: &[(&str, &[&str], &[usize])] = &[
+    ("FORUM", FORUMS, &[0, 1]),
+    ("NETWORK", &[BLOG], &[0, 1]),
+    ("FORUM", FORUMS, &[1]),
+    ("FORUM", &[REDDIT], &[0]),
+    ("MICROBLOG", &[BLUESKY, MASTODON], &[1]),
+];
+
+/// A customer with two Connections, and Managers of all kinds of sources.
 pub(super) struct World {
     pub(super) namespace: String,
     pub(super) connections: Vec<(String, Receiver)>,
     /// Proxies to their receivers, in the same order.
     pub(super) ways: Vec<Proxy>,
     pub(super) managers: Vec<Watching>,
+    pub(super) pollers: Option<Pollers>,
 }
 
 pub(super) struct Watching {
     pub(super) manager: Value,
-    pub(super) source: &'static str,
+    /// Platforms whose posts with `word` it must match.
+    pub(super) platforms: &'static [&'static str],
+    pub(super) word: &'static str,
     /// Connections by their index in the world.
     pub(super) connections: Vec<usize>,
 }
@@ -71,21 +100,50 @@ impl World {
             connections,
             ways,
             managers: Vec::new(),
+            pollers: None,
         };
-        for (source, notices) in [
-            ("FORUM", vec![0, 1]),
-            ("NETWORK", vec![0, 1]),
-            ("FORUM", vec![1]),
-        ] {
-            let request = world.manager(source, &notices);
-            let made = api.create_manager(&world.namespace, &request).await;
-            world.managers.push(Watching {
-                manager: api.applied(&made, PATIENCE).await,
-                source,
-                connections: notices,
-            });
+        for (source, platforms, notices) in MANAGERS {
+            let mut request = world.manager(source, notices);
+            if *platforms == [REDDIT] {
+                // Reddit has no feed of all posts.
+                let feed = format!("{REDDIT}:r/{WORD}");
+                request["instructions"]["feeds"] = json!([feed]);
+            }
+            world.add(&api, &request, platforms, notices, WORD).await;
         }
+        // Posts that exist at the first read of a feed count as known.
+        eventually("every feed is read once", PATIENCE, async || {
+            (fleet.query(UNREAD) == "0").then_some(())
+        })
+        .await;
+        // Times in RSS have whole seconds: those of new posts must not be before the first reading.
+        sleep(Duration::from_secs(2)).await;
+        world.pollers = Some(Pollers::start(fleet, &world.managers));
         world
+    }
+
+    /// Adds a Manager that watches forums for `asked`, and in the end must have matched `word` alone.
+    pub(super) async fn watch(&mut self, api: &Api, asked: &str, word: &'static str) {
+        let mut request = self.manager("FORUM", &[0]);
+        request["instructions"] = json!({"require": [[asked]]});
+        self.add(api, &request, FORUMS, &[0], word).await;
+    }
+
+    async fn add(
+        &mut self,
+        api: &Api,
+        request: &Value,
+        platforms: &'static [&'static str],
+        connections: &[usize],
+        word: &'static str,
+    ) {
+        let made = api.create_manager(&self.namespace, request).await;
+        self.managers.push(Watching {
+            manager: api.applied(&made, PATIENCE).await,
+            platforms,
+            word,
+            connections: connections.to_vec(),
+        });
     }
 
     fn manager(&self, source: &str, notices: &[usize]) -> Value {
@@ -100,12 +158,18 @@ impl World {
 
 /// Record of the load during the faults.
 pub(super) struct Done {
-    /// Published posts, with their sources.
-    pub(super) posts: BTreeSet<(String, &'static str)>,
+    /// Published posts by their ids.
+    pub(super) posts: BTreeMap<String, Published>,
     /// Number of answered calls.
     pub(super) calls: u32,
     /// Created Managers by nickname, each as it was answered.
     pub(super) created: Vec<(String, Value)>,
+}
+
+pub(super) struct Published {
+    pub(super) platform: &'static str,
+    /// The word that it contains.
+    pub(super) word: &'static str,
 }
 
 pub(super) struct Load<'a> {
@@ -113,6 +177,9 @@ pub(super) struct Load<'a> {
     world: &'a World,
     apis: Vec<Api>,
     published: usize,
+    blog_pause: Duration,
+    next_blog_post: Instant,
+    next_reddit_post: Instant,
     done: Done,
 }
 
@@ -123,8 +190,11 @@ impl<'a> Load<'a> {
             world,
             apis: fleet.apis(),
             published: 0,
+            blog_pause: BLOG_PAUSE + absences::length() / 10,
+            next_blog_post: Instant::now(),
+            next_reddit_post: Instant::now(),
             done: Done {
-                posts: BTreeSet::new(),
+                posts: BTreeMap::new(),
                 calls: 0,
                 created: Vec::new(),
             },
@@ -154,29 +224,41 @@ impl<'a> Load<'a> {
         }
     }
 
-    pub(super) fn done(self) -> Done {
-        self.done
+    pub(super) fn done(&self) -> &Done {
+        &self.done
     }
 
-    /// One of twenty posts is on the blog, whose feed shows only the last fifty.
-    async fn publish(&mut self, count: u64) {
+    /// Publishes posts that contain [`WORD`].
+    pub(super) async fn publish(&mut self, count: u64) {
+        self.publish_about(WORD, count).await;
+    }
+
+    /// Publishes posts that contain a word.
+    pub(super) async fn publish_about(&mut self, word: &'static str, count: u64) {
         let mut posts = Vec::new();
         for _ in 0..count {
-            let nth = self.published * 5;
+            let number = self.published;
             self.published += 1;
-            let blog = self.published.is_multiple_of(20);
-            let candidates = (nth..nth + 5).map(|nth| Post::about(WORD, nth));
-            let fitting = candidates.filter(|post| (post.platform == Platform::Blog) == blog);
-            let fitting: Vec<Post> = fitting.collect();
-            posts.push((
-                fitting[self.published % fitting.len()].clone(),
-                if blog { "NETWORK" } else { "FORUM" },
-            ));
+            let now = Instant::now();
+            let platform = if now >= self.next_blog_post {
+                self.next_blog_post = now + self.blog_pause;
+                BLOG
+            } else {
+                match PLATFORMS[number % PLATFORMS.len()] {
+                    REDDIT if now < self.next_reddit_post => LEMMY,
+                    platform => platform,
+                }
+            };
+            if platform == REDDIT {
+                self.next_reddit_post = now + absences::reddit_pause();
+            }
+            posts.push((post(platform, word, number), platform));
         }
-        let bodies: Vec<Value> = posts.iter().map(|(post, _)| post.json()).collect();
+        let bodies: Vec<Value> = posts.iter().map(|(post, _)| post.clone()).collect();
         let ids = self.fleet.simulator.publish(&bodies).await;
-        let sources = posts.iter().map(|(_, source)| *source);
-        self.done.posts.extend(ids.into_iter().zip(sources));
+        for (id, (_, platform)) in ids.into_iter().zip(posts) {
+            self.done.posts.insert(id, Published { platform, word });
+        }
     }
 
     /// Reads a list from a random gateway.
@@ -203,7 +285,7 @@ impl<'a> Load<'a> {
             ("idempotency-key", key.as_str()),
         ];
         let mut at = usize::try_from(chance.below(self.apis.len() as u64)).unwrap();
-        let created = eventually("a Manager is created", PATIENCE, async || {
+        let created = eventually("a Manager is created", recovery(), async || {
             at = (at + 1) % self.apis.len();
             let body = Some(request.to_string());
             let answer = self.apis[at]
@@ -216,6 +298,20 @@ impl<'a> Load<'a> {
         self.done.calls += 1;
         self.done.created.push((nickname, created));
     }
+}
+
+/// A post that only contains a word, in the format of the simulator's control API.
+fn post(platform: &str, word: &str, number: usize) -> Value {
+    let community = match platform {
+        REDDIT => Some(WORD),
+        LEMMY => Some("beekeeping"),
+        _ => None,
+    };
+    json!({
+        "platform": platform, "community": community, "author": "petra.k",
+        "title": format!("Number {number} about the {word}"),
+        "text": format!("There is nothing else to say about the {word}, number {number}."),
+    })
 }
 
 /// Asserts the expected status, or a temporary unavailability of the service.

@@ -4,10 +4,7 @@ use std::time::{Duration, Instant};
 
 use http::Method;
 use serde_json::json;
-use tokio::{
-    task::block_in_place,
-    time::{MissedTickBehavior, interval},
-};
+use tokio::time::{MissedTickBehavior, interval};
 
 use super::{
     books,
@@ -22,16 +19,11 @@ const LENGTH: Duration = Duration::from_secs(8);
 /// Posts per tenth of a second.
 const POSTS: u64 = 4;
 /// Deadline after the stage has recovered.
-const RECOVERY: Duration = Duration::from_secs(60);
-/// The promised response time, checked with `EARSHOT_LARGE_TESTS=1` on an otherwise idle machine; below it the limit
-/// for a busy machine.
+const RECOVERY: Duration = Duration::from_secs(120);
+/// The promised response time. It is checked only with `EARSHOT_LARGE_TESTS=1`, on an otherwise idle machine.
 const SLOWEST_ANSWER: Duration = Duration::from_millis(300);
-const SLOWEST_ON_BUSY_MACHINES: Duration = Duration::from_secs(2);
 /// Allowed growth of a replica's memory: a few thousand posts, with allocators that return memory late.
 const MORE_MEMORY: u64 = 48 << 20;
-
-const WAITING: &str = "SELECT (SELECT count(*) FROM outbox) + (SELECT count(*) FROM scans WHERE NOT fanned_out) \
-    + (SELECT count(*) FROM deliveries WHERE state <> 'SUCCEEDED')";
 
 #[derive(Debug, Clone, Copy)]
 enum Stage {
@@ -50,6 +42,7 @@ pub(super) async fn run(fleet: &Fleet) {
     load.keep_publishing(POSTS, || Instant::now() < warm).await;
     for stage in STAGES {
         let before = memory(fleet);
+        let work_before = stage.unaffected(fleet, &world);
         stage.set(fleet, &world, true);
         let until = Instant::now() + LENGTH;
         let (mut answers, ()) = tokio::join!(
@@ -57,10 +50,11 @@ pub(super) async fn run(fleet: &Fleet) {
             load.keep_publishing(POSTS, || Instant::now() < until)
         );
         let after = memory(fleet);
+        let work = stage.unaffected(fleet, &world) - work_before;
         stage.set(fleet, &world, false);
         let mended = Instant::now();
         eventually("the backlog is processed", RECOVERY, async || {
-            let waiting = block_in_place(|| fleet.postgres().query(WAITING)).unwrap();
+            let waiting = fleet.query(books::WAITING);
             (waiting == "0").then_some(())
         })
         .await;
@@ -72,25 +66,32 @@ pub(super) async fn run(fleet: &Fleet) {
             .map(|(after, before)| after.saturating_sub(*before));
         let more = more.max().unwrap_or_default();
         println!(
-            "{stage:?}: {} answers, p99 {p99:.0?}; a replica took {} MB more at most; backlog processed {:.1?} later",
+            "{stage:?}: {} answers, p99 {p99:.0?}; the other stages did {work} more; a replica took {} MB more at most; backlog processed {:.1?} later",
             answers.len(),
             more >> 20,
             mended.elapsed()
         );
         let strict = super::setting("EARSHOT_LARGE_TESTS").is_some_and(|value| value == "1");
-        let slowest = if strict {
-            SLOWEST_ANSWER
-        } else {
-            SLOWEST_ON_BUSY_MACHINES
-        };
-        assert!(p99 <= slowest, "{stage:?}: {p99:?}");
+        assert!(!strict || p99 <= SLOWEST_ANSWER, "{stage:?}: {p99:?}");
+        assert!(work > 0, "{stage:?}: the other stages stand still");
         assert!(more <= MORE_MEMORY, "{stage:?}: {more} bytes");
     }
-    books::check(fleet, &world, &load.done(), Instant::now()).await;
+    books::check(fleet, &world, load.done(), Instant::now()).await;
     fleet.terminate();
 }
 
 impl Stage {
+    /// Returns the work done so far by a stage that this one must not hold up.
+    fn unaffected(self, fleet: &Fleet, world: &World) -> usize {
+        match self {
+            Self::Commits | Self::Broker => {
+                let receivers = world.connections.iter();
+                receivers.map(|(_, receiver)| receiver.count()).sum()
+            }
+            Self::Receivers => fleet.query("SELECT count(*) FROM scans").parse().unwrap(),
+        }
+    }
+
     fn set(self, fleet: &Fleet, world: &World, slow: bool) {
         match self {
             Self::Commits => {
@@ -100,7 +101,7 @@ impl Stage {
                     "ALTER SYSTEM SET commit_siblings = 0",
                     "SELECT pg_reload_conf()",
                 ] {
-                    block_in_place(|| fleet.postgres().query(sql)).unwrap();
+                    fleet.query(sql);
                 }
             }
             Self::Broker => fill_disk(fleet, slow),

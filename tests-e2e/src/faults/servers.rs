@@ -4,8 +4,11 @@ use std::time::{Duration, Instant};
 
 use tokio::{task::block_in_place, time::sleep};
 
-use super::fleet::Fleet;
-use crate::{chance::Chance, harness::proxy::Flow};
+use super::fleet::{Fleet, Remote};
+use crate::{
+    chance::Chance,
+    harness::proxy::{Flow, Proxy},
+};
 
 /// The work queues, as docs/operations lists them.
 pub(super) const QUEUES: [&str; 2] = [
@@ -14,6 +17,7 @@ pub(super) const QUEUES: [&str; 2] = [
 ];
 const TRIES: u32 = 8;
 const LONGEST_ABSENCE_MS: u64 = 1_000;
+const LONGEST_CUT_MS: u64 = 4_000;
 /// Longer than a lease remains valid after its replica's last heartbeat.
 const LONGEST_SILENCE_MS: u64 = 7_000;
 const LONGEST_DELAY_MS: u64 = 100;
@@ -53,8 +57,8 @@ const CUT_SESSIONS: &str = "SELECT count(pg_terminate_backend(pid)) FROM pg_stat
 
 /// Returns the number of faults.
 pub(super) async fn disturb(fleet: &Fleet, mut chance: Chance, until: Instant) -> u32 {
-    query(fleet, REPEAT_EVENTS);
-    query(fleet, WITHHOLD_EVENTS);
+    fleet.query(REPEAT_EVENTS);
+    fleet.query(WITHHOLD_EVENTS);
     let mut faults = 0;
     while Instant::now() < until {
         sleep(Duration::from_millis(chance.below(LONGEST_PAUSE_MS))).await;
@@ -95,34 +99,35 @@ pub(super) async fn disturb(fleet: &Fleet, mut chance: Chance, until: Instant) -
                 }
             }
             5 => {
-                let (at, name) = link(&mut chance);
+                let (ways, name) = network(fleet, &mut chance);
                 let length = Duration::from_millis(chance.below(LONGEST_SILENCE_MS));
                 println!("{name} is silent for {length:?}");
-                fleet.links[at].set(Flow::Held);
+                set(&ways, Flow::Held);
                 sleep(length).await;
-                fleet.links[at].set(Flow::Free);
+                set(&ways, Flow::Free);
             }
             6 => {
-                let (at, name) = link(&mut chance);
+                let (ways, name) = network(fleet, &mut chance);
                 let delay = Duration::from_millis(chance.below(LONGEST_DELAY_MS));
                 let length = Duration::from_millis(chance.below(LONGEST_SLOWNESS_MS));
                 println!("{name} answers {delay:?} later for {length:?}");
-                fleet.links[at].set(Flow::Late(delay));
+                set(&ways, Flow::Late(delay));
                 sleep(length).await;
-                fleet.links[at].set(Flow::Free);
+                set(&ways, Flow::Free);
             }
             7 => {
-                let (at, name) = link(&mut chance);
-                let length = Duration::from_millis(chance.below(LONGEST_ABSENCE_MS));
+                let (ways, name) = network(fleet, &mut chance);
+                let length = Duration::from_millis(chance.below(LONGEST_CUT_MS));
                 println!("{name} is unreachable for {length:?}");
-                fleet.links[at].cut();
+                ways.iter().for_each(|way| way.cut());
                 sleep(length).await;
-                fleet.links[at].mend().await;
+                for way in ways {
+                    way.mend().await;
+                }
             }
             8 => {
                 let length = Duration::from_millis(chance.below(LONGEST_ABSENCE_MS));
                 println!("PostgreSQL moves to another port, which takes {length:?}");
-                fleet.links[0].cut();
                 let port = block_in_place(|| {
                     let mut postgres = fleet.postgres();
                     postgres.kill();
@@ -130,31 +135,39 @@ pub(super) async fn disturb(fleet: &Fleet, mut chance: Chance, until: Instant) -
                     postgres.restart_elsewhere().unwrap();
                     postgres.port()
                 });
-                fleet.links[0].aim(&format!("127.0.0.1:{port}"));
-                fleet.links[0].mend().await;
+                fleet.redirect(Remote::Database, port).await;
             }
-            9 => println!("{} events arrive late", query(fleet, LET_THEM_COME)),
+            9 => println!("{} events arrive late", fleet.query(LET_THEM_COME)),
             _ => {
-                let cut = query(fleet, CUT_SESSIONS);
+                let cut = fleet.query(CUT_SESSIONS);
                 println!("{cut} sessions of PostgreSQL are cut");
             }
         }
     }
-    query(fleet, WITHHOLD_NO_MORE);
-    query(fleet, LET_THEM_COME);
+    fleet.query(WITHHOLD_NO_MORE);
+    fleet.query(LET_THEM_COME);
     faults
 }
 
-fn query(fleet: &Fleet, sql: &str) -> String {
-    block_in_place(|| fleet.postgres().query(sql)).unwrap()
+/// Returns the network to one of the servers: of all replicas, or of one alone.
+fn network<'a>(fleet: &'a Fleet, chance: &mut Chance) -> (Vec<&'a Proxy>, String) {
+    let remotes = [
+        (Remote::Database, "PostgreSQL"),
+        (Remote::Broker, "RabbitMQ"),
+        (Remote::Platforms, "every platform"),
+    ];
+    let (remote, name) = *chance.pick(&remotes).unwrap();
+    let at = usize::try_from(chance.below(fleet.replicas().len() as u64)).unwrap();
+    if chance.one_in(3) {
+        return (fleet.ways(remote), name.to_owned());
+    }
+    let replica = &fleet.replicas()[at];
+    let name = format!("{name}, for {} {at} alone,", replica.program);
+    (vec![replica.way(remote)], name)
 }
 
-/// Returns one of [`Fleet::links`].
-fn link(chance: &mut Chance) -> (usize, &'static str) {
-    match chance.below(2) {
-        0 => (0, "PostgreSQL"),
-        _ => (1, "RabbitMQ"),
-    }
+fn set(ways: &[&Proxy], flow: Flow) {
+    ways.iter().for_each(|way| way.set(flow));
 }
 
 /// Fills RabbitMQ's disk: it then accepts no message.
@@ -164,7 +177,7 @@ pub(super) fn fill_disk(fleet: &Fleet, full: bool) {
 }
 
 /// A node that has just restarted may not have all of its queues yet.
-fn control(fleet: &Fleet, arguments: &[&str]) -> String {
+pub(super) fn control(fleet: &Fleet, arguments: &[&str]) -> String {
     block_in_place(|| {
         let mut tries = 0;
         loop {

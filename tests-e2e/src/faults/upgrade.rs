@@ -10,11 +10,7 @@ use std::{
     time::{Duration, Instant},
 };
 
-use tokio::{
-    runtime::Handle,
-    task::{block_in_place, spawn_blocking},
-    time::sleep,
-};
+use tokio::{runtime::Handle, task::spawn_blocking, time::sleep};
 
 use super::{
     books,
@@ -46,21 +42,20 @@ pub(super) async fn run(fleet: &Arc<Fleet>) {
     );
     upgrade.await.unwrap();
     println!("{answers} API responses meanwhile, none of them an error");
-    books::check(fleet, &world, &load.done(), Instant::now()).await;
+    books::check(fleet, &world, load.done(), Instant::now()).await;
     fleet.terminate();
 }
 
 async fn upgrade(fleet: &Fleet) {
     sleep(PAUSE).await;
-    let run = |sql: &str| block_in_place(|| fleet.postgres().query(sql)).unwrap();
-    let tables = run(TABLES);
+    let tables = fleet.query(TABLES);
     assert!(tables.lines().count() > 20, "{tables}");
     for table in tables.lines() {
-        run(&format!(
+        fleet.query(&format!(
             "ALTER TABLE {table} ADD COLUMN later_text text, ADD COLUMN later_number bigint NOT NULL DEFAULT 0"
         ));
     }
-    run(LATER);
+    fleet.query(LATER);
     println!("the schema has a later version");
     sleep(PAUSE).await;
     for replica in fleet.replicas() {

@@ -1,6 +1,6 @@
 //! A client of the REST API that checks every error against SPEC.md part 7.
 
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use bytes::Bytes;
 use http::{HeaderMap, Method, Request};
@@ -13,7 +13,8 @@ use serde_json::{Value, json};
 
 use super::{eventually, shape};
 
-const PATIENCE: Duration = Duration::from_secs(30);
+const PATIENCE: Duration = Duration::from_secs(120);
+const PAUSE: Duration = Duration::from_millis(200);
 
 pub(crate) type Client = Legacy<HttpConnector, Full<Bytes>>;
 
@@ -87,6 +88,7 @@ pub(crate) struct Api {
     base_url: String,
     key: String,
     client: Client,
+    is_patient: bool,
 }
 
 impl Api {
@@ -95,6 +97,15 @@ impl Api {
             base_url: base_url.to_owned(),
             key: key.to_owned(),
             client: client(),
+            is_patient: false,
+        }
+    }
+
+    /// Makes requests that must be answered repeat those that are answered with 503.
+    pub(crate) fn patient(self) -> Self {
+        Self {
+            is_patient: true,
+            ..self
         }
     }
 
@@ -110,8 +121,16 @@ impl Api {
         headers: &[(&str, &str)],
         body: Option<String>,
     ) -> Answer {
-        let answer = self.ask(method.clone(), path, headers, body).await;
-        answer.unwrap_or_else(|error| panic!("{method} {path}: {error}"))
+        let begin = Instant::now();
+        loop {
+            let answer = self.ask(method.clone(), path, headers, body.clone()).await;
+            let answer = answer.unwrap_or_else(|error| panic!("{method} {path}: {error}"));
+            let is_final = answer.status != 503 || begin.elapsed() > PATIENCE;
+            if is_final || !self.is_patient {
+                return answer;
+            }
+            tokio::time::sleep(PAUSE).await;
+        }
     }
 
     /// Works like [`Self::request`]; returns `None` when no server answers.

@@ -7,14 +7,17 @@ pub(crate) mod api;
 pub(crate) mod collector;
 pub(crate) mod config;
 pub(crate) mod identities;
+pub(crate) mod mcp;
 pub(crate) mod process;
 pub(crate) mod programs;
 pub(crate) mod proxy;
 pub(crate) mod receiver;
 pub(crate) mod server;
+pub(crate) mod service;
 pub(crate) mod shape;
 pub(crate) mod simulator;
 pub(crate) mod site;
+pub(crate) mod sql;
 mod stack;
 mod wait;
 

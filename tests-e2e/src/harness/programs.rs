@@ -12,10 +12,22 @@ use nix::{
     unistd::Pid,
 };
 
+/// Path of another `earshot` to test, such as one of an earlier commit.
+const OTHER_EARSHOT: &str = "EARSHOT_BINARY";
+
 /// Returns the path of a program of the workspace, built in the same profile: two directories above this test program.
 ///
 /// A missing program fails the test, because a suite that skips its tests proves nothing.
+#[expect(
+    clippy::disallowed_methods,
+    reason = "tests are configured by environment variables, like Cargo's own"
+)]
 pub(crate) fn path(name: &str) -> PathBuf {
+    if name == "earshot"
+        && let Some(other) = std::env::var_os(OTHER_EARSHOT)
+    {
+        return other.into();
+    }
     let own = std::env::current_exe().unwrap();
     let profile = own.ancestors().nth(2).unwrap();
     let program = profile.join(name);

@@ -1,6 +1,10 @@
 //! A network that can be slow, stall or be cut: forwards connections from its port to another one.
 
-use std::{io, sync::Mutex, time::Duration};
+use std::{
+    io,
+    sync::Mutex,
+    time::{Duration, Instant},
+};
 
 use tokio::{
     io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt},
@@ -12,11 +16,21 @@ use tokio::{
 
 use super::free_address;
 
+/// How long the port of a cut proxy may remain in use.
+const PATIENCE: Duration = Duration::from_secs(120);
+
 pub(crate) struct Proxy {
     address: String,
     target: Mutex<String>,
     flow: watch::Sender<Flow>,
-    carrying: Mutex<Option<JoinHandle<()>>>,
+    state: Mutex<State>,
+}
+
+#[derive(Default)]
+struct State {
+    /// Number of faults that keep the port closed.
+    cuts: u32,
+    carrying: Option<JoinHandle<()>>,
 }
 
 /// Handling of bytes, in both directions.
@@ -36,9 +50,9 @@ impl Proxy {
             address: free_address(),
             target: Mutex::new(target.to_owned()),
             flow: watch::Sender::new(Flow::Free),
-            carrying: Mutex::default(),
+            state: Mutex::default(),
         };
-        proxy.mend().await;
+        proxy.open().await;
         proxy
     }
 
@@ -60,16 +74,40 @@ impl Proxy {
         target.clone_into(&mut self.target.lock().unwrap());
     }
 
-    /// Closes the port and every connection.
+    /// Closes the port and every connection, until each cut is mended.
     pub(crate) fn cut(&self) {
-        if let Some(carrying) = self.carrying.lock().unwrap().take() {
+        let mut state = self.state.lock().unwrap();
+        state.cuts += 1;
+        if let Some(carrying) = state.carrying.take() {
             carrying.abort();
         }
     }
 
-    /// Opens the port again.
+    /// Ends one cut; the port opens again when there is no other.
     pub(crate) async fn mend(&self) {
-        let listener = TcpListener::bind(&self.address).await.unwrap();
+        let is_whole = {
+            let mut state = self.state.lock().unwrap();
+            state.cuts -= 1;
+            state.cuts == 0
+        };
+        if is_whole {
+            self.open().await;
+        }
+    }
+
+    async fn open(&self) {
+        let begin = Instant::now();
+        let listener = loop {
+            match TcpListener::bind(&self.address).await {
+                Ok(listener) => break listener,
+                // The task that carried before may not have ended yet.
+                Err(error) => assert!(begin.elapsed() < PATIENCE, "{}: {error}", self.address),
+            }
+            sleep(Duration::from_millis(10)).await;
+            if self.state.lock().unwrap().carrying.is_some() {
+                return;
+            }
+        };
         let target = self.target.lock().unwrap().clone();
         let flow = self.flow.subscribe();
         let carry = tokio::spawn(async move {
@@ -86,7 +124,13 @@ impl Proxy {
                 while connections.try_join_next().is_some() {}
             }
         });
-        *self.carrying.lock().unwrap() = Some(carry);
+        let mut state = self.state.lock().unwrap();
+        if state.cuts > 0 {
+            // Cut meanwhile.
+            carry.abort();
+        } else {
+            state.carrying = Some(carry);
+        }
     }
 }
 

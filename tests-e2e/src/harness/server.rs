@@ -23,8 +23,16 @@ impl Server {
     where
         H: AsyncHandler,
     {
-        let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
-        let addr = listener.local_addr().unwrap();
+        Self::start_at("127.0.0.1:0", handler).await.unwrap()
+    }
+
+    /// Works like [`Self::start`], at an address that may be in use.
+    pub(crate) async fn start_at<H>(address: &str, handler: H) -> std::io::Result<Self>
+    where
+        H: AsyncHandler,
+    {
+        let listener = TcpListener::bind(address).await?;
+        let addr = listener.local_addr()?;
         let handler = Arc::new(handler);
         let task = tokio::spawn(async move {
             let mut connections = tokio::task::JoinSet::new();
@@ -46,7 +54,7 @@ impl Server {
                 });
             }
         });
-        Self { addr, task }
+        Ok(Self { addr, task })
     }
 
     pub(crate) fn url(&self, path: &str) -> String {

@@ -11,7 +11,7 @@ use super::{
     programs,
 };
 
-const PATIENCE: Duration = Duration::from_secs(20);
+const PATIENCE: Duration = Duration::from_secs(120);
 
 pub(crate) struct Simulator {
     process: Process,

@@ -24,9 +24,9 @@ use super::{
     site::Site,
 };
 
-const START: Duration = Duration::from_secs(90);
-const COMMAND: Duration = Duration::from_secs(60);
-const STOP: Duration = Duration::from_secs(30);
+const START: Duration = Duration::from_secs(120);
+const COMMAND: Duration = Duration::from_secs(120);
+const STOP: Duration = Duration::from_secs(60);
 
 /// Form of the service.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -146,7 +146,8 @@ impl Stack {
             Kind::Dev => stack.start_dev().await,
             Kind::Distributed => stack.start_distributed().await,
         };
-        stack.api = Api::new(&stack.api_url, &key);
+        // A busy machine may not serve each request in time.
+        stack.api = Api::new(&stack.api_url, &key).patient();
         stack.owner_key = key;
         stack
     }

@@ -2,7 +2,9 @@
 
 use std::time::{Duration, Instant};
 
+/// Shortest pause between two looks. Each look costs CPU time, so the pause grows the longer it takes.
 const TICK: Duration = Duration::from_millis(20);
+const LONGEST_TICK: Duration = Duration::from_millis(200);
 
 /// Polls until there is an answer; panics, naming `what`, if none arrives `within` that time.
 pub(crate) async fn eventually<T>(
@@ -16,6 +18,6 @@ pub(crate) async fn eventually<T>(
             return answer;
         }
         assert!(begin.elapsed() < within, "not within {within:?}: {what}");
-        tokio::time::sleep(TICK).await;
+        tokio::time::sleep((begin.elapsed() / 10).clamp(TICK, LONGEST_TICK)).await;
     }
 }

@@ -1,7 +1,5 @@
 //! Pages that give no instructions: APPLY_FAILED, with the reason for the customer.
 
-use std::time::Duration;
-
 use super::support::{Customer, PATIENCE, name};
 use crate::{
     customer,
@@ -52,7 +50,7 @@ async fn case(customer: &Customer<'_>, url: String, code: &str, cause: &str) {
     );
     let api = &customer.stack.api;
     let created = api.create_manager(&customer.namespace, &request).await;
-    let manager = api.compiled(&created, Duration::from_secs(30)).await;
+    let manager = api.compiled(&created, PATIENCE).await;
     assert_eq!(manager["state"], "APPLY_FAILED", "{manager:#}");
     assert_eq!(shape::keys(&manager["applyError"]), ["code", "message"]);
     assert_eq!(manager["applyError"]["code"], code, "{manager:#}");

@@ -26,7 +26,7 @@ use crate::{
     },
 };
 
-const PATIENCE: Duration = Duration::from_secs(60);
+const PATIENCE: Duration = Duration::from_secs(120);
 const SERVICES: [&str; 4] = [
     "api-gateway",
     "manager-compiler",

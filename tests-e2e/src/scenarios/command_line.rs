@@ -199,17 +199,42 @@ fn audit(stack: &Stack, namespace: &str) {
         let ended = stack.operator(arguments);
         assert_eq!(ended.code, Some(0), "{ended:#?}");
     }
-    let events = listed(&key, "-");
+    let id = key.split('_').nth(1).unwrap();
+    let new = rotated(stack, id);
+    let refused = stack.operator(&["keys", "rotate", second]);
+    assert_eq!(refused.code, Some(1), "{refused:#?}");
+    let events = listed(&new, "-");
     let actions: Vec<&Value> = events.iter().map(|event| &event["action"]).collect();
-    assert_eq!(actions, ["REVOKE", "UPDATE", "CREATE", "CREATE"]);
-    assert_eq!(events[0]["resource"], format!("keys/{second}"));
-    assert_eq!(events[1]["resource"], "quotas");
-    assert_eq!(events[1]["fields"], json!(["feeds"]));
+    assert_eq!(
+        actions,
+        ["UPDATE", "CREATE", "REVOKE", "UPDATE", "CREATE", "CREATE"]
+    );
+    assert_eq!(events[0]["resource"], format!("keys/{id}"));
+    assert_eq!(events[0]["fields"], json!(["expireTime"]));
+    assert_eq!(events[2]["resource"], format!("keys/{second}"));
+    assert_eq!(events[3]["resource"], "quotas");
+    assert_eq!(events[3]["fields"], json!(["feeds"]));
     assert!(
         events
             .iter()
             .all(|event| event["actor"] == json!({"type": "OPERATOR"}))
     );
+}
+
+/// Rotates the key `id`. Returns the new key; both work.
+fn rotated(stack: &Stack, id: &str) -> String {
+    let rotated = stack.operator(&["keys", "rotate", id, "--grace", "1h"]);
+    assert_eq!(rotated.code, Some(0), "{rotated:#?}");
+    assert!(rotated.stderr.contains(&format!("{id} works until ")));
+    let new = rotated.stdout.trim().to_owned();
+    let new_id = new.split('_').nth(1).unwrap();
+    let keys = stack.operator(&["keys", "list"]);
+    for (id, state) in [(id, "expiring"), (new_id, "valid")] {
+        let line = keys.stdout.lines().find(|line| line.starts_with(id));
+        let fields: Vec<_> = line.unwrap().split('\t').collect();
+        assert_eq!(fields[1..4], ["audited", "OWNER", state], "{keys:#?}");
+    }
+    new
 }
 
 fn exit_codes(stack: &Stack, namespace: &str, connection: &Value) {
@@ -441,8 +466,11 @@ fn tools(stack: &Stack, namespace: &str, manager: &Value) {
     assert_eq!(answer["error"]["code"], -32_602, "{answer}");
     let answer = host.ask("nonsense", &json!({}));
     assert_eq!(answer["error"]["code"], -32_601, "{answer}");
+    // What is not JSON gets no answer, and JSON that is no message gets one without an id.
     host.write("{not json");
-    assert_eq!(host.read()["error"]["code"], -32_700);
+    host.write("{}");
+    assert_eq!(host.read()["error"]["code"], -32_600);
+    assert!(!host.names().is_empty());
 
     // With a read-only key there are no write tools.
     let viewer = stack.key(account(stack), "VIEWER");

@@ -15,7 +15,7 @@ const WORD: &str = "quillfern";
 const BATCH: usize = 10;
 /// Ensures that there is always a request in progress.
 const ANSWER_DELAY: Duration = Duration::from_millis(250);
-const RECOVERY: Duration = Duration::from_secs(60);
+const RECOVERY: Duration = Duration::from_secs(120);
 
 pub(crate) async fn run(stack: &Stack) {
     let customer = Customer::new(stack, WORD, Receiver::slow(ANSWER_DELAY).await).await;

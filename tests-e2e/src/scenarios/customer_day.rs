@@ -16,7 +16,6 @@ use crate::{
     posts::{self, Label, Platform, Post},
 };
 
-const APPLY: Duration = Duration::from_secs(10);
 const BATCH: usize = 20;
 /// Quiet time after the last Scan. A later Scan would be lost for a client that polls.
 const QUIET: Duration = Duration::from_secs(2);
@@ -33,6 +32,7 @@ pub(crate) async fn run(stack: &Stack) {
     let (published, polled) = tokio::join!(
         async {
             let published = publish(stack, &posts).await;
+            scanned(stack, &managers, &posts, &published).await;
             done.set(true);
             published
         },
@@ -94,7 +94,7 @@ async fn apply(customer: &Customer<'_>, source: &str) -> Value {
     assert_eq!(created["mode"], "AUTOMATIC");
     assert!(created.get("instructions").is_none());
 
-    let manager = customer.stack.api.applied(&created, APPLY).await;
+    let manager = customer.stack.api.applied(&created, PATIENCE).await;
     println!("{source}: applied after {:?}", begin.elapsed());
     shape::assert_timestamp(&manager["applyTime"]);
     assert_sensible(&manager["instructions"], source);
@@ -164,15 +164,29 @@ async fn publish(stack: &Stack, posts: &[Post]) -> Vec<String> {
     ids
 }
 
-/// Polls like a customer without a webhook, each time from the last createTime on, until all posts are read and no more
-/// arrive. Returns the names of the Scans found.
+/// Waits until each relevant post is a Scan; those that are missed are reported later.
+async fn scanned(stack: &Stack, managers: &[Value], posts: &[Post], published: &[String]) {
+    let begin = Instant::now();
+    while begin.elapsed() < PATIENCE {
+        let scans = scans_by_post(stack, managers).await;
+        let mut relevant =
+            { posts.iter().zip(published) }.filter(|(post, _)| post.label == Label::Relevant);
+        if relevant.all(|(_, id)| scans.contains_key(id)) {
+            return;
+        }
+        tokio::time::sleep(PAUSE).await;
+    }
+}
+
+/// Polls like a customer without a webhook, each time from the last createTime on, until `done` and no more arrive.
+/// Returns the names of the Scans found.
 async fn poll(stack: &Stack, managers: &[Value], done: &Cell<bool>) -> BTreeSet<String> {
     let begin = Instant::now();
     let mut found = BTreeSet::new();
     let mut last: Vec<Option<String>> = vec![None; managers.len()];
     let mut quiet = Instant::now();
     while !done.get() || quiet.elapsed() < QUIET {
-        assert!(begin.elapsed() < PATIENCE * 2, "there is no end of scans");
+        assert!(begin.elapsed() < PATIENCE * 3, "there is no end of scans");
         for (manager, last) in managers.iter().zip(&mut last) {
             let filter = last.as_ref().map(|last| format!("createTime > \"{last}\""));
             let mut query = vec![("pageSize", "7"), ("orderBy", "createTime asc")];

@@ -16,7 +16,7 @@ use crate::{
 
 const WORD: &str = "fernwhistle";
 const BATCH: usize = 50;
-const LONG: Duration = Duration::from_secs(90);
+const LONG: Duration = Duration::from_secs(120);
 
 /// Event before each batch of posts, twenty in all.
 const DAY: [Event; 20] = [
@@ -111,7 +111,11 @@ pub(crate) async fn run(stack: &Stack) {
     let printed = || {
         let log = std::fs::read_to_string(folder.path().join("listen.log")).unwrap();
         let mut counts: BTreeMap<String, usize> = BTreeMap::new();
-        for line in log.lines().filter(|line| line.starts_with('{')) {
+        // The last line may not be complete yet.
+        let lines = log
+            .split_inclusive('\n')
+            .filter(|line| line.ends_with('\n'));
+        for line in lines.filter(|line| line.starts_with('{')) {
             let scan: Value = serde_json::from_str(line).unwrap();
             *counts.entry(name(&scan).to_owned()).or_default() += 1;
         }

@@ -1,4 +1,5 @@
-//! Runs the quickstart of README line by line like a new user: in an empty folder, with no settings.
+//! Runs the quickstart of README line by line like a new user: in an empty folder, with no settings. Then runs the
+//! commands of the guide to the REST API against the same demo.
 //!
 //! The lines are copied from README. Only `git clone` and `cargo` are replaced: the clone is this working copy, and the
 //! programs that `cargo xtask up` builds are already built. Ports are free ones.
@@ -13,19 +14,22 @@ use std::{
 
 use crate::harness::{free_address, process::Process, programs};
 
-const START: Duration = Duration::from_secs(60);
+const START: Duration = Duration::from_secs(120);
 const PROMISED: Duration = Duration::from_secs(300);
 const MAX_COMMANDS: usize = 6;
 const RECEIVER_PORT: &str = "4000";
 
 pub(crate) async fn run() {
-    if Command::new("python3").arg("--version").output().is_err() {
-        eprintln!("SKIPPED: the quickstart of README was not run: python3 is missing");
-        return;
+    for program in ["python3", "curl"] {
+        if Command::new(program).arg("--version").output().is_err() {
+            eprintln!("SKIPPED: the quickstart of README was not run: {program} is missing");
+            return;
+        }
     }
     let root = Path::new(env!("CARGO_MANIFEST_DIR")).parent().unwrap();
     let readme = fs::read_to_string(root.join("README.md")).unwrap();
-    let blocks = blocks(&readme);
+    let section = readme.split("\n## Quickstart\n").nth(1).unwrap();
+    let blocks = blocks(section.split("\n## ").next().unwrap());
     let commands: usize = blocks.iter().map(|block| block.lines().count()).sum();
     assert!(blocks.len() == 2 && commands <= MAX_COMMANDS, "{blocks:#?}");
 
@@ -53,17 +57,43 @@ pub(crate) async fn run() {
         "{commands} commands, {:.1?} from the first to the webhook",
         began.elapsed()
     );
+    let guide = fs::read_to_string(root.join("docs/guides/rest-api.md")).unwrap();
+    walk(&world, &guide, &folder.path().join("earshot")).await;
     second.ask_all_to_end();
     first.ask_all_to_end();
     second.wait_for_end(START);
     first.wait_for_end(START);
 }
 
-/// Returns the shell blocks under the heading, without comments.
-fn blocks(readme: &str) -> Vec<String> {
-    let section = readme.split("\n## Quickstart\n").nth(1).unwrap();
-    let section = section.split("\n## ").next().unwrap();
-    let blocks = section.split("```sh\n").skip(1);
+/// Runs the commands of the guide to the REST API. Every request must succeed.
+async fn walk(world: &World, guide: &str, at: &Path) {
+    let mut lines = blocks(guide).concat();
+    let changes = [
+        ("127.0.0.1:8080", world.api.as_str()),
+        ("curl ", "curl --fail-with-body "),
+        // Does not depend on the machine's speed.
+        (
+            "\nsleep 2\n",
+            "\nuntil api $API/$MANAGER/scans | grep /scans/; do sleep 0.1; done\n",
+        ),
+    ];
+    for (from, to) in changes {
+        assert!(lines.contains(from), "no `{from}`:\n{lines}");
+        lines = lines.replace(from, to);
+    }
+    let names = "walked $NS, $CONNECTION, $MANAGER, $SCAN";
+    let script = format!("set -e\n{lines}\necho \"{names}\"");
+    let mut shell = world.shell("walk", &script, at);
+    let names = shell.line("walked ", PROMISED).await;
+    for part in ["/connections/", "/managers/", "/scans/"] {
+        assert!(names.contains(part), "{names}");
+    }
+    assert!(shell.wait_for_end(START).success());
+}
+
+/// Returns the blocks of shell commands.
+fn blocks(text: &str) -> Vec<String> {
+    let blocks = text.split("```sh\n").skip(1);
     blocks
         .map(|block| block.split("```").next().unwrap().to_owned())
         .collect()

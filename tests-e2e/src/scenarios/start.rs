@@ -26,7 +26,7 @@ const SERVICES: [&str; 4] = [
 ];
 /// Words of the error: the missing server, and the reason.
 const NO_DATABASE: [&str; 2] = ["database", "refused"];
-const WITHIN: Duration = Duration::from_secs(30);
+const WITHIN: Duration = Duration::from_secs(120);
 
 /// A directory with a configuration.
 struct Place {

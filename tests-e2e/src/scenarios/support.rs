@@ -19,7 +19,7 @@ use crate::{
 pub(crate) const SECRET_HEADER: &str = "x-webhook-secret";
 pub(crate) const SECRET: &str = "0pen sesame, but longer";
 /// Deadline, on a busy machine, for steps that usually take a moment.
-pub(crate) const PATIENCE: Duration = Duration::from_secs(30);
+pub(crate) const PATIENCE: Duration = Duration::from_secs(120);
 
 /// A customer with a Namespace and a Connection to a receiver.
 pub(crate) struct Customer<'a> {

@@ -16,6 +16,7 @@ const RARE: &[&str] = &[
     "earshot_breaker_changes_total",
     "earshot_dead_lettered_total",
     "earshot_failed_keys_total",
+    "earshot_heap_bytes",
     "earshot_judgements_total",
     "earshot_leases_expired_total",
     "earshot_matches_screened_total",
@@ -39,7 +40,7 @@ const RARE: &[&str] = &[
     "earshot_tls_certificate_expiry_timestamp_seconds",
 ];
 /// Some metrics are updated every fifteen seconds.
-const PATIENCE: Duration = Duration::from_secs(60);
+const PATIENCE: Duration = Duration::from_secs(120);
 
 /// Metric names, and the labels that were seen of each.
 type Metrics = BTreeMap<String, BTreeSet<String>>;

@@ -23,8 +23,8 @@ use crate::{
 const WORD: &str = "larkspindle";
 /// Export interval of spans.
 const INTERVAL: Duration = Duration::from_secs(2);
-const EXPORT: Duration = Duration::from_secs(30);
-const BACKFILLS: usize = 4;
+const EXPORT: Duration = Duration::from_secs(120);
+const BACKFILLS: usize = 10;
 const KNOWN_TRACE: u128 = 0x0af7_6519_16cd_43dd_8448_eb21_1c80_319c;
 const UNKNOWN_TRACE: u128 = 0x4bf9_2f35_77b3_4da6_a3ce_929d_0e0e_4736;
 

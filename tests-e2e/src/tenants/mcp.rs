@@ -1,27 +1,13 @@
 //! `earshot mcp` with the key of an account: every tool, with names of both accounts.
 
-use std::{
-    io::{Seek, Write},
-    time::Duration,
-};
-
 use serde_json::{Value, json};
-use tokio::task::block_in_place;
 
 use super::estate::Estate;
-use crate::harness::programs;
-
-const PATIENCE: Duration = Duration::from_secs(60);
-
-/// A session of `earshot mcp`: the calls, and the answers.
-pub(super) struct Session {
-    pub(super) sent: String,
-    pub(super) answers: Vec<Value>,
-}
+use crate::harness::mcp::{self, Session};
 
 /// Calls each tool for the resources of both accounts, the own ones first.
 pub(super) fn session(api_url: &str, key: &str, own: &Estate, other: &Estate) -> Session {
-    let tools = ask(api_url, key, &[json!({"method": "tools/list"})]);
+    let tools = mcp::session(api_url, key, &[json!({"method": "tools/list"})]);
     let tools = &tools.answers[0]["result"]["tools"];
     let tools = tools.as_array().unwrap();
     assert!(tools.len() > 5, "{tools:?}");
@@ -38,7 +24,7 @@ pub(super) fn session(api_url: &str, key: &str, own: &Estate, other: &Estate) ->
             calls.push(json!({"method": "tools/call", "params": parameters}));
         }
     }
-    let session = ask(api_url, key, &calls);
+    let session = mcp::session(api_url, key, &calls);
     for (index, answer) in session.answers.iter().enumerate() {
         let is_refused = answer["result"]["isError"] == true;
         let is_foreign = index >= tools.len() && calls[index]["params"]["arguments"] != json!({});
@@ -59,32 +45,4 @@ fn argument(name: &str, estate: &Estate) -> Value {
     let all = estate.all(collection);
     let first = all.first();
     json!(first.unwrap_or_else(|| panic!("{:?} has no {collection}", estate.side)))
-}
-
-fn ask(api_url: &str, key: &str, calls: &[Value]) -> Session {
-    let client = json!({"name": "test", "version": "1"});
-    let hello = json!({"protocolVersion": "2025-06-18", "capabilities": {}, "clientInfo": client});
-    let mut sent = String::new();
-    let first = json!({"method": "initialize", "params": hello});
-    for (id, call) in std::iter::once(&first).chain(calls).enumerate() {
-        let mut message = call.clone();
-        message["jsonrpc"] = json!("2.0");
-        message["id"] = json!(id);
-        sent.push_str(&format!("{message}\n"));
-    }
-    let mut input = tempfile::tempfile().unwrap();
-    input.write_all(sent.as_bytes()).unwrap();
-    input.rewind().unwrap();
-    let mut command = programs::command("earshot");
-    command.args(["mcp", "--allow-writes", "--url", api_url]);
-    command.env("EARSHOT_API_KEY", key);
-    command.stdin(input);
-    let ended = block_in_place(|| programs::finish(&mut command, PATIENCE));
-    assert_eq!(ended.code, Some(0), "{ended:?}");
-    let answers = ended.stdout.lines().skip(1);
-    let answers: Vec<Value> = answers
-        .map(|line| serde_json::from_str(line).unwrap())
-        .collect();
-    assert_eq!(answers.len(), calls.len(), "{ended:?}");
-    Session { sent, answers }
 }

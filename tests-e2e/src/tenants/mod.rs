@@ -18,7 +18,6 @@ mod hosts;
 mod mcp;
 mod plants;
 mod requests;
-mod service;
 mod watch;
 mod world;
 

@@ -8,10 +8,9 @@ use serde_json::Value;
 use super::{
     canary::{self, Canary, Side},
     hosts::Visit,
-    mcp::Session,
     requests::Request,
 };
-use crate::harness::api::Answer;
+use crate::harness::{api::Answer, mcp::Session};
 
 /// Bytes before and after a canary that a report shows.
 const CONTEXT: usize = 400;

@@ -11,12 +11,15 @@ use super::{
     hosts::Hosts,
     mcp,
     requests::{Maker, Request, Target},
-    service::Service,
     watch::{Channel, Leak, Watch},
 };
 use crate::{
     chance::Chance,
-    harness::api::{Answer, Api},
+    harness::{
+        api::{Answer, Api},
+        config,
+        service::Service,
+    },
 };
 
 /// One post is published after so many requests.
@@ -83,7 +86,7 @@ pub(super) struct World {
 impl World {
     /// Starts the service, and gives both accounts the resources that every later request builds on.
     pub(super) async fn start(seed: u64) -> Self {
-        let service = Service::start().await;
+        let service = Service::start(settings).await;
         let mut watch = Watch::default();
         let mut owner_keys = Vec::new();
         let estates = Side::BOTH.map(|side| {
@@ -91,7 +94,9 @@ impl World {
             let keys = ["OWNER", "EDITOR", "VIEWER"].map(|role| service.key(&account, role));
             keys.iter().for_each(|key| watch.add_key(side, key));
             owner_keys.push(keys[0].clone());
-            Estate::new(side, keys.map(|key| Api::new(&service.api_url, &key)))
+            // A busy machine may not serve each request in time.
+            let api = |key: String| Api::new(&service.api_url, &key).patient();
+            Estate::new(side, keys.map(api))
         });
         let operations = document::operations(&service.document().await);
         let mut world = Self {
@@ -385,6 +390,14 @@ impl World {
     pub(super) fn print_log(&self) {
         self.service.print_log();
     }
+}
+
+/// Everything is logged, and feeds are read often and from their first posts on.
+fn settings(simulator: &str) -> String {
+    let settings = config::common(simulator)
+        .replace("filter = \"info\"", "filter = \"debug\"")
+        .replace("backfill = \"0s\"", "backfill = \"1h\"");
+    settings + &config::customers_feeds("blogs")
 }
 
 /// Returns the first leaks, one in a paragraph.

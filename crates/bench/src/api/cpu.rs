@@ -55,7 +55,7 @@ mod tests {
     use super::Stat;
 
     #[test]
-    fn names_may_hold_anything() {
+    fn process_names_may_contain_any_character() {
         let text = "7 (a) b) 1 2) S 3 7 7 0 -1 4 1 2 3 4 10 20 30 40 20 0 1";
         let stat = Stat::parse(text).unwrap();
         assert_eq!((stat.parent, stat.ticks), (3, 100));

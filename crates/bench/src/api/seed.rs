@@ -19,6 +19,7 @@ pub(crate) const MANAGER: &str = r#"{"nickname":"Backup tools","type":"FEED_MANA
 pub(crate) struct Seeded {
     pub(crate) key: String,
     pub(crate) namespace: NamespaceName,
+    account: Id,
     pub(crate) managers: Vec<ManagerName>,
     /// A Manager with enough Scans for a thousand pages.
     pub(crate) deepest: ManagerName,
@@ -35,7 +36,8 @@ pub(crate) async fn run(url: &str, scans: u32) -> Result<Seeded> {
     };
     quotas::set(&mut conn, "bench", &unbounded).await?;
     let key = ApiKey::generate();
-    keys::insert(&mut conn, account, &key, Role::Owner, None, now, None).await?;
+    let new = keys::NewKey::new(account, &key, Role::Owner);
+    keys::insert(&mut conn, new, now).await?;
     let draft = CreateNamespace {
         nickname: "bench".to_owned(),
         mutes: Vec::new(),
@@ -83,6 +85,7 @@ pub(crate) async fn run(url: &str, scans: u32) -> Result<Seeded> {
     Ok(Seeded {
         key: key.expose(),
         namespace,
+        account,
         deepest: managers[0],
         managers,
     })
@@ -92,16 +95,18 @@ impl Seeded {
     /// Returns the statement of a list for pgbench, for any of the Managers.
     pub(crate) fn bind(&self, statement: &str) -> Result<String> {
         ensure!(
-            statement.contains("$2") && !statement.contains("$3"),
+            statement.contains("$3") && !statement.contains("$4"),
             "not the statement of a first page: {statement}"
         );
         let namespace = self.namespace.namespace.to_uuid();
+        let account = self.account.to_uuid();
         // pgbench finds variables in comments too.
         let text = statement.split(" /*").next().unwrap_or_default();
         let bound = text
             .replace("$1", &format!("'{namespace}'::uuid"))
             // A cheap expression, because it is evaluated for every comparison.
-            .replace("$2", "lpad((:manager)::text, 32, '0')::uuid");
+            .replace("$2", "lpad((:manager)::text, 32, '0')::uuid")
+            .replace("$3", &format!("'{account}'::uuid"));
         let last = self.managers.len() - 1;
         Ok(format!("\\set manager random(0, {last})\n{bound};\n"))
     }

@@ -46,9 +46,9 @@ pub(super) async fn run(
         tokio::time::sleep(Duration::from_millis(chance.below(600))).await;
         match chance.below(4) {
             0 => {
-                stack.rabbitmq.kill();
+                stack.rabbitmq().kill();
                 tokio::time::sleep(Duration::from_millis(chance.below(500))).await;
-                stack.rabbitmq.restart()?;
+                stack.rabbitmq().restart()?;
             }
             1 => {
                 stack.postgres.kill();

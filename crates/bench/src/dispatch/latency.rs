@@ -101,7 +101,7 @@ pub(super) struct Stream<'a> {
 
 impl<'a> Stream<'a> {
     pub(super) async fn start(stack: &Stack, receiver: &'a Receiver) -> Result<Self> {
-        let rabbitmq = RabbitMq::new(&stack.rabbitmq.amqp_url(), RabbitMqOptions::default())?;
+        let rabbitmq = RabbitMq::new(&stack.rabbitmq().amqp_url(), RabbitMqOptions::default())?;
         let relay = Relay::new(store::connect(stack.url(), 4)?, Arc::new(rabbitmq));
         let (waker, stop) = (relay.waker(), CancellationToken::new());
         let relaying = tokio::spawn(relay.run(stop.clone()));

@@ -5,6 +5,7 @@ use std::{
     fs,
     path::{Path, PathBuf},
     process::{Child, Command, Stdio},
+    sync::{Arc, Mutex, MutexGuard, PoisonError},
     time::{Duration, Instant},
 };
 
@@ -26,7 +27,7 @@ pub(crate) struct Stack {
     settings: BTreeMap<&'static str, String>,
     last: Vec<f64>,
     spent: Vec<f64>,
-    pub(crate) rabbitmq: RabbitMq,
+    rabbitmq: Arc<Mutex<RabbitMq>>,
     pub(crate) postgres: Postgres,
 }
 
@@ -45,13 +46,26 @@ impl Stack {
             settings: BTreeMap::new(),
             last: vec![0.0; 3],
             spent: vec![0.0; 3],
-            rabbitmq,
+            rabbitmq: Arc::new(Mutex::new(rabbitmq)),
             postgres,
         })
     }
 
     pub(crate) fn url(&self) -> &str {
         &self.url
+    }
+
+    pub(crate) fn rabbitmq(&self) -> MutexGuard<'_, RabbitMq> {
+        self.rabbitmq.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Starts a killed RabbitMQ again, in another thread: it takes seconds, and the load goes on.
+    pub(crate) fn restart_rabbitmq(&self) -> tokio::task::JoinHandle<Result<()>> {
+        let rabbitmq = Arc::clone(&self.rabbitmq);
+        tokio::task::spawn_blocking(move || {
+            let mut rabbitmq = rabbitmq.lock().unwrap_or_else(PoisonError::into_inner);
+            rabbitmq.restart()
+        })
     }
 
     pub(crate) fn set(&mut self, name: &'static str, value: &str) {
@@ -77,7 +91,7 @@ impl Stack {
             .open(self.home.join("dispatcher.log"))?;
         let process = Command::new(&program)
             .env("EARSHOT_DATABASE__URL", &self.url)
-            .env("EARSHOT_BUS__URL", self.rabbitmq.amqp_url())
+            .env("EARSHOT_BUS__URL", self.rabbitmq().amqp_url())
             .env("EARSHOT_OPS__LISTEN", &ops)
             .env("EARSHOT_SECRETS__ENCRYPTION_KEYS", KEY)
             .env("EARSHOT_OUTBOUND__ALLOW_CIDRS", "127.0.0.0/8")
@@ -141,7 +155,7 @@ impl Stack {
 
     pub(crate) fn stop(mut self) -> Result<()> {
         self.kill_dispatcher();
-        self.rabbitmq.kill();
+        self.rabbitmq().kill();
         self.postgres.kill();
         fs::remove_dir_all(&self.home).context("remove the servers' home")
     }

@@ -4,6 +4,8 @@
 //! PostgreSQL, RabbitMQ, scanner and dispatcher are separate processes. Platforms and receiver are in this one, and use
 //! a part of the machine.
 
+mod without_broker;
+
 use std::{
     collections::HashMap,
     time::{Duration, Instant},
@@ -28,6 +30,8 @@ use crate::{
     dispatch::{cpu, receiver::Receiver, stack::Stack},
     report::{Report, Row},
 };
+
+pub(super) use without_broker::measure as measure_without_broker;
 
 const CONNECTIONS: usize = 1_000;
 const FEEDS: Feeds = Feeds {
@@ -124,7 +128,7 @@ impl Bench {
         let (namespace, managers) = watch(&mut conn, options.managers, FEEDS).await?;
         notify(&mut conn, namespace, &managers, &receiver.url("/ok")).await?;
         let simulator = Simulator::start("127.0.0.1:0".parse()?)?;
-        let amqp_url = stack.rabbitmq.amqp_url();
+        let amqp_url = stack.rabbitmq().amqp_url();
         let scanner = Scanner::start(options, FEEDS, &url, &amqp_url, &simulator).await?;
         stack.start_dispatcher().await?;
         let begin = Instant::now();
@@ -345,9 +349,17 @@ impl Bench {
         ])
     }
 
-    /// Returns the delays from each published post to its webhook, in milliseconds, sorted. Each webhook must arrive
-    /// once.
+    /// Returns the delays from each published post to its webhook, in milliseconds, sorted.
     async fn delays(&mut self) -> Result<Vec<f64>> {
+        let delays = self.delays_by_time().await?;
+        let mut delays: Vec<f64> = delays.into_iter().map(|(_, delay)| delay).collect();
+        delays.sort_by(f64::total_cmp);
+        Ok(delays)
+    }
+
+    /// Returns for each published post its time since the begin, and the delay of its webhook in milliseconds. Each
+    /// webhook must arrive once.
+    async fn delays_by_time(&mut self) -> Result<Vec<(Duration, f64)>> {
         #[derive(QueryableByName)]
         struct Made {
             #[diesel(sql_type = SqlUuid)]
@@ -386,7 +398,8 @@ impl Bench {
             let since = at.duration_since(begin).as_secs_f64() * 1_000.0;
             #[expect(clippy::cast_precision_loss, reason = "some minutes in microseconds")]
             let sent = (published - begin_micros) as f64 / 1_000.0;
-            delays.push(since - sent);
+            let time = Duration::from_secs_f64(sent.max(0.0) / 1_000.0);
+            delays.push((time, since - sent));
         }
         ensure!(
             delays.len() == self.published.len(),
@@ -394,7 +407,6 @@ impl Bench {
             delays.len(),
             self.published.len()
         );
-        delays.sort_by(f64::total_cmp);
         Ok(delays)
     }
 
@@ -470,7 +482,7 @@ mod tests {
     use super::line;
 
     #[test]
-    fn a_line_is_found_again() {
+    fn fit_recovers_a_known_line() {
         let points = (0..10).map(|x| (f64::from(x), 3.0 + 2.0 * f64::from(x)));
         let (slope, mean) = line(points);
         assert!((slope - 2.0).abs() < 1e-9 && (mean - 12.0).abs() < 1e-9);

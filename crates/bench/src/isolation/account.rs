@@ -55,6 +55,7 @@ impl Account {
 
 async fn key(conn: &mut AsyncPgConnection, account: Id, role: Role) -> Result<String> {
     let key = ApiKey::generate();
-    keys::insert(conn, account, &key, role, None, Timestamp::now(), None).await?;
+    let new = keys::NewKey::new(account, &key, role);
+    keys::insert(conn, new, Timestamp::now()).await?;
     Ok(key.expose())
 }

@@ -204,7 +204,7 @@ impl Hostile {
         self.api.create(path, key, body).await
     }
 
-    /// Returns the keys for writes of a storm.
+    /// Returns the keys for an attack's write requests.
     pub(super) fn editors(&self) -> Vec<String> {
         self.account.editors[..EDITORS].to_vec()
     }

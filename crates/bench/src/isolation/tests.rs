@@ -21,7 +21,7 @@ const SMALL: Size = Size {
 };
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_hostile_account_is_bounded_and_stops_no_operation_of_another() {
+async fn hostile_account_is_limited_and_blocks_no_other() {
     let home = std::env::temp_dir().join(format!("earshot-isolation-{}", std::process::id()));
     let product = Product::start(&home, &Server::throwaway()).await.unwrap();
     let site = Site::start().await.unwrap();

@@ -91,6 +91,16 @@ impl Observed {
 }
 
 impl Latencies {
+    /// Combines the latencies of two periods.
+    pub(super) fn and(&self, other: &Self) -> Self {
+        let mut millis = [self.millis.as_slice(), &other.millis].concat();
+        millis.sort_by(f64::total_cmp);
+        Self {
+            millis,
+            failed: self.failed + other.failed,
+        }
+    }
+
     fn of(results: impl IntoIterator<Item = Option<Duration>>) -> Self {
         let mut latencies = Self::default();
         for result in results {

@@ -8,13 +8,13 @@ use domain::{
     address::AddressPolicy,
     connection::{self, CreateConnection},
     feed::FeedRules,
+    field::Field,
     filter::Filter,
     json,
     key::ApiKey,
-    list::{
-        CONNECTION_FIELDS, DELIVERY_FIELDS, Field, ListQuery, MANAGER_FIELDS, OrderBy, SCAN_FIELDS,
-    },
+    list::{CONNECTION_FIELDS, DELIVERY_FIELDS, ListQuery, MANAGER_FIELDS, SCAN_FIELDS},
     manager::{self, CreateManager, Rules, SourceType},
+    order::OrderBy,
     page::PageToken,
     patch::Patch,
     web_url::{self, WebUrl},
@@ -27,7 +27,7 @@ const LISTS: [&[Field]; 4] = [
     DELIVERY_FIELDS,
 ];
 
-/// A filter, and the same text as an order, over the fields of each list.
+/// Parses the text as a filter and as an order, with the fields of each list.
 pub(crate) fn filter(data: &[u8]) {
     let Ok(text) = std::str::from_utf8(data) else {
         return;

@@ -1,8 +1,12 @@
-//! `earshot dev` with everything that an operator reads of it: log at `debug`, traces and metrics.
+//! `earshot dev` with everything that an operator reads of it: log, traces and metrics.
 
 use std::{
-    sync::{Arc, Mutex},
-    time::Duration,
+    sync::{
+        Arc, Mutex,
+        atomic::{AtomicU64, Ordering},
+    },
+    thread::JoinHandle,
+    time::{Duration, Instant},
 };
 
 use http::{Method, Request, Response};
@@ -17,34 +21,64 @@ use prost::Message;
 use tempfile::TempDir;
 use tokio::task::block_in_place;
 
-use crate::harness::{
-    api, config, eventually, free_address,
+use super::{
+    api, eventually, free_address,
     process::Process,
     programs,
     server::{AsyncHandler, Body, Server, answer},
     simulator::Simulator,
+    sql,
 };
 
-const PATIENCE: Duration = Duration::from_secs(90);
+const PATIENCE: Duration = Duration::from_secs(120);
 
-pub(super) struct Service {
-    pub(super) api_url: String,
-    pub(super) simulator: Simulator,
+pub(crate) struct Service {
+    pub(crate) api_url: String,
+    pub(crate) simulator: Simulator,
     ops_url: String,
     // Stops before the server that it uses.
     process: Process,
-    postgres: Postgres,
+    postgres: Arc<Postgres>,
     /// Bytes of the log that were read.
-    log_read: u64,
+    log_read: AtomicU64,
     collector: Server,
     spans: Spans,
     directory: TempDir,
 }
 
+/// Marks the statement that holds a lock.
+const LOCK: &str = "earshot_test_lock";
+
+/// A locked table.
+pub(crate) struct Lock {
+    postgres: Arc<Postgres>,
+    holder: JoinHandle<()>,
+}
+
+impl Lock {
+    pub(crate) fn is_held(&self) -> bool {
+        !self.holder.is_finished()
+    }
+}
+
+impl Drop for Lock {
+    fn drop(&mut self) {
+        let sql = format!(
+            "SELECT pg_terminate_backend(pid) FROM pg_stat_activity \
+             WHERE query LIKE '%{LOCK}%' AND pid <> pg_backend_pid()"
+        );
+        let ended = block_in_place(|| self.postgres.query(&sql));
+        if !std::thread::panicking() {
+            ended.unwrap();
+        }
+    }
+}
+
 type Spans = Arc<Mutex<Vec<String>>>;
 
 impl Service {
-    pub(super) async fn start() -> Self {
+    /// Starts the service with the configuration that `settings` returns for the simulator's address.
+    pub(crate) async fn start(settings: impl FnOnce(&str) -> String) -> Self {
         let directory = tempfile::tempdir().unwrap();
         let home = directory.path();
         let simulator = Simulator::start(home).await;
@@ -53,15 +87,9 @@ impl Service {
             block_in_place(|| Postgres::start(&home.join("postgres"), &options)).unwrap();
         let spans = Spans::default();
         let collector = Server::start(Collector(Arc::clone(&spans))).await;
-        let settings = config::common(simulator.url())
-            .replace("filter = \"info\"", "filter = \"debug\"")
-            .replace("backfill = \"0s\"", "backfill = \"1h\"");
-        let more = format!(
-            "[[platforms]]\nname = \"blogs\"\nkind = \"feed\"\nsource = \"FORUM\"\npoll_interval = \"300ms\"\n\
-             [database]\nurl = \"{}\"\n",
-            postgres.url()
-        );
-        std::fs::write(home.join("earshot.toml"), settings + &more).unwrap();
+        let database = format!("[database]\nurl = \"{}\"\n", postgres.url());
+        let settings = settings(simulator.url()) + &database;
+        std::fs::write(home.join("earshot.toml"), settings).unwrap();
         let (listen, ops) = (free_address(), free_address());
         let mut command = programs::command("earshot");
         command.args(["dev", "--listen", &listen, "--ops-listen", &ops]);
@@ -78,8 +106,8 @@ impl Service {
             simulator,
             ops_url: format!("http://{ops}"),
             process,
-            postgres,
-            log_read: 0,
+            postgres: Arc::new(postgres),
+            log_read: AtomicU64::new(0),
             collector,
             spans,
             directory,
@@ -87,7 +115,7 @@ impl Service {
     }
 
     /// Returns a new key of an account.
-    pub(super) fn key(&self, account: &str, role: &str) -> String {
+    pub(crate) fn key(&self, account: &str, role: &str) -> String {
         let mut command = programs::command("earshot");
         command.args(["keys", "create", "--account", account, "--role", role]);
         let config = self.directory.path().join("earshot.toml");
@@ -98,31 +126,56 @@ impl Service {
     }
 
     /// Runs SQL on the service's database.
-    pub(super) fn query(&self, sql: &str) -> String {
-        block_in_place(|| self.postgres.query(sql)).unwrap()
+    pub(crate) fn query(&self, sql: &str) -> String {
+        sql::query(&self.postgres, sql)
+    }
+
+    /// Locks a table for `within`, or until the lock is dropped: no one else can read it.
+    pub(crate) fn lock(&self, table: &str, within: Duration) -> Lock {
+        let seconds = within.as_secs();
+        let sql = format!(
+            "BEGIN; LOCK TABLE {table} IN ACCESS EXCLUSIVE MODE; SELECT pg_sleep({seconds}) AS {LOCK}"
+        );
+        let postgres = Arc::clone(&self.postgres);
+        let lock = Lock {
+            postgres: Arc::clone(&self.postgres),
+            holder: std::thread::spawn(move || drop(sql::query_past_deadlocks(&postgres, &sql))),
+        };
+        let locked = format!(
+            "SELECT count(*) FROM pg_locks WHERE relation = '{table}'::regclass AND granted \
+             AND mode = 'AccessExclusiveLock'"
+        );
+        let begin = Instant::now();
+        while self.query(&locked) != "1" {
+            assert!(begin.elapsed() < PATIENCE, "{table} is not locked");
+        }
+        lock
     }
 
     /// Returns the complete lines that were logged since the last call.
-    pub(super) fn log(&mut self) -> String {
-        let mut log = self.process.output_after(self.log_read);
+    pub(crate) fn log(&self) -> String {
+        let mut log = self
+            .process
+            .output_after(self.log_read.load(Ordering::Relaxed));
         let end = log.iter().rposition(|byte| *byte == b'\n');
         log.truncate(end.map_or(0, |end| end + 1));
-        self.log_read += u64::try_from(log.len()).unwrap();
+        let read = u64::try_from(log.len()).unwrap();
+        self.log_read.fetch_add(read, Ordering::Relaxed);
         String::from_utf8_lossy(&log).into_owned()
     }
 
     /// Writes a line to the log, as the service would.
-    pub(super) fn write_to_log(&self, line: &str) {
+    pub(crate) fn write_to_log(&self, line: &str) {
         self.process.write_to_log(line);
     }
 
     /// Returns the spans that arrived since the last call.
-    pub(super) fn spans(&self) -> Vec<String> {
+    pub(crate) fn spans(&self) -> Vec<String> {
         std::mem::take(&mut self.spans.lock().unwrap())
     }
 
     /// Sends a span to the collector, as the service would.
-    pub(super) async fn export_span(&self, name: &str) {
+    pub(crate) async fn export_span(&self, name: &str) {
         let span = Span {
             name: name.to_owned(),
             ..Span::default()
@@ -144,7 +197,7 @@ impl Service {
         assert_eq!(answer.status, 200);
     }
 
-    pub(super) async fn metrics(&self) -> String {
+    pub(crate) async fn metrics(&self) -> String {
         let url = format!("{}/metrics", self.ops_url);
         let answer = api::send(&api::client(), Method::GET, &url, &[], None).await;
         assert_eq!(answer.status, 200);
@@ -152,7 +205,7 @@ impl Service {
     }
 
     /// Returns the description of the API that the service serves.
-    pub(super) async fn document(&self) -> serde_json::Value {
+    pub(crate) async fn document(&self) -> serde_json::Value {
         let url = format!("{}/openapi.json", self.api_url);
         eventually("the document is served", PATIENCE, async || {
             let client = api::client();
@@ -162,7 +215,7 @@ impl Service {
         .await
     }
 
-    pub(super) fn print_log(&self) {
+    pub(crate) fn print_log(&self) {
         self.process.print_log();
     }
 }

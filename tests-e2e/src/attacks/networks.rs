@@ -1,0 +1,66 @@
+//! Addresses of customers that lead to other protocols, or to networks that are denied.
+
+use std::sync::Arc;
+
+use libtest_mimic::Trial;
+use serde_json::json;
+
+use super::{
+    Shared,
+    host::{Host, ok},
+    stage::{Account, Stage},
+};
+
+/// Ports that browsers refuse, and that need no rights to listen on.
+const BAD_PORTS: [u16; 8] = [6667, 6668, 6669, 6000, 5060, 5061, 10080, 4190];
+
+pub(super) fn trials(shared: &Arc<Shared>) -> Vec<Trial> {
+    vec![
+        shared.trial("ports_of_other_protocols_are_not_contacted", ports),
+        shared.trial_alone("denied_networks_are_not_contacted", denied),
+    ]
+}
+
+/// Creates a Connection to an address, and tests it where that is possible.
+async fn send(account: &Account, url: &str) {
+    let body = json!({
+        "nickname": "receiver", "type": "HTTP_CONNECTION", "url": url, "method": "POST",
+    });
+    let answer = account.post(&account.path("connections"), &body).await;
+    if answer.status != 201 {
+        assert_eq!(answer.status, 400, "{}", answer.json());
+        return;
+    }
+    let name = answer.json()["name"].as_str().unwrap().to_owned();
+    let answer = account.post(&format!("/v1/{name}:test"), &json!({})).await;
+    assert_eq!(answer.status, 200, "{}", answer.json());
+}
+
+async fn ports(stage: &Stage) {
+    let mut bad = None;
+    for port in BAD_PORTS {
+        if bad.is_none() {
+            bad = Host::start_at(&format!("127.0.0.1:{port}"), |_| ok()).await;
+        }
+    }
+    let bad = bad.expect("one of the ports is free");
+    let good = Host::start(|_| ok()).await;
+    let a = stage.account("a").await;
+    send(&a, &good.url("/hook")).await;
+    assert_eq!(good.count("/hook"), 1);
+    send(&a, &bad.url("/hook")).await;
+    assert_eq!(bad.count("/"), 0, "{} was contacted", bad.url(""));
+}
+
+async fn denied() {
+    let settings = "[outbound]\nallow_cidrs = [\"127.0.0.0/8\"]\ndeny_cidrs = [\"127.0.0.2/32\"]\n\
+                    allow_http = true\n";
+    let stage = Stage::configured(|_| settings.to_owned()).await;
+    let denied = Host::start_at("127.0.0.2:0", |_| ok()).await.unwrap();
+    let allowed = Host::start(|_| ok()).await;
+    let a = stage.account("a").await;
+    send(&a, &allowed.url("/hook")).await;
+    assert_eq!(allowed.count("/hook"), 1);
+    send(&a, &denied.url("/hook")).await;
+    assert_eq!(denied.count("/"), 0, "a denied network was contacted");
+}

@@ -1,0 +1,75 @@
+//! Platforms that redirect the operator's credentials, or the service, elsewhere.
+
+use std::sync::Arc;
+
+use libtest_mimic::Trial;
+
+use super::{
+    Shared,
+    host::{Host, ok, redirect},
+    stage::{PATIENCE, Stage},
+};
+use crate::harness::eventually;
+
+const KEY: &str = "discourse-key-5d21";
+
+pub(super) fn trials(shared: &Arc<Shared>) -> Vec<Trial> {
+    vec![
+        shared.trial_alone(
+            "credentials_of_a_platform_stay_with_its_origin",
+            credentials,
+        ),
+        shared.trial_alone("redirect_of_a_platform_does_not_lead_inside", inside),
+    ]
+}
+
+/// Another port of the same host is another origin.
+async fn credentials() {
+    let elsewhere = Host::start(|_| ok()).await;
+    let to = elsewhere.url("/elsewhere");
+    let platform = Host::start(move |_| redirect(&to)).await;
+    let settings = format!(
+        "[[platforms]]\nname = \"forum\"\nkind = \"discourse\"\nbase_url = \"{}\"\nclient_id = \"reader\"\n\
+         token = \"{KEY}\"\npoll_interval = \"500ms\"\n",
+        platform.url("")
+    );
+    let stage = Stage::configured(|_| settings).await;
+    let a = stage.account("a").await;
+    a.watch(&["forum:latest".to_owned()], "kettle", &[]).await;
+    eventually("the redirect is followed", PATIENCE, async || {
+        (elsewhere.count("/") > 0).then_some(())
+    })
+    .await;
+    // The platform itself gets them.
+    let asked = &platform.visits()[0];
+    assert_eq!(asked.headers["api-key"], KEY);
+    for visit in elsewhere.visits() {
+        let headers = format!("{:?}", visit.headers);
+        assert!(!headers.contains(KEY), "{} got {headers}", visit.target);
+    }
+}
+
+async fn inside() {
+    let host = Host::start_at("127.0.0.2:0", |_| ok()).await;
+    let internal = host.expect("127.0.0.2 is this machine, too");
+    let to = internal.url("/internal");
+    let platform = Host::start(move |_| redirect(&to)).await;
+    let settings = format!(
+        "[outbound]\nallow_cidrs = [\"127.0.0.1/32\"]\nallow_http = true\n\
+         [[platforms]]\nname = \"news\"\nkind = \"feed\"\nsource = \"FORUM\"\nbase_url = \"{}\"\n\
+         poll_interval = \"500ms\"\n",
+        platform.url("/news.xml")
+    );
+    let stage = Stage::configured(|_| settings).await;
+    let a = stage.account("a").await;
+    a.watch(&["news:newest".to_owned()], "kettle", &[]).await;
+    eventually("three polls", PATIENCE, async || {
+        (platform.count("/news.xml") >= 3).then_some(())
+    })
+    .await;
+    assert_eq!(
+        internal.count("/"),
+        0,
+        "a network that is not allowed was reached"
+    );
+}
