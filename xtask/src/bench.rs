@@ -66,6 +66,8 @@ pub(crate) fn run(bench: Bench, arguments: &[OsString]) -> Result<ExitCode> {
     let target = cargo::target_dir()?;
     let mut build = cargo::command();
     build.args(["build", "--release", "--package", "bench"]);
+    // As in a release.
+    build.args(["--package", "runtime", "--features", "runtime/jemalloc"]);
     for package in bench.measures() {
         build.args(["--package", package]);
     }

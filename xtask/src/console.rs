@@ -176,7 +176,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_run_is_there() {
+    fn console_commands_exist() {
         for path in [
             "scripts/generate.mjs",
             "tests/console.test.mjs",

@@ -40,9 +40,15 @@ const CONSOLE: &str = "console/dist and console/src/api/schema.ts";
 
 pub(crate) fn run(check: bool) -> Result<ExitCode> {
     let mut failed = Vec::new();
-    // Built together for the whole workspace: the tests need the same build, so it is done only once.
+    // Built together for the whole workspace: dependencies have the same features as in the build of the tests, and are
+    // built only once.
     let built = cargo::command()
-        .args(["build", "--quiet", "--workspace", "--examples"])
+        .args(["build", "--quiet", "--workspace"])
+        .args(
+            GENERATORS
+                .iter()
+                .flat_map(|generator| ["--example", generator.example]),
+        )
         .status()
         .context("run cargo")?;
     ensure!(built.success(), "the generators do not build");

@@ -166,7 +166,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn every_manager_is_asked_for_its_own_package_and_nothing_else() {
+    fn package_managers_get_their_own_package_names() {
         let words = |manager: Manager, software| manager.command(software).join(" ");
         assert!(words(Manager::Apt, Software::PostgreSql).ends_with(" apt.sh postgresql"));
         assert_eq!(

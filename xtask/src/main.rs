@@ -36,8 +36,9 @@ enum Task {
         #[arg(trailing_var_arg = true, allow_hyphen_values = true)]
         arguments: Vec<OsString>,
     },
-    /// Runs every test, with a private PostgreSQL and RabbitMQ, or with those in DATABASE_URL and AMQP_URL; the browser
-    /// tests of the web console run last, unless single tests or packages are selected
+    /// Runs every test, several test programs at a time, with a private PostgreSQL and RabbitMQ, or with those in
+    /// DATABASE_URL and AMQP_URL. The browser tests of the web console are left out if single tests or packages are
+    /// selected
     Test {
         /// Skip the tests that need a browser
         #[arg(long)]
@@ -46,7 +47,7 @@ enum Task {
         #[arg(trailing_var_arg = true, allow_hyphen_values = true)]
         arguments: Vec<OsString>,
     },
-    /// Measures a part against its goals, in the release profile, and writes target/bench/<name>.json
+    /// Measures a part against its goals, in the release profile, and writes target/bench/NAME.json
     Bench {
         bench: bench::Bench,
         /// Further arguments of the bench

@@ -4,7 +4,11 @@
 //! `DATABASE_URL` and `AMQP_URL`; if these are set already, those servers are used. The servers end with the run,
 //! however it ends.
 //!
-//! The web console's tests are a separate group: they run in a browser and against `earshot dev --demo`.
+//! The whole runs side by side: [`programs`] finds the test programs, and [`queue`] runs several at a time. The web
+//! console's tests are one of them; they run in a browser and against `earshot dev --demo`.
+
+mod programs;
+mod queue;
 
 use std::ffi::{OsStr, OsString};
 use std::fs;
@@ -15,14 +19,28 @@ use anyhow::Result;
 use private_servers::postgres::{Options, Postgres};
 use private_servers::rabbitmq::RabbitMq;
 
+use self::queue::Job;
 use crate::install::{self, Software};
-use crate::signals::Signals;
+use crate::signals::{self, Signals};
 use crate::{cargo, console};
 
 /// Option of this task, which may be at any position among cargo's arguments.
 const NO_BROWSER: &str = "--no-browser";
 /// Packages whose tests run the programs of others.
 const RUN_PROGRAMS: [&str; 2] = ["bench", "tests-e2e"];
+
+/// Names of the jobs that take longest. They start first, and the others run meanwhile.
+const LONGEST: [&str; 8] = [
+    "-p tests-e2e --test faults",
+    CONSOLE,
+    "-p api-gateway --test api",
+    "-p scanner --test it",
+    "-p webhook-dispatcher --test it",
+    "-p store --test it",
+    "-p tests-e2e --test distributed",
+    "-p tests-e2e --test dev",
+];
+const CONSOLE: &str = "the web console";
 
 pub(crate) fn run(arguments: &[OsString], browser: bool) -> Result<ExitCode> {
     let browser = browser && !own_arguments(arguments).any(|argument| argument == NO_BROWSER);
@@ -31,8 +49,65 @@ pub(crate) fn run(arguments: &[OsString], browser: bool) -> Result<ExitCode> {
         .filter(|argument| *argument != NO_BROWSER)
         .cloned()
         .collect();
-    let arguments = arguments.as_slice();
     let signals = Signals::hold()?;
+    if is_whole(&arguments) {
+        run_whole(&signals, &arguments, browser)
+    } else {
+        run_some(&signals, &arguments)
+    }
+}
+
+/// Runs the test programs side by side, because most tests wait for servers and timers most of the time.
+fn run_whole(signals: &Signals, arguments: &[OsString], browser: bool) -> Result<ExitCode> {
+    let programs = match programs::build(signals, build(arguments))? {
+        Ok(programs) => programs,
+        Err(code) => return Ok(code),
+    };
+    let has = |flag| own_arguments(arguments).any(|argument| argument == flag);
+    let target = cargo::target_dir()?;
+    let servers = Servers::start()?;
+    let lanes = cores() + 1;
+    let mut jobs: Vec<Job> = Vec::new();
+    for program in &programs {
+        let mut command = program.command();
+        command.envs(servers.urls());
+        limit_threads(&mut command, lanes);
+        let name = program.name.clone();
+        jobs.push(Job { name, command });
+    }
+    if browser {
+        let profile = if has("--release") { "release" } else { "debug" };
+        jobs.push(Job {
+            name: CONSOLE.to_owned(),
+            command: console::tests(&target.join(profile).join("earshot"))?,
+        });
+    }
+    let rank = |job: &Job| LONGEST.iter().position(|name| *name == job.name);
+    jobs.sort_by_key(|job| rank(job).unwrap_or(LONGEST.len()));
+    println!("{} test programs, {lanes} at a time", jobs.len());
+    let logs = target.join("test-output");
+    let keep_going = || has("--no-fail-fast") && !signals.interrupted();
+    let failed = queue::run(jobs, lanes, keep_going, &logs, |command| {
+        Ok(signals.run(command)? == ExitCode::SUCCESS)
+    })?;
+    drop(servers);
+    if signals.interrupted() {
+        return Ok(signals::interrupted());
+    }
+    for name in &failed {
+        eprintln!("FAILED: {name}");
+    }
+    if failed.is_empty() {
+        println!("all passed");
+        Ok(ExitCode::SUCCESS)
+    } else {
+        eprintln!("their output: {}", logs.display());
+        Ok(ExitCode::FAILURE)
+    }
+}
+
+/// Runs single packages or tests, as `cargo test` does.
+fn run_some(signals: &Signals, arguments: &[OsString]) -> Result<ExitCode> {
     let selection = packages(arguments);
     if selection.is_empty()
         || selection
@@ -44,7 +119,6 @@ pub(crate) fn run(arguments: &[OsString], browser: bool) -> Result<ExitCode> {
             return Ok(code);
         }
     }
-
     let servers = Servers::start()?;
     let mut test = cargo::command();
     test.arg("test");
@@ -52,24 +126,18 @@ pub(crate) fn run(arguments: &[OsString], browser: bool) -> Result<ExitCode> {
         test.arg("--workspace");
     }
     test.args(arguments).envs(servers.urls());
+    limit_threads(&mut test, 2 * cores());
+    signals.run(test)
+}
+
+fn cores() -> usize {
+    std::thread::available_parallelism().map_or(1, usize::from)
+}
+
+fn limit_threads(command: &mut Command, threads: usize) {
     if !is_set("RUST_TEST_THREADS") {
-        // Most tests wait for servers and timers most of the time.
-        let cores = std::thread::available_parallelism().map_or(1, usize::from);
-        test.env("RUST_TEST_THREADS", (cores * 2).to_string());
+        command.env("RUST_TEST_THREADS", threads.to_string());
     }
-    let code = signals.run(test);
-    drop(servers);
-    let code = code?;
-    if code != ExitCode::SUCCESS || !browser || !is_whole(arguments) {
-        return Ok(code);
-    }
-    let profile = if own_arguments(arguments).any(|argument| argument == "--release") {
-        "release"
-    } else {
-        "debug"
-    };
-    let earshot = cargo::target_dir()?.join(profile).join("earshot");
-    signals.run(console::tests(&earshot)?)
 }
 
 /// Returns whether all packages and tests are requested.
@@ -80,12 +148,12 @@ fn is_whole(arguments: &[OsString]) -> bool {
         .all(|argument| flags.iter().any(|flag| argument == flag))
 }
 
-/// Builds the binaries that tests run.
+/// Builds the tests, and the binaries that they run.
 ///
-/// Builds all targets, because these have the features of the tests; otherwise the dependencies would be built twice.
+/// In one build, because tests add features to dependencies, which would be built twice otherwise.
 fn build(arguments: &[OsString]) -> Command {
     let mut build = cargo::command();
-    build.args(["build", "--workspace", "--all-targets"]);
+    build.args(["build", "--workspace", "--bins", "--tests"]);
     build.args(
         own_arguments(arguments)
             .filter(|argument| ["--release", "--locked", "--offline"].contains(argument)),
@@ -139,8 +207,12 @@ impl Servers {
 
         if !is_set("DATABASE_URL") {
             install::ensure(&[Software::PostgreSql])?;
-            let server =
-                Postgres::start(&servers.directory.join("postgresql"), &Options::throwaway())?;
+            let options = Options {
+                // Each test has separate connection pools.
+                settings: vec!["max_connections=600".to_owned()],
+                ..Options::throwaway()
+            };
+            let server = Postgres::start(&servers.directory.join("postgresql"), &options)?;
             eprintln!("DATABASE_URL={}", server.url());
             servers.postgres = Some(server);
         }
@@ -205,7 +277,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn packages_are_told_from_what_goes_to_the_test_programs() {
+    fn package_arguments_are_separated_from_test_arguments() {
         let named = |arguments: &[&str]| {
             let arguments: Vec<_> = arguments.iter().map(OsString::from).collect();
             packages(&arguments).join(" ")
@@ -225,7 +297,7 @@ mod tests {
     }
 
     #[test]
-    fn the_browser_is_started_for_the_whole_alone() {
+    fn browser_is_started_only_for_the_whole_suite() {
         let whole = |arguments: &[&str]| {
             let arguments: Vec<_> = arguments.iter().map(OsString::from).collect();
             is_whole(&arguments)

@@ -2,11 +2,15 @@
 
 #![expect(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
 
+mod documents;
+
 use std::{
     collections::{BTreeMap, BTreeSet},
     fs,
     path::{Component, Path, PathBuf},
 };
+
+use documents::{pages, root};
 
 /// Documents outside of `docs`.
 const OTHERS: [&str; 10] = [
@@ -22,22 +26,6 @@ const OTHERS: [&str; 10] = [
     "proto-events/README.md",
 ];
 const SUMMARY: &str = "docs/SUMMARY.md";
-
-fn root() -> &'static Path {
-    Path::new(env!("CARGO_MANIFEST_DIR")).parent().unwrap()
-}
-
-/// Documents below `folder`, relative to the workspace.
-fn pages(folder: &Path, found: &mut Vec<PathBuf>) {
-    for entry in fs::read_dir(root().join(folder)).unwrap() {
-        let path = folder.join(entry.unwrap().file_name());
-        if root().join(&path).is_dir() {
-            pages(&path, found);
-        } else if path.extension().is_some_and(|extension| extension == "md") {
-            found.push(path);
-        }
-    }
-}
 
 /// Text without code blocks and code spans.
 fn prose(text: &str) -> String {
