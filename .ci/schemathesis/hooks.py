@@ -33,7 +33,7 @@ schemathesis.openapi.format(
         lambda fields: st.tuples(*[DIRECTIONS.map(lambda way, field=field: field + way) for field in fields])
     ).map(", ".join),
 )
-# Only the service makes tokens; following nextPageToken is what stateful tests do. Empty is none.
+# Only the service makes tokens; following nextPageToken is what stateful tests do. An empty one counts as absent.
 schemathesis.openapi.format("page-token", st.just(""))
 schemathesis.openapi.format("uri", st.from_regex(r"\Ahttps://[a-z]{1,20}\.example\.com/[a-z0-9]{0,20}\Z"))
 schemathesis.openapi.format("term", st.from_regex(r"\A[a-z0-9]{1,20}( [a-z0-9]{1,20})?\Z"))
@@ -155,7 +155,7 @@ def map_body(context, body):
     headers = body.get("headers")
     if isinstance(headers, dict) and all(value is None or isinstance(value, str) for value in headers.values()):
         body["headers"] = {f"X-Header-{n}": value and f"value {n}" for n, value in enumerate(headers.values())}
-    # A name of blanks alone is none.
+    # A name that is only blanks counts as empty.
     nickname = body.get("nickname")
     if isinstance(nickname, str) and nickname and not nickname.strip():
         body["nickname"] = "blank"
@@ -188,7 +188,7 @@ def choose_one_subject(preview):
     named = [key for key in ["posts", "recent", "urls"] if key in preview]
     if not named:
         preview["recent"] = 10
-    # A Manager that is not compiled yet has none of its own.
+    # A Manager that is not compiled yet has no instructions.
     preview.setdefault("instructions", {"include": [{"text": "backup", "weight": 1}]})
     for key in named[1:]:
         value = preview[key]
@@ -227,8 +227,14 @@ def make_sound(instructions):
 def is_notice(value):
     return (
         isinstance(value, dict)
-        and set(value) == {"type", "connection"}
+        and {"type", "connection"} <= set(value) <= {"type", "connection", "filter"}
         and value["type"] == "HTTP_REQUEST"
         and isinstance(value["connection"], str)
         and value["connection"].startswith("namespaces/")
+        and is_filter(value.get("filter", ""))
     )
+
+
+def is_filter(value):
+    starts = ("createTime", "updateTime", "name", "NOT name", "-name")
+    return value == "" or isinstance(value, str) and len(value) <= 2_048 and value.startswith(starts)
