@@ -25,5 +25,19 @@ pub(crate) fn target_dir() -> Result<PathBuf> {
 pub(crate) fn command() -> Command {
     let mut command = Command::new("cargo");
     command.current_dir(root());
+    forget_this_package(&mut command);
     command
+}
+
+/// Removes the variables in which cargo describes this package. ring's build script depends on them, so what depends on
+/// ring would be built twice: by cargo in a shell, and by cargo under this program.
+pub(crate) fn forget_this_package(command: &mut Command) {
+    for (name, _) in std::env::vars_os() {
+        let is_ours = name.to_str().is_some_and(|name| {
+            name.starts_with("CARGO_PKG_") || name.starts_with("CARGO_MANIFEST_")
+        });
+        if is_ours {
+            command.env_remove(name);
+        }
+    }
 }

@@ -5,7 +5,7 @@
 use std::path::PathBuf;
 use std::process::{Command, Stdio};
 
-use anyhow::{Context, Result, anyhow, bail};
+use anyhow::{Context, Result, anyhow, bail, ensure};
 use private_servers::{postgres, rabbitmq};
 
 const APT_SCRIPT: &str = include_str!("install/apt.sh");
@@ -17,6 +17,8 @@ pub(crate) enum Software {
     /// Any version: npm then downloads the required one.
     Node,
     Chromium,
+    /// Python's package installer, and Python with it.
+    Pip,
 }
 
 /// Installs missing software; if that fails, the error says what to do.
@@ -41,6 +43,14 @@ impl Software {
         match self {
             Self::PostgreSql => postgres::Installation::find(None).map(drop),
             Self::RabbitMq => rabbitmq::Installation::find().map(drop),
+            Self::Pip => {
+                let mut pip = Command::new("python3");
+                pip.args(["-m", "pip", "--version"]);
+                pip.stdout(Stdio::null()).stderr(Stdio::null());
+                let works = pip.status().is_ok_and(|status| status.success());
+                ensure!(works, "python3 with pip is missing");
+                Ok(())
+            }
             Self::Node if is_program("node") && is_program("npm") => Ok(()),
             Self::Node => Err(anyhow!(
                 "the web console needs Node and npm, which are missing"
@@ -92,6 +102,10 @@ impl Manager {
             (Software::Node, Self::Dnf) => "nodejs nodejs-npm",
             (Software::Node, Self::Apt | Self::Pacman | Self::Apk) => "nodejs npm",
             (Software::Chromium, _) => "chromium",
+            (Software::Pip, Self::Pacman) => "python python-pip",
+            (Software::Pip, Self::Apk) => "python3 py3-pip",
+            (Software::Pip, Self::Brew) => "python",
+            (Software::Pip, Self::Apt | Self::Dnf) => "python3 python3-pip",
         }
     }
 

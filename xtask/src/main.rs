@@ -7,6 +7,7 @@ mod cargo;
 mod console;
 mod generate;
 mod install;
+mod nextest;
 mod signals;
 mod test;
 mod train;
@@ -36,14 +37,13 @@ enum Task {
         #[arg(trailing_var_arg = true, allow_hyphen_values = true)]
         arguments: Vec<OsString>,
     },
-    /// Runs every test, several test programs at a time, with a private PostgreSQL and RabbitMQ, or with those in
-    /// DATABASE_URL and AMQP_URL. The browser tests of the web console are left out if single tests or packages are
-    /// selected
+    /// Runs every test by cargo-nextest, with a private PostgreSQL and RabbitMQ, or with those in DATABASE_URL and AMQP_URL.
+    /// The browser tests of the web console run last, unless single tests or packages are selected
     Test {
         /// Skip the tests that need a browser
         #[arg(long)]
         no_browser: bool,
-        /// Further arguments of `cargo test`
+        /// Further arguments of `cargo nextest run`
         #[arg(trailing_var_arg = true, allow_hyphen_values = true)]
         arguments: Vec<OsString>,
     },

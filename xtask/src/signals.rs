@@ -1,11 +1,9 @@
 //! Handles Ctrl-C and similar signals, for a task that must clean up.
 
-use std::collections::BTreeSet;
 use std::os::unix::process::CommandExt;
 use std::process::{Command, ExitCode};
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::atomic::{AtomicBool, AtomicI32, Ordering};
 use std::thread;
 
 use anyhow::{Context, Result};
@@ -15,12 +13,7 @@ use nix::unistd::Pid;
 /// The exit code of shells after Ctrl-C.
 const INTERRUPTED: u8 = 130;
 
-/// Returns the exit code of a task that was interrupted.
-pub(crate) fn interrupted() -> ExitCode {
-    ExitCode::from(INTERRUPTED)
-}
-
-/// Blocks termination signals, and passes them to the running children.
+/// Blocks termination signals, and passes them to the running child.
 ///
 /// Must be created before the first thread.
 pub(crate) struct Signals {
@@ -31,14 +24,8 @@ pub(crate) struct Signals {
 #[derive(Default)]
 struct State {
     arrived: AtomicBool,
-    /// The process groups of the running children.
-    groups: Mutex<BTreeSet<i32>>,
-}
-
-impl State {
-    fn groups(&self) -> MutexGuard<'_, BTreeSet<i32>> {
-        self.groups.lock().unwrap_or_else(PoisonError::into_inner)
-    }
+    /// The process group of the running child, or 0.
+    group: AtomicI32,
 }
 
 impl Signals {
@@ -50,25 +37,25 @@ impl Signals {
         thread::spawn(move || {
             while let Ok(signal) = set.wait() {
                 shared.arrived.store(true, Ordering::SeqCst);
-                for group in shared.groups().iter() {
+                let group = shared.group.load(Ordering::SeqCst);
+                if group != 0 {
                     // An error means that the group has just ended.
-                    let _ = killpg(Pid::from_raw(*group), signal);
+                    let _ = killpg(Pid::from_raw(group), signal);
                 }
             }
         });
         Ok(Self { held: set, state })
     }
 
-    /// Returns true if a signal has arrived.
+    /// Returns whether a signal has arrived.
     pub(crate) fn interrupted(&self) -> bool {
         self.state.arrived.load(Ordering::SeqCst)
     }
 
-    /// Runs `command` until it ends and returns its exit code, or the code for an interruption. Several threads may do
-    /// so at a time.
+    /// Runs `command` until it ends and returns its exit code, or the code for an interruption.
     pub(crate) fn run(&self, mut command: Command) -> Result<ExitCode> {
         if self.interrupted() {
-            return Ok(interrupted());
+            return Ok(ExitCode::from(INTERRUPTED));
         }
         // In a separate process group, ctrl-c at the terminal only reaches this process, which passes it to the child.
         command.process_group(0);
@@ -79,16 +66,16 @@ impl Signals {
         self.held.thread_block().context("hold back signals")?;
         let mut child = child.with_context(|| format!("start {command:?}"))?;
         let group = i32::try_from(child.id()).context("process id out of range")?;
-        self.state.groups().insert(group);
+        self.state.group.store(group, Ordering::SeqCst);
         if self.interrupted() {
             // The signal arrived between the first check and the store.
             let _ = killpg(Pid::from_raw(group), Signal::SIGINT);
         }
         let status = child.wait();
-        self.state.groups().remove(&group);
+        self.state.group.store(0, Ordering::SeqCst);
         let status = status.context("wait for a child process")?;
         if self.interrupted() {
-            return Ok(interrupted());
+            return Ok(ExitCode::from(INTERRUPTED));
         }
         Ok(status
             .code()

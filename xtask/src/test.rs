@@ -1,14 +1,13 @@
-//! `cargo xtask test`: every test of the workspace, with the servers that they need.
+//! Runs all tests against real servers, and installs those servers if they are missing.
 //!
-//! PostgreSQL and RabbitMQ run only for this run, in the target directory, on free ports. Tests find them by
+//! Tests of crates that need PostgreSQL or RabbitMQ get a private server, whose address is in the variables
 //! `DATABASE_URL` and `AMQP_URL`; if these are set already, those servers are used. The servers end with the run,
 //! however it ends.
 //!
-//! The whole runs side by side: [`programs`] finds the test programs, and [`queue`] runs several at a time. The web
-//! console's tests are one of them; they run in a browser and against `earshot dev --demo`.
+//! cargo-nextest runs the tests, by `.config/nextest.toml`. The web console's tests are a separate group: they run in a
+//! browser and against `earshot dev --demo`, also after a failure of the others.
 
-mod programs;
-mod queue;
+mod flaky;
 
 use std::ffi::{OsStr, OsString};
 use std::fs;
@@ -19,28 +18,14 @@ use anyhow::Result;
 use private_servers::postgres::{Options, Postgres};
 use private_servers::rabbitmq::RabbitMq;
 
-use self::queue::Job;
 use crate::install::{self, Software};
-use crate::signals::{self, Signals};
-use crate::{cargo, console};
+use crate::signals::Signals;
+use crate::{cargo, console, nextest};
 
-/// Option of this task, which may be at any position among cargo's arguments.
+/// Option of this task, which may be at any position among nextest's arguments.
 const NO_BROWSER: &str = "--no-browser";
 /// Packages whose tests run the programs of others.
 const RUN_PROGRAMS: [&str; 2] = ["bench", "tests-e2e"];
-
-/// Names of the jobs that take longest. They start first, and the others run meanwhile.
-const LONGEST: [&str; 8] = [
-    "-p tests-e2e --test faults",
-    CONSOLE,
-    "-p api-gateway --test api",
-    "-p scanner --test it",
-    "-p webhook-dispatcher --test it",
-    "-p store --test it",
-    "-p tests-e2e --test distributed",
-    "-p tests-e2e --test dev",
-];
-const CONSOLE: &str = "the web console";
 
 pub(crate) fn run(arguments: &[OsString], browser: bool) -> Result<ExitCode> {
     let browser = browser && !own_arguments(arguments).any(|argument| argument == NO_BROWSER);
@@ -49,65 +34,8 @@ pub(crate) fn run(arguments: &[OsString], browser: bool) -> Result<ExitCode> {
         .filter(|argument| *argument != NO_BROWSER)
         .cloned()
         .collect();
+    let arguments = arguments.as_slice();
     let signals = Signals::hold()?;
-    if is_whole(&arguments) {
-        run_whole(&signals, &arguments, browser)
-    } else {
-        run_some(&signals, &arguments)
-    }
-}
-
-/// Runs the test programs side by side, because most tests wait for servers and timers most of the time.
-fn run_whole(signals: &Signals, arguments: &[OsString], browser: bool) -> Result<ExitCode> {
-    let programs = match programs::build(signals, build(arguments))? {
-        Ok(programs) => programs,
-        Err(code) => return Ok(code),
-    };
-    let has = |flag| own_arguments(arguments).any(|argument| argument == flag);
-    let target = cargo::target_dir()?;
-    let servers = Servers::start()?;
-    let lanes = cores() + 1;
-    let mut jobs: Vec<Job> = Vec::new();
-    for program in &programs {
-        let mut command = program.command();
-        command.envs(servers.urls());
-        limit_threads(&mut command, lanes);
-        let name = program.name.clone();
-        jobs.push(Job { name, command });
-    }
-    if browser {
-        let profile = if has("--release") { "release" } else { "debug" };
-        jobs.push(Job {
-            name: CONSOLE.to_owned(),
-            command: console::tests(&target.join(profile).join("earshot"))?,
-        });
-    }
-    let rank = |job: &Job| LONGEST.iter().position(|name| *name == job.name);
-    jobs.sort_by_key(|job| rank(job).unwrap_or(LONGEST.len()));
-    println!("{} test programs, {lanes} at a time", jobs.len());
-    let logs = target.join("test-output");
-    let keep_going = || has("--no-fail-fast") && !signals.interrupted();
-    let failed = queue::run(jobs, lanes, keep_going, &logs, |command| {
-        Ok(signals.run(command)? == ExitCode::SUCCESS)
-    })?;
-    drop(servers);
-    if signals.interrupted() {
-        return Ok(signals::interrupted());
-    }
-    for name in &failed {
-        eprintln!("FAILED: {name}");
-    }
-    if failed.is_empty() {
-        println!("all passed");
-        Ok(ExitCode::SUCCESS)
-    } else {
-        eprintln!("their output: {}", logs.display());
-        Ok(ExitCode::FAILURE)
-    }
-}
-
-/// Runs single packages or tests, as `cargo test` does.
-fn run_some(signals: &Signals, arguments: &[OsString]) -> Result<ExitCode> {
     let selection = packages(arguments);
     if selection.is_empty()
         || selection
@@ -119,25 +47,42 @@ fn run_some(signals: &Signals, arguments: &[OsString]) -> Result<ExitCode> {
             return Ok(code);
         }
     }
-    let servers = Servers::start()?;
-    let mut test = cargo::command();
-    test.arg("test");
+
+    let mut test = nextest::command()?;
+    test.arg("run");
     if selection.is_empty() {
         test.arg("--workspace");
     }
-    test.args(arguments).envs(servers.urls());
-    limit_threads(&mut test, 2 * cores());
-    signals.run(test)
-}
-
-fn cores() -> usize {
-    std::thread::available_parallelism().map_or(1, usize::from)
-}
-
-fn limit_threads(command: &mut Command, threads: usize) {
-    if !is_set("RUST_TEST_THREADS") {
-        command.env("RUST_TEST_THREADS", threads.to_string());
+    if !is_set("NEXTEST_TEST_THREADS") {
+        // Most tests wait for servers and timers most of the time.
+        let cores = std::thread::available_parallelism().map_or(1, usize::from);
+        test.env("NEXTEST_TEST_THREADS", (cores * 2).to_string());
     }
+    let report = cargo::target_dir()?.join("nextest/default/junit.xml");
+    let _ = fs::remove_file(&report);
+    let servers = Servers::start()?;
+    test.args(arguments).envs(servers.urls());
+    let mut code = signals.run(test)?;
+    drop(servers);
+    if browser && is_whole(arguments) && !signals.interrupted() {
+        let profile = if own_arguments(arguments).any(|argument| argument == "--release") {
+            "release"
+        } else {
+            "debug"
+        };
+        let earshot = cargo::target_dir()?.join(profile).join("earshot");
+        let console = signals.run(console::tests(&earshot)?)?;
+        if console != ExitCode::SUCCESS {
+            eprintln!("FAILED: tests of the web console");
+            code = console;
+        }
+    }
+    if report.exists() {
+        for test in flaky::read(&report)? {
+            println!("FLAKY {}, first output:\n{}", test.name, test.output.trim());
+        }
+    }
+    Ok(code)
 }
 
 /// Returns whether all packages and tests are requested.
@@ -161,7 +106,7 @@ fn build(arguments: &[OsString]) -> Command {
     build
 }
 
-/// Returns the packages that `cargo test` is limited to; `--workspace` would override them.
+/// Returns the packages that the run is limited to; `--workspace` would override them.
 fn packages(arguments: &[OsString]) -> Vec<String> {
     let mut packages = Vec::new();
     let mut arguments = own_arguments(arguments);
@@ -178,7 +123,7 @@ fn packages(arguments: &[OsString]) -> Vec<String> {
     packages
 }
 
-/// Returns the arguments for cargo, without those for the test programs. An argument that is not UTF-8 cannot be one of
+/// Returns the arguments for cargo, without those that select tests. An argument that is not UTF-8 cannot be one of
 /// ours.
 fn own_arguments(arguments: &[OsString]) -> impl Iterator<Item = &str> {
     arguments

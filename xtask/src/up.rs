@@ -17,7 +17,9 @@ pub(crate) fn run(arguments: &[OsString]) -> Result<ExitCode> {
     install::ensure(&[Software::PostgreSql])?;
     // Built in the workspace, but run in the user's directory: `.earshot` and `--config` are relative to it.
     let manifest = cargo::root().join("Cargo.toml");
-    let error = std::process::Command::new("cargo")
+    let mut command = std::process::Command::new("cargo");
+    cargo::forget_this_package(&mut command);
+    let error = command
         .args(["run", "--package", "earshot", "--manifest-path"])
         .arg(manifest)
         .args(["--", "dev", "--demo"])

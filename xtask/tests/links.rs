@@ -10,7 +10,7 @@ use std::{
     path::{Component, Path, PathBuf},
 };
 
-use documents::{pages, root};
+use documents::{files, root};
 
 /// Documents outside of `docs`.
 const OTHERS: [&str; 10] = [
@@ -113,7 +113,7 @@ fn fault(page: &Path, target: &str) -> Option<String> {
 #[test]
 fn every_relative_link_leads_to_a_file_and_a_heading() {
     let mut documents: Vec<PathBuf> = OTHERS.iter().map(PathBuf::from).collect();
-    pages(Path::new("docs"), &mut documents);
+    files(Path::new("docs"), "md", &mut documents);
     let (mut seen, mut wrong) = (0, Vec::new());
     for page in documents {
         let prose = prose(&fs::read_to_string(root().join(&page)).unwrap());
@@ -129,7 +129,7 @@ fn every_relative_link_leads_to_a_file_and_a_heading() {
 #[test]
 fn table_of_contents_has_each_page_once() {
     let mut expected = Vec::new();
-    pages(Path::new("docs"), &mut expected);
+    files(Path::new("docs"), "md", &mut expected);
     expected.retain(|page| page != Path::new(SUMMARY));
     let summary = fs::read_to_string(root().join(SUMMARY)).unwrap();
     let mut listed: Vec<PathBuf> = targets(&summary)

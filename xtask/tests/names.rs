@@ -12,7 +12,7 @@ use std::{
     path::{Path, PathBuf},
 };
 
-use documents::{pages, root};
+use documents::{files, root};
 
 const SETTINGS: &str = "docs/operations/configuration.md";
 const METRICS: &str = "docs/operations/metrics.md";
@@ -33,7 +33,7 @@ fn read(path: impl AsRef<Path>) -> String {
 /// Checks each document with `faults`, which returns the number of names that it saw and the wrong ones.
 fn check(least: usize, faults: impl Fn(&str) -> (usize, Vec<String>)) {
     let mut documents = vec![PathBuf::from("README.md")];
-    pages(Path::new("docs"), &mut documents);
+    files(Path::new("docs"), "md", &mut documents);
     documents.retain(|page| !page.starts_with("docs/adr"));
     let (mut seen, mut wrong) = (0, Vec::new());
     for page in documents {

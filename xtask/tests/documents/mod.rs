@@ -1,4 +1,4 @@
-//! The documents of the workspace.
+//! The files of the workspace.
 
 use std::{
     fs,
@@ -9,13 +9,13 @@ pub(crate) fn root() -> &'static Path {
     Path::new(env!("CARGO_MANIFEST_DIR")).parent().unwrap()
 }
 
-/// Documents below `folder`, relative to the workspace.
-pub(crate) fn pages(folder: &Path, found: &mut Vec<PathBuf>) {
+/// Files below `folder` with this extension, relative to the workspace.
+pub(crate) fn files(folder: &Path, extension: &str, found: &mut Vec<PathBuf>) {
     for entry in fs::read_dir(root().join(folder)).unwrap() {
         let path = folder.join(entry.unwrap().file_name());
         if root().join(&path).is_dir() {
-            pages(&path, found);
-        } else if path.extension().is_some_and(|extension| extension == "md") {
+            files(&path, extension, found);
+        } else if path.extension().is_some_and(|found| found == extension) {
             found.push(path);
         }
     }
