@@ -6,6 +6,7 @@ import { createRequire } from "node:module";
 import { join } from "node:path";
 import { after, before } from "node:test";
 import { artefacts, browser, Earshot, until } from "./earshot.mjs";
+import { closeAtEnd } from "./flaky.mjs";
 import { describe, watch } from "./watch.mjs";
 
 const axe = readFileSync(createRequire(import.meta.url).resolve("axe-core/axe.min.js"), "utf8");
@@ -39,11 +40,18 @@ after(async () => {
 export const id = (name) => name.split("/").at(-1);
 export const ns = () => `n/${id(demo.namespace)}`;
 
+/** A browser context of this attempt of a test. */
+export async function newContext(options) {
+  const context = await chromium.newContext(options);
+  context.setDefaultTimeout(Number(process.env.CONSOLE_TIMEOUT_MS ?? 120_000));
+  closeAtEnd(() => context.close());
+  return context;
+}
+
 /** A page with the key in it, at a route. */
 export async function signedIn(route = "", { key = earshot.key, at = earshot, viewport = DESK, ...more } = {}) {
-  const context = await chromium.newContext({ viewport, ...more });
+  const context = await newContext({ viewport, ...more });
   const page = await context.newPage();
-  page.setDefaultTimeout(Number(process.env.CONSOLE_TIMEOUT_MS ?? 60_000));
   const seen = await watch(page, new URL(at.url).origin);
   await page.goto(`${at.console}#/${route}`);
   await page.getByLabel("API key").fill(key);

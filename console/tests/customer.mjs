@@ -1,10 +1,13 @@
 // What a customer came for: what was said, why it was shown, and having it put right.
 import assert from "node:assert/strict";
 import { readFileSync } from "node:fs";
-import { test } from "node:test";
 import { demo, earshot, hold, id, settled, signedIn, until } from "./context.mjs";
+import { test } from "./flaky.mjs";
 
-test("from a pasted key to a Scan that is seen, judged, labelled, muted and exported", async () => {
+test("from a pasted key to a Scan that is seen, judged, labelled, muted and exported", async ({ attempt }) => {
+  // What an earlier attempt has published must not be found.
+  const team = ["architects", "accountants", "archivists"][attempt];
+  const isOurs = (scan) => scan.post.title.includes(team);
   const name = (await earshot.call("POST", "namespaces", { nickname: "Whole way" })).name;
   const input = (await earshot.call("GET", demo.manager)).input;
   const key = earshot.makeKey("EDITOR", "--namespace", name);
@@ -51,17 +54,17 @@ test("from a pasted key to a Scan that is seen, judged, labelled, muted and expo
   });
 
   // A post is made, and becomes a Scan with its words marked.
-  await earshot.publish([{ platform: "hackernews", author: "pat", title: "Ask HN: Which backup software for a small team of architects?", text: "Eight laptops and a NAS. Looking for encrypted offsite backups, with restores that somebody tests." }]);
-  await until("the Scan", async () => (await earshot.call("GET", `${name}/managers/-/scans`)).scans.some((scan) => /architects/.test(scan.post.title)));
+  await earshot.publish([{ platform: "hackernews", author: "pat", title: `Ask HN: Which backup software for a small team of ${team}?`, text: "Eight laptops and a NAS. Looking for encrypted offsite backups, with restores that somebody tests." }]);
+  await until("the Scan", async () => (await earshot.call("GET", `${name}/managers/-/scans`)).scans.some(isOurs));
   await page.getByRole("link", { name: "Inbox" }).click();
-  await page.getByLabel("Text in title, post or author").fill("architects");
-  await page.getByRole("link", { name: /small team of architects/ }).click();
+  await page.getByLabel("Text in title, post or author").fill(team);
+  await page.getByRole("link", { name: new RegExp(`small team of ${team}`) }).click();
   const pane = page.getByRole("region", { name: "Reading" });
   assert.match((await pane.locator("mark").allTextContents()).join(" "), /backup/i);
   await pane.getByText(/^Score 0\.\d+, threshold 0\.\d+\./).waitFor();
 
   // Judged by a key, taken back by another, judged again.
-  const scan = async () => (await earshot.call("GET", `${name}/managers/-/scans?pageSize=100`)).scans.find((one) => /architects/.test(one.post.title));
+  const scan = async () => (await earshot.call("GET", `${name}/managers/-/scans?pageSize=100`)).scans.find(isOurs);
   await page.keyboard.press("n");
   await until("the verdict", async () => (await scan()).value === false);
   await page.keyboard.press("u");
@@ -69,7 +72,7 @@ test("from a pasted key to a Scan that is seen, judged, labelled, muted and expo
   await page.keyboard.press("y");
   await page.getByText(/Marked as right/).first().waitFor();
   await page.keyboard.press("l");
-  await page.getByLabel("Labels, with commas between").fill("lead, architects");
+  await page.getByLabel("Labels, with commas between").fill(`lead, ${team}`);
   await look("labels");
   await page.getByRole("button", { name: "Save" }).click();
   await until("the labels", async () => (await scan()).labels.length === 2);
@@ -100,7 +103,7 @@ test("from a pasted key to a Scan that is seen, judged, labelled, muted and expo
   const csv = readFileSync(await (await download).path(), "utf8");
   assert.match(csv, /^\ufeffcreateTime,/);
   assert.equal(csv.trim().split("\r\n").length, 2);
-  assert.match(csv, /architects/);
+  assert.ok(csv.includes(team));
   const lines = page.waitForEvent("download");
   await page.getByText("Export ▾").click();
   await page.getByRole("button", { name: "JSON Lines" }).click();

@@ -16,7 +16,7 @@ const binary = process.env.EARSHOT_BIN ?? join(root, "target/debug/earshot");
 const START_MS = 120_000;
 
 /** Until `probe` gives something true; what it gives then. */
-export async function until(what, probe, timeoutMs = 60_000) {
+export async function until(what, probe, timeoutMs = 120_000) {
   const end = Date.now() + timeoutMs;
   for (;;) {
     const found = await probe();
@@ -62,7 +62,7 @@ export class Earshot {
     if (this.child.exitCode === null) {
       const ended = new Promise((resolve) => this.child.once("exit", resolve));
       this.child.kill("SIGTERM");
-      const timer = setTimeout(() => this.child.kill("SIGKILL"), 30_000);
+      const timer = setTimeout(() => this.child.kill("SIGKILL"), 120_000);
       await ended;
       clearTimeout(timer);
     }

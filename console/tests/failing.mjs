@@ -2,9 +2,9 @@
 import assert from "node:assert/strict";
 import { execFileSync } from "node:child_process";
 import { join } from "node:path";
-import { test } from "node:test";
 import { earshot, id, ns, signedIn, STATUS, until } from "./context.mjs";
 import { artefacts, cuttable, database, Earshot } from "./earshot.mjs";
+import { test } from "./flaky.mjs";
 
 test("offline: a banner, old data with its age, and on by itself", async () => {
   const { context, page, seen, close } = await signedIn(`${ns()}/managers`);
@@ -25,17 +25,18 @@ test("offline: a banner, old data with its age, and on by itself", async () => {
 });
 
 /** Has a service of its own to break. Waits for most of its time: it runs beside others. */
-export async function troubled() {
+export async function troubled({ attempt }) {
   const pg = database(earshot.data);
-  execFileSync("psql", [pg.url(pg.port), "-qc", "CREATE DATABASE troubled"]);
+  const name = `troubled_${attempt}`;
+  execFileSync("psql", [pg.url(pg.port), "-qc", `CREATE DATABASE ${name}`]);
   const way = await cuttable(pg.port);
-  const troubled = await Earshot.start({ EARSHOT_DATABASE__URL: pg.url(way.port, "troubled"), EARSHOT_GATEWAY__RATE_LIMIT_PER_MINUTE: "60" });
+  const troubled = await Earshot.start({ EARSHOT_DATABASE__URL: pg.url(way.port, name), EARSHOT_GATEWAY__RATE_LIMIT_PER_MINUTE: "60" });
   try {
     const namespace = await until("its Namespace", async () => (await troubled.call("GET", "namespaces").catch(() => ({ namespaces: [] }))).namespaces[0]?.name);
-    const printed = execFileSync("psql", [pg.url(pg.port, "troubled"), "-qAtc", "SELECT count(*) FROM api_keys"], { encoding: "utf8" });
+    const printed = execFileSync("psql", [pg.url(pg.port, name), "-qAtc", "SELECT count(*) FROM api_keys"], { encoding: "utf8" });
     assert.ok(Number(printed) > 0);
     // The inbox must have something to show when the key has points again.
-    const count = (table) => Number(execFileSync("psql", [pg.url(pg.port, "troubled"), "-qAtc", `SELECT count(*) FROM ${table}`], { encoding: "utf8" }));
+    const count = (table) => Number(execFileSync("psql", [pg.url(pg.port, name), "-qAtc", `SELECT count(*) FROM ${table}`], { encoding: "utf8" }));
     await until("a Scan", async () => count("scans") > 0);
     const { page, seen, close } = await signedIn(`n/${id(namespace)}/managers`, { key: troubled.key, at: troubled });
     seen.expected.push(STATUS(429), STATUS(503), STATUS(500));
@@ -48,11 +49,11 @@ export async function troubled() {
     await page.getByText(/Request id:/).first().waitFor();
     way.mend();
     await page.getByRole("button", { name: "Try now" }).click();
-    await page.getByRole("link", { name: "demo receiver" }).waitFor({ timeout: 90_000 });
+    await page.getByRole("link", { name: "demo receiver" }).waitFor();
     await page.getByText("The server cannot answer now.").waitFor({ state: "hidden" });
 
     // A fault of the server's own, with the request's id to tell the operators of; the rest of the page lives on.
-    const sql = (text) => execFileSync("psql", [pg.url(pg.port, "troubled"), "-qc", text]);
+    const sql = (text) => execFileSync("psql", [pg.url(pg.port, name), "-qc", text]);
     sql("ALTER TABLE replays RENAME TO mislaid");
     await page.getByRole("link", { name: "demo receiver" }).click();
     await page.getByRole("link", { name: "Replays" }).click();
@@ -75,7 +76,7 @@ export async function troubled() {
     await page.getByText(/This key has used up its requests for now. Going on in \d+ s/).waitFor();
     await page.screenshot({ path: join(artefacts, "state-429.png") });
     // It waits for the time of Retry-After, and goes on by itself.
-    await page.locator(".row").first().waitFor({ timeout: 90_000 });
+    await page.locator(".row").first().waitFor();
     seen.check();
     await close();
   } finally {

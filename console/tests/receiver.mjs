@@ -1,17 +1,19 @@
 // What the author of an API client came for: did my server get it, what did it answer, send it again.
 import assert from "node:assert/strict";
-import { test } from "node:test";
 import { closing, demo, earshot, go, hold, id, ns, settled, signedIn, STATUS, until } from "./context.mjs";
 import { receiver } from "./earshot.mjs";
+import { test } from "./flaky.mjs";
 
-test("a receiver that fails: seen, tested, retried, replayed", async () => {
+test("a receiver that fails: seen, tested, retried, replayed", async ({ attempt }) => {
+  const name = `Our ${["shaky", "wobbly", "brittle"][attempt]} hook`;
+  const named = new RegExp(name);
   const hook = await receiver();
   closing.push(() => hook.stop());
   const { page, seen, close } = await signedIn(`${ns()}/connections/new`);
   const look = (what) => hold(page, `state-${what}`, seen, { whole: false });
   hook.status = 500;
   hook.body = "<script>window.pwned=1</script> out of order";
-  await page.getByLabel("Name", { exact: true }).fill("Our shaky hook");
+  await page.getByLabel("Name", { exact: true }).fill(name);
   await page.getByLabel("Address").fill(hook.url);
   await page.getByRole("button", { name: "Test it" }).click();
   await page.getByText("Not acknowledged").waitFor();
@@ -20,14 +22,14 @@ test("a receiver that fails: seen, tested, retried, replayed", async () => {
   await page.getByRole("button", { name: "Test again" }).click();
   await page.getByText("Acknowledged", { exact: true }).waitFor();
   await page.getByRole("button", { name: "Keep it" }).click();
-  await page.getByRole("heading", { name: "Our shaky hook" }).waitFor();
-  const connection = (await earshot.call("GET", `${demo.namespace}/connections?pageSize=100`)).connections.find((one) => one.nickname === "Our shaky hook").name;
+  await page.getByRole("heading", { name }).waitFor();
+  const connection = (await earshot.call("GET", `${demo.namespace}/connections?pageSize=100`)).connections.find((one) => one.nickname === name).name;
 
   // The Manager sends to it too, by its settings.
   await go(page, `${ns()}/managers/${id(demo.manager)}/settings`);
-  await page.getByRole("checkbox", { name: /Our shaky hook/ }).check();
+  await page.getByRole("checkbox", { name: named }).check();
   const notices = page.locator("form").filter({ hasText: "Each Scan is sent to these." });
-  const own = notices.getByRole("checkbox", { name: /Our shaky hook/ }).locator("xpath=../..");
+  const own = notices.getByRole("checkbox", { name: named }).locator("xpath=../..");
   const filter = own.getByLabel("Only Scans that meet this filter");
   seen.expected.push(STATUS(400));
   await filter.fill('post.colour = "red"');
@@ -43,7 +45,7 @@ test("a receiver that fails: seen, tested, retried, replayed", async () => {
 
   hook.status = 503;
   hook.got.length = 0;
-  await earshot.publish([{ platform: "hackernews", author: "sam", title: "Ask HN: backup software for a clinic?", text: "Looking for encrypted offsite backups of a NAS, with restores." }]);
+  await earshot.publish([{ platform: "hackernews", author: "sam", title: `Ask HN: backup software for a ${["clinic", "kennel", "cannery"][attempt]}?`, text: "Looking for encrypted offsite backups of a NAS, with restores." }]);
   await until("an attempt that failed", () => hook.got.length > 0);
   await go(page, `${ns()}/connections/${id(connection)}`);
   await page.getByRole("combobox", { name: "State" }).selectOption("FAILED");
@@ -58,7 +60,7 @@ test("a receiver that fails: seen, tested, retried, replayed", async () => {
 
   // Counted first, then sent again.
   const before = hook.got.length;
-  await page.getByRole("link", { name: "← Our shaky hook" }).click();
+  await page.getByRole("link", { name: `← ${name}` }).click();
   await page.getByRole("button", { name: "Replay…" }).click();
   const dialog = page.getByRole("dialog");
   await dialog.getByRole("checkbox", { name: "Given up" }).uncheck();
@@ -87,7 +89,7 @@ test("a receiver that fails: seen, tested, retried, replayed", async () => {
 
   await go(page, `${ns()}/connections/${id(connection)}/settings`);
   await page.getByRole("button", { name: "Delete this Connection" }).click();
-  await page.getByLabel(/To confirm/).fill("Our shaky hook");
+  await page.getByLabel(/To confirm/).fill(name);
   await page.getByRole("dialog").getByRole("button", { name: "Delete" }).click();
   // It is in use: the browser reports the first refusal, and the console goes on with what was confirmed.
   await page.getByRole("heading", { name: "Connections" }).waitFor();

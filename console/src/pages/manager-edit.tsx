@@ -1,5 +1,5 @@
 // Instructions kept by hand: every edit shows what it keeps, loses and gains of recent posts before it is saved.
-import { useEffect } from "preact/hooks";
+import { useEffect, useRef } from "preact/hooks";
 import { useSignal } from "@preact/signals";
 import { api } from "../api";
 import type { Instructions, Manager, WatchedName } from "../api/types";
@@ -23,17 +23,33 @@ export function Editor({ manager, instructions, put, onEnd }: { manager: Manager
   const busy = useSignal(false);
   const change = (to: Partial<Instructions>) => { draft.value = { ...draft.value, ...to }; };
 
+  // The gateway computes one preview of an account at a time, so they are requested one after the other. One that is
+  // under way ends before the next begins, even if its draft has changed since.
+  const previews = useRef<Promise<void>>(Promise.resolve());
+  const leaving = useRef(new AbortController());
+  useEffect(() => () => leaving.current.abort(), []);
   useEffect(() => {
-    const stop = new AbortController();
-    const timer = setTimeout(() => {
-      const read = { signal: stop.signal };
-      // Both at once, of the same posts as nearly as can be.
-      Promise.all([before.value ?? previewRecent(manager, undefined, read), previewRecent(manager, draft.value, read)]).then(
-        ([old, fresh]) => { before.value = old; after.value = fresh; previewFailed.value = undefined; },
-        (error: unknown) => { if (!stop.signal.aborted) { previewFailed.value = error; } },
-      );
-    }, PAUSE_MS);
-    return () => { clearTimeout(timer); stop.abort(); };
+    let isOutdated = false;
+    const read = { signal: leaving.current.signal };
+    const preview = async () => {
+      if (isOutdated) {
+        return;
+      }
+      try {
+        before.value ??= await previewRecent(manager, undefined, read);
+        const fresh = await previewRecent(manager, draft.value, read);
+        if (!isOutdated) {
+          after.value = fresh;
+          previewFailed.value = undefined;
+        }
+      } catch (error) {
+        if (!isOutdated) {
+          previewFailed.value = error;
+        }
+      }
+    };
+    const timer = setTimeout(() => { previews.current = previews.current.then(preview); }, PAUSE_MS);
+    return () => { clearTimeout(timer); isOutdated = true; };
   }, [draft.value]);
 
   const save = async () => {
