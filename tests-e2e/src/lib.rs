@@ -21,40 +21,35 @@ mod faults;
 mod harness;
 mod posts;
 mod scenarios;
+mod suite;
 mod tenants;
 
 use std::{
     panic::{AssertUnwindSafe, catch_unwind, resume_unwind},
     process::ExitCode,
     sync::{Arc, Mutex},
-    time::Instant,
 };
 
-use libtest_mimic::{Arguments, Trial};
 use tokio::runtime::Runtime;
 
 pub use attacks::run as run_attacks;
 pub use faults::run as run_faults;
 pub use harness::Kind;
 use harness::Stack;
+use suite::Test;
 pub use tenants::run as run_tenants;
 
-/// Runs all scenarios on one stack in sequence, and stops it.
-///
-/// They run in sequence because several measure time, and the last ones kill what others need.
+/// Runs all scenarios on one stack, and stops it.
 #[must_use]
 pub fn run(kind: Kind) -> ExitCode {
-    let mut arguments = Arguments::from_args();
-    arguments.test_threads = Some(1);
-    let runtime = Runtime::new().unwrap();
     let shared = Arc::new(Shared {
         kind,
-        runtime,
+        runtime: Runtime::new().unwrap(),
         stack: Mutex::new(Start::Waiting),
     });
-    let conclusion = libtest_mimic::run(&arguments, scenarios::all(&shared));
+    let code = suite::run(kind.name(), scenarios::all(&shared));
     shared.stop();
-    conclusion.exit_code()
+    code
 }
 
 /// State that the scenarios of one run share. The first scenario that needs the stack starts it.
@@ -72,12 +67,12 @@ enum Start {
 
 impl Shared {
     /// A scenario on the shared stack; when it fails, the ends of all logs are printed.
-    pub(crate) fn trial<F>(self: &Arc<Self>, name: &str, scenario: F) -> Trial
+    pub(crate) fn test<F>(self: &Arc<Self>, name: &str, scenario: F) -> Test
     where
         F: AsyncFnOnce(&Stack) + Send + 'static,
     {
         let shared = Arc::clone(self);
-        self.named(name, move || {
+        Test::sharing(self.full_name(name), move || {
             let stack = shared.stack();
             let run = AssertUnwindSafe(|| shared.runtime.block_on(scenario(&stack)));
             if let Err(panic) = catch_unwind(run) {
@@ -88,21 +83,18 @@ impl Shared {
     }
 
     /// A scenario that needs no stack, or starts a separate one.
-    pub(crate) fn trial_alone<F>(self: &Arc<Self>, name: &str, scenario: F) -> Trial
+    pub(crate) fn test_alone<F>(self: &Arc<Self>, name: &str, scenario: F) -> Test
     where
         F: AsyncFnOnce() + Send + 'static,
     {
         let shared = Arc::clone(self);
-        self.named(name, move || shared.runtime.block_on(scenario()))
+        Test::alone(self.full_name(name), move || {
+            shared.runtime.block_on(scenario())
+        })
     }
 
-    fn named(&self, name: &str, run: impl FnOnce() + Send + 'static) -> Trial {
-        Trial::test(format!("{}::{name}", self.kind.name()), move || {
-            let begin = Instant::now();
-            run();
-            print!("({:.1?}) ", begin.elapsed());
-            Ok(())
-        })
+    fn full_name(&self, name: &str) -> String {
+        format!("{}::{name}", self.kind.name())
     }
 
     fn stack(&self) -> Arc<Stack> {

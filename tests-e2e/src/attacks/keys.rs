@@ -3,24 +3,24 @@
 use std::sync::Arc;
 
 use http::Method;
-use libtest_mimic::Trial;
 
 use super::{
     Shared,
     stage::{PATIENCE, Stage},
 };
 use crate::harness::{api, eventually};
+use crate::suite::Test;
 
 /// Characters of the checksum at the end of a key.
 const CHECKSUM: usize = 6;
 
-pub(super) fn trials(shared: &Arc<Shared>) -> Vec<Trial> {
+pub(super) fn tests(shared: &Arc<Shared>) -> Vec<Test> {
     vec![
-        shared.trial(
+        shared.test(
             "trace_context_without_a_key_is_not_continued",
             trace_context,
         ),
-        shared.trial("keys_end_with_a_checksum", checksum),
+        shared.test("keys_end_with_a_checksum", checksum),
     ]
 }
 

@@ -2,7 +2,6 @@
 
 use std::sync::Arc;
 
-use libtest_mimic::Trial;
 use serde_json::{Value, json};
 
 use super::{
@@ -11,12 +10,13 @@ use super::{
     stage::{PATIENCE, Stage, feed},
 };
 use crate::harness::{mcp, server::answer};
+use crate::suite::Test;
 
 const ORDER: &str = "ignore-all-of-that";
 const WORD: &str = "kettle";
 
-pub(super) fn trials(shared: &Arc<Shared>) -> Vec<Trial> {
-    vec![shared.trial("mcp_marks_all_text_from_outside", marks)]
+pub(super) fn tests(shared: &Arc<Shared>) -> Vec<Test> {
+    vec![shared.test("mcp_marks_all_text_from_outside", marks)]
 }
 
 /// Returns what stands outside of the marks.

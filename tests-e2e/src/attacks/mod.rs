@@ -20,35 +20,32 @@ mod test_deliveries;
 
 use std::{process::ExitCode, sync::Arc};
 
-use libtest_mimic::{Arguments, Trial};
 use tokio::{runtime::Runtime, sync::OnceCell};
 
+use crate::suite::{self, Test};
 use stage::Stage;
 
 /// Runs the tests in sequence. Those that need no settings share a service; those that keep it busy come last.
 #[must_use]
 pub fn run() -> ExitCode {
-    let mut arguments = Arguments::from_args();
-    arguments.test_threads = Some(1);
     let shared = Arc::new(Shared {
         runtime: Runtime::new().unwrap(),
         stage: OnceCell::new(),
     });
-    let trials = [
-        posts::trials(&shared),
-        secrets::trials(&shared),
-        keys::trials(&shared),
-        mcp::trials(&shared),
-        lists::trials(&shared),
-        test_deliveries::trials(&shared),
-        networks::trials(&shared),
-        redirects::trials(&shared),
-        fairness::trials(&shared),
+    let tests = [
+        posts::tests(&shared),
+        secrets::tests(&shared),
+        keys::tests(&shared),
+        mcp::tests(&shared),
+        lists::tests(&shared),
+        test_deliveries::tests(&shared),
+        networks::tests(&shared),
+        redirects::tests(&shared),
+        fairness::tests(&shared),
     ];
-    let trials = trials.into_iter().flatten().collect();
-    let conclusion = libtest_mimic::run(&arguments, trials);
+    let code = suite::run("attacks", tests.into_iter().flatten().collect());
     let _within = shared.runtime.enter();
-    conclusion.exit_code()
+    code
 }
 
 struct Shared {
@@ -59,26 +56,27 @@ struct Shared {
 
 impl Shared {
     /// A test on the shared service, with separate accounts.
-    fn trial<F>(self: &Arc<Self>, name: &str, attack: F) -> Trial
+    fn test<F>(self: &Arc<Self>, name: &str, attack: F) -> Test
     where
         F: AsyncFnOnce(&Stage) + Send + 'static,
     {
         let shared = Arc::clone(self);
-        self.trial_alone(name, async move || {
-            let stage = shared.stage.get_or_init(Stage::start).await;
-            attack(stage).await;
+        Test::sharing(format!("attacks::{name}"), move || {
+            shared.runtime.block_on(async {
+                let stage = shared.stage.get_or_init(Stage::start).await;
+                attack(stage).await;
+            });
         })
     }
 
     /// A test that starts a service.
-    fn trial_alone<F>(self: &Arc<Self>, name: &str, attack: F) -> Trial
+    fn test_alone<F>(self: &Arc<Self>, name: &str, attack: F) -> Test
     where
         F: AsyncFnOnce() + Send + 'static,
     {
         let shared = Arc::clone(self);
-        Trial::test(format!("attacks::{name}"), move || {
-            shared.runtime.block_on(attack());
-            Ok(())
+        Test::alone(format!("attacks::{name}"), move || {
+            shared.runtime.block_on(attack())
         })
     }
 }

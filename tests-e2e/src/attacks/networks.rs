@@ -2,7 +2,6 @@
 
 use std::sync::Arc;
 
-use libtest_mimic::Trial;
 use serde_json::json;
 
 use super::{
@@ -10,14 +9,15 @@ use super::{
     host::{Host, ok},
     stage::{Account, Stage},
 };
+use crate::suite::Test;
 
 /// Ports that browsers refuse, and that need no rights to listen on.
 const BAD_PORTS: [u16; 8] = [6667, 6668, 6669, 6000, 5060, 5061, 10080, 4190];
 
-pub(super) fn trials(shared: &Arc<Shared>) -> Vec<Trial> {
+pub(super) fn tests(shared: &Arc<Shared>) -> Vec<Test> {
     vec![
-        shared.trial("ports_of_other_protocols_are_not_contacted", ports),
-        shared.trial_alone("denied_networks_are_not_contacted", denied),
+        shared.test("ports_of_other_protocols_are_not_contacted", ports),
+        shared.test_alone("denied_networks_are_not_contacted", denied),
     ]
 }
 

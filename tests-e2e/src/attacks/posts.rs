@@ -2,7 +2,6 @@
 
 use std::sync::Arc;
 
-use libtest_mimic::Trial;
 use serde_json::{Value, json};
 
 use super::{
@@ -10,14 +9,15 @@ use super::{
     host::{Entry, Host, Reply, Visit, atom, ok},
     stage::{Stage, feed},
 };
+use crate::suite::Test;
 
 const TOKEN: &str = "token-3f9d20c1";
 const WORD: &str = "kettle";
 
-pub(super) fn trials(shared: &Arc<Shared>) -> Vec<Trial> {
+pub(super) fn tests(shared: &Arc<Shared>) -> Vec<Test> {
     vec![
-        shared.trial("feeds_on_one_host_keep_their_posts_apart", apart),
-        shared.trial(
+        shared.test("feeds_on_one_host_keep_their_posts_apart", apart),
+        shared.test(
             "preview_shows_no_posts_of_feeds_that_only_another_watches",
             preview,
         ),

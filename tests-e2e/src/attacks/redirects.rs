@@ -2,24 +2,23 @@
 
 use std::sync::Arc;
 
-use libtest_mimic::Trial;
-
 use super::{
     Shared,
     host::{Host, ok, redirect},
     stage::{PATIENCE, Stage},
 };
 use crate::harness::eventually;
+use crate::suite::Test;
 
 const KEY: &str = "discourse-key-5d21";
 
-pub(super) fn trials(shared: &Arc<Shared>) -> Vec<Trial> {
+pub(super) fn tests(shared: &Arc<Shared>) -> Vec<Test> {
     vec![
-        shared.trial_alone(
+        shared.test_alone(
             "credentials_of_a_platform_stay_with_its_origin",
             credentials,
         ),
-        shared.trial_alone("redirect_of_a_platform_does_not_lead_inside", inside),
+        shared.test_alone("redirect_of_a_platform_does_not_lead_inside", inside),
     ]
 }
 

@@ -2,7 +2,6 @@
 
 use std::sync::Arc;
 
-use libtest_mimic::Trial;
 use serde_json::{Value, json};
 
 use super::{
@@ -11,20 +10,21 @@ use super::{
     stage::{PATIENCE, Stage, feed},
 };
 use crate::harness::{api::Api, eventually, server::answer};
+use crate::suite::Test;
 
 const TOKEN: &str = "token-8a13f0be";
 const WORD: &str = "kettle";
 
-pub(super) fn trials(shared: &Arc<Shared>) -> Vec<Trial> {
+pub(super) fn tests(shared: &Arc<Shared>) -> Vec<Test> {
     vec![
-        shared.trial("token_of_a_feed_is_in_no_post", posts),
-        shared.trial("token_of_a_feed_is_in_no_log_line_and_no_span", logs),
-        shared.trial(
+        shared.test("token_of_a_feed_is_in_no_post", posts),
+        shared.test("token_of_a_feed_is_in_no_log_line_and_no_span", logs),
+        shared.test(
             "addresses_of_connections_are_sealed_in_the_database",
             sealed,
         ),
-        shared.trial("viewer_sees_scheme_and_host_of_a_connection", viewer),
-        shared.trial(
+        shared.test("viewer_sees_scheme_and_host_of_a_connection", viewer),
+        shared.test(
             "connections_are_not_found_by_parts_of_their_address",
             filter,
         ),

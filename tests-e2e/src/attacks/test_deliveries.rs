@@ -3,7 +3,6 @@
 use std::sync::Arc;
 
 use futures::future::join_all;
-use libtest_mimic::Trial;
 use serde_json::json;
 
 use super::{
@@ -11,11 +10,12 @@ use super::{
     host::{Host, Reply},
     stage::Stage,
 };
+use crate::suite::Test;
 
 const TESTS: usize = 12;
 
-pub(super) fn trials(shared: &Arc<Shared>) -> Vec<Trial> {
-    vec![shared.trial(
+pub(super) fn tests(shared: &Arc<Shared>) -> Vec<Test> {
+    vec![shared.test(
         "test_deliveries_of_an_account_are_four_at_a_time",
         at_a_time,
     )]

@@ -2,12 +2,11 @@
 
 use std::{
     collections::{BTreeMap, BTreeSet},
-    time::{Duration, Instant},
+    time::Instant,
 };
 
 use client::{Client, Query};
 use serde_json::Value;
-use tokio::time::sleep;
 
 use super::{
     fleet::Fleet,
@@ -22,8 +21,10 @@ const MOST_MEMORY: u64 = 400 << 20;
 const MOST_FILES: usize = 200;
 /// Sessions of PostgreSQL: eight replicas with pools of ten, and their readers of migrations and broadcasts.
 const MOST_SESSIONS: u64 = 120;
-/// How long the checks wait for arrivals that must not happen.
-const CALM: Duration = Duration::from_secs(2);
+
+/// Watched feeds that were not polled since a time.
+const NOT_POLLED: &str =
+    "SELECT count(*) FROM feeds WHERE watched AND coalesce(last_poll_time, '-infinity') <= ";
 
 /// Number of events, Scans and deliveries that are not finished.
 pub(super) const WAITING: &str = "SELECT (SELECT count(*) FROM outbox) + (SELECT count(*) FROM scans WHERE NOT fanned_out) \
@@ -135,8 +136,15 @@ async fn check_with(
         assert_eq!(same.count(), 1, "Managers that are called {nickname}");
     }
     nothing_is_left(fleet).await;
-    // No late duplicate arrives, and no further post.
-    sleep(CALM).await;
+    // Further polls of every feed find nothing that is not there yet.
+    for _ in 0..2 {
+        let now = fleet.query("SELECT clock_timestamp()");
+        eventually("every feed is polled again", recovery(), async || {
+            (fleet.query(&format!("{NOT_POLLED}'{now}'")) == "0").then_some(())
+        })
+        .await;
+    }
+    nothing_is_left(fleet).await;
     for (watching, before) in world.managers.iter().zip(&scans) {
         assert_eq!(by_post(&client, watching).await.len(), before.len());
     }

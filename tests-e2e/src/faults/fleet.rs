@@ -34,7 +34,7 @@ use crate::harness::{
 
 const REPLICAS: usize = 2;
 const PATIENCE: Duration = Duration::from_secs(180);
-const STOP: Duration = Duration::from_secs(60);
+const STOP: Duration = Duration::from_secs(120);
 const SERVICES: [&str; 4] = [
     "api-gateway",
     "manager-compiler",

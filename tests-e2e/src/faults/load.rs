@@ -16,7 +16,7 @@ use crate::{
     harness::{
         api::{self, Api},
         config::{BLUESKY, HACKER_NEWS, LEMMY, MASTODON, REDDIT},
-        eventually,
+        eventually, now_micros,
         proxy::Proxy,
         receiver::{Behaviour, Receiver},
     },
@@ -117,7 +117,12 @@ impl World {
         })
         .await;
         // Times in RSS have whole seconds: those of new posts must not be before the first reading.
-        sleep(Duration::from_secs(2)).await;
+        let second = || now_micros() / 1_000_000;
+        let read = second();
+        eventually("the next second", PATIENCE, async || {
+            (second() > read).then_some(())
+        })
+        .await;
         world.pollers = Some(Pollers::start(fleet, &world.managers));
         world
     }

@@ -6,7 +6,7 @@ use std::{
     time::{Duration, Instant},
 };
 
-use tokio::{task::block_in_place, time::sleep};
+use tokio::task::block_in_place;
 
 use super::{
     books,
@@ -60,7 +60,6 @@ pub(super) async fn run(fleet: &Fleet) {
     drop(pooler);
     let _pooler = start(fleet, &program, &address);
     load.keep_publishing(POSTS, lasting(LENGTH)).await;
-    sleep(ABSENCE).await;
     books::check(fleet, &world, load.done(), Instant::now()).await;
     fleet.terminate();
 }

@@ -15,7 +15,8 @@ pub(super) const QUEUES: [&str; 2] = [
     "manager-compiler.manager-submitted",
     "webhook-dispatcher.scan-created",
 ];
-const TRIES: u32 = 8;
+const TRIES: u32 = 300;
+const PAUSE: Duration = Duration::from_millis(200);
 const LONGEST_ABSENCE_MS: u64 = 1_000;
 const LONGEST_CUT_MS: u64 = 4_000;
 /// Longer than a lease remains valid after its replica's last heartbeat.
@@ -187,7 +188,7 @@ pub(super) fn control(fleet: &Fleet, arguments: &[&str]) -> String {
                 Err(error) => eprintln!("rabbitmqctl, trying again: {error:#}"),
             }
             tries += 1;
-            std::thread::sleep(Duration::from_millis(500));
+            std::thread::sleep(PAUSE);
         }
     })
 }

@@ -140,7 +140,7 @@ pub(super) async fn run(fleet: &Fleet) {
         println!("{state:?} for {:?}", state.length());
         disk.set(state);
         let begin = Instant::now();
-        let write = tokio::spawn(write(fleet.postgres().url(), state));
+        let write = tokio::spawn(write(fleet.postgres().url(), state, begin));
         let until = begin + state.length();
         // A hung commit also holds up the request that waits for it.
         let least = usize::from(matches!(state, State::Slow));
@@ -164,9 +164,8 @@ pub(super) async fn run(fleet: &Fleet) {
     fleet.terminate();
 }
 
-/// Returns the time of a commit.
-async fn write(url: String, state: State) -> Duration {
-    let begin = Instant::now();
+/// Commits, and returns the time from `begin` on.
+async fn write(url: String, state: State, begin: Instant) -> Duration {
     let (client, connection) = tokio_postgres::connect(&url, NoTls).await.unwrap();
     tokio::spawn(connection);
     let table = format!("CREATE TABLE while_{state:?} ()");

@@ -17,10 +17,14 @@ use super::{
     fleet::Fleet,
     load::{Load, World},
 };
+use crate::harness::eventually;
 
 /// Posts per tenth of a second.
 const POSTS: u64 = 2;
-const PAUSE: Duration = Duration::from_secs(1);
+const PATIENCE: Duration = Duration::from_secs(120);
+/// Deliveries before each step.
+const DELIVERIES: u64 = 10;
+const DELIVERED: &str = "SELECT count(*) FROM deliveries WHERE state = 'SUCCEEDED'";
 
 const TABLES: &str = "SELECT c.relname FROM pg_class AS c JOIN pg_namespace AS n ON n.oid = c.relnamespace \
     WHERE n.nspname = current_schema() AND c.relkind IN ('r', 'p') AND NOT c.relispartition \
@@ -47,7 +51,7 @@ pub(super) async fn run(fleet: &Arc<Fleet>) {
 }
 
 async fn upgrade(fleet: &Fleet) {
-    sleep(PAUSE).await;
+    work(fleet).await;
     let tables = fleet.query(TABLES);
     assert!(tables.lines().count() > 20, "{tables}");
     for table in tables.lines() {
@@ -57,12 +61,22 @@ async fn upgrade(fleet: &Fleet) {
     }
     fleet.query(LATER);
     println!("the schema has a later version");
-    sleep(PAUSE).await;
+    work(fleet).await;
     for replica in fleet.replicas() {
         replica.terminate();
         fleet.start_replica(replica);
         replica.ready().await;
     }
+}
+
+/// Waits until posts have been delivered.
+async fn work(fleet: &Fleet) {
+    let delivered = || -> u64 { fleet.query(DELIVERED).parse().unwrap() };
+    let before = delivered();
+    eventually("posts are delivered", PATIENCE, async || {
+        (delivered() >= before + DELIVERIES).then_some(())
+    })
+    .await;
 }
 
 /// Sends requests as through a load balancer, which tries the other gateway if one is away. Returns their number.

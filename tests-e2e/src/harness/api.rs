@@ -10,6 +10,7 @@ use hyper_util::{
     rt::TokioExecutor,
 };
 use serde_json::{Value, json};
+use url::form_urlencoded::byte_serialize;
 
 use super::{eventually, shape};
 
@@ -231,6 +232,44 @@ impl Api {
         let manager = self.compiled(manager, within).await;
         assert_eq!(manager["state"], "APPLIED", "{manager:#}");
         manager
+    }
+
+    /// Returns the log of a Connection: all of its deliveries.
+    pub(crate) async fn deliveries(&self, connection: &str) -> Vec<Value> {
+        let first = format!("/v1/{connection}/deliveries?pageSize=100");
+        let (mut deliveries, mut path) = (Vec::new(), first.clone());
+        loop {
+            let page = self.get(&path).await.json();
+            deliveries.extend(page["deliveries"].as_array().unwrap().iter().cloned());
+            let Some(token) = page["nextPageToken"].as_str() else {
+                return deliveries;
+            };
+            let token: String = byte_serialize(token.as_bytes()).collect();
+            path = format!("{first}&pageToken={token}");
+        }
+    }
+
+    /// Returns the time of the last poll of each of a Manager's feeds.
+    pub(crate) async fn polls(&self, manager: &Value) -> Vec<Option<String>> {
+        let name = manager["name"].as_str().unwrap();
+        let answer = self.get(&format!("/v1/{name}/feeds")).await.json();
+        let feeds = answer["feeds"].as_array().unwrap().iter();
+        feeds
+            .map(|feed| feed["lastPollTime"].as_str().map(str::to_owned))
+            .collect()
+    }
+
+    /// Waits until each feed of a Manager has been polled twice from now on: the second poll began after now.
+    pub(crate) async fn polled_again(&self, manager: &Value, within: Duration) {
+        for _ in 0..2 {
+            let before = self.polls(manager).await;
+            eventually("every feed is polled again", within, async || {
+                let now = self.polls(manager).await;
+                let all = before.iter().zip(&now).all(|(before, now)| before != now);
+                all.then_some(())
+            })
+            .await;
+        }
     }
 
     /// Returns one page of a Manager's Scans.

@@ -104,13 +104,13 @@ impl Process {
 
     /// Waits for the exit status; panics when the program does not end within `patience`.
     pub(crate) fn wait_for_end(&mut self, patience: Duration) -> ExitStatus {
-        let begin = Instant::now();
+        let deadline = Instant::now() + patience;
         loop {
             if let Some(status) = self.ended() {
                 return status;
             }
             assert!(
-                begin.elapsed() < patience,
+                Instant::now() < deadline,
                 "{} did not end within {patience:?} of SIGTERM",
                 self.name
             );
@@ -148,7 +148,7 @@ impl Process {
 
     /// Waits for a line that begins with `start`; panics with the output when the program ends before.
     pub(crate) async fn line(&mut self, start: &str, patience: Duration) -> String {
-        let begin = Instant::now();
+        let deadline = Instant::now() + patience;
         loop {
             let ended = self.ended();
             let output = self.output();
@@ -160,7 +160,7 @@ impl Process {
                 panic!("{} ended ({status}) before `{start}`:\n{output}", self.name);
             }
             assert!(
-                begin.elapsed() < patience,
+                Instant::now() < deadline,
                 "{} did not print `{start}` within {patience:?}:\n{output}",
                 self.name
             );

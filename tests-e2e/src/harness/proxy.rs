@@ -96,12 +96,12 @@ impl Proxy {
     }
 
     async fn open(&self) {
-        let begin = Instant::now();
+        let deadline = Instant::now() + PATIENCE;
         let listener = loop {
             match TcpListener::bind(&self.address).await {
                 Ok(listener) => break listener,
                 // The task that carried before may not have ended yet.
-                Err(error) => assert!(begin.elapsed() < PATIENCE, "{}: {error}", self.address),
+                Err(error) => assert!(Instant::now() < deadline, "{}: {error}", self.address),
             }
             sleep(Duration::from_millis(10)).await;
             if self.state.lock().unwrap().carrying.is_some() {

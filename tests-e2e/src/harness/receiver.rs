@@ -35,8 +35,8 @@ pub(crate) struct Delivery {
     pub(crate) body: Bytes,
     pub(crate) arrived: Instant,
     pub(crate) arrived_micros: i64,
-    /// Time from the arrival of a hanging request until the sender gave up.
-    pub(crate) cut_after: Option<Duration>,
+    /// When the sender of a hanging request gave up.
+    pub(crate) cut: Option<Instant>,
 }
 
 impl Delivery {
@@ -150,7 +150,7 @@ impl AsyncHandler for Handler {
                 body: body.to_bytes(),
                 arrived,
                 arrived_micros,
-                cut_after: None,
+                cut: None,
             });
             deliveries.len() - 1
         };
@@ -178,7 +178,6 @@ struct Cut {
 impl Drop for Cut {
     fn drop(&mut self) {
         let mut deliveries = self.state.deliveries.lock().unwrap();
-        let delivery = &mut deliveries[self.place];
-        delivery.cut_after = Some(delivery.arrived.elapsed());
+        deliveries[self.place].cut = Some(Instant::now());
     }
 }

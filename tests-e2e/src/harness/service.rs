@@ -145,9 +145,9 @@ impl Service {
             "SELECT count(*) FROM pg_locks WHERE relation = '{table}'::regclass AND granted \
              AND mode = 'AccessExclusiveLock'"
         );
-        let begin = Instant::now();
+        let deadline = Instant::now() + PATIENCE;
         while self.query(&locked) != "1" {
-            assert!(begin.elapsed() < PATIENCE, "{table} is not locked");
+            assert!(Instant::now() < deadline, "{table} is not locked");
         }
         lock
     }

@@ -26,7 +26,7 @@ use super::{
 
 const START: Duration = Duration::from_secs(120);
 const COMMAND: Duration = Duration::from_secs(120);
-const STOP: Duration = Duration::from_secs(60);
+const STOP: Duration = Duration::from_secs(120);
 
 /// Form of the service.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

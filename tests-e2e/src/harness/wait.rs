@@ -13,11 +13,14 @@ pub(crate) async fn eventually<T>(
     mut ask: impl AsyncFnMut() -> Option<T>,
 ) -> T {
     let begin = Instant::now();
-    loop {
-        if let Some(answer) = ask().await {
-            return answer;
+    let waiting = async {
+        loop {
+            if let Some(answer) = ask().await {
+                return answer;
+            }
+            tokio::time::sleep((begin.elapsed() / 10).clamp(TICK, LONGEST_TICK)).await;
         }
-        assert!(begin.elapsed() < within, "not within {within:?}: {what}");
-        tokio::time::sleep((begin.elapsed() / 10).clamp(TICK, LONGEST_TICK)).await;
-    }
+    };
+    let answer = tokio::time::timeout(within, waiting).await;
+    answer.unwrap_or_else(|_elapsed| panic!("not within {within:?}: {what}"))
 }

@@ -17,8 +17,6 @@ use crate::{
 };
 
 const BATCH: usize = 20;
-/// Quiet time after the last Scan. A later Scan would be lost for a client that polls.
-const QUIET: Duration = Duration::from_secs(2);
 const PAUSE: Duration = Duration::from_millis(150);
 
 pub(crate) async fn run(stack: &Stack) {
@@ -33,6 +31,10 @@ pub(crate) async fn run(stack: &Stack) {
         async {
             let published = publish(stack, &posts).await;
             scanned(stack, &managers, &posts, &published).await;
+            // What is decided about the other posts has been decided by then.
+            for manager in &managers {
+                stack.api.polled_again(manager, PATIENCE).await;
+            }
             done.set(true);
             published
         },
@@ -166,27 +168,28 @@ async fn publish(stack: &Stack, posts: &[Post]) -> Vec<String> {
 
 /// Waits until each relevant post is a Scan; those that are missed are reported later.
 async fn scanned(stack: &Stack, managers: &[Value], posts: &[Post], published: &[String]) {
-    let begin = Instant::now();
-    while begin.elapsed() < PATIENCE {
-        let scans = scans_by_post(stack, managers).await;
-        let mut relevant =
-            { posts.iter().zip(published) }.filter(|(post, _)| post.label == Label::Relevant);
-        if relevant.all(|(_, id)| scans.contains_key(id)) {
-            return;
+    let all_there = async {
+        loop {
+            let scans = scans_by_post(stack, managers).await;
+            let mut relevant =
+                { posts.iter().zip(published) }.filter(|(post, _)| post.label == Label::Relevant);
+            if relevant.all(|(_, id)| scans.contains_key(id)) {
+                return;
+            }
+            tokio::time::sleep(PAUSE).await;
         }
-        tokio::time::sleep(PAUSE).await;
-    }
+    };
+    let _ = tokio::time::timeout(PATIENCE, all_there).await;
 }
 
-/// Polls like a customer without a webhook, each time from the last createTime on, until `done` and no more arrive.
-/// Returns the names of the Scans found.
+/// Polls like a customer without a webhook, each time from the last createTime on, until `done` and a round without
+/// more. Returns the names of the Scans found.
 async fn poll(stack: &Stack, managers: &[Value], done: &Cell<bool>) -> BTreeSet<String> {
-    let begin = Instant::now();
     let mut found = BTreeSet::new();
     let mut last: Vec<Option<String>> = vec![None; managers.len()];
-    let mut quiet = Instant::now();
-    while !done.get() || quiet.elapsed() < QUIET {
-        assert!(begin.elapsed() < PATIENCE * 3, "there is no end of scans");
+    loop {
+        // Read before the round, whose pages then have everything.
+        let (is_last, before) = (done.get(), found.len());
         for (manager, last) in managers.iter().zip(&mut last) {
             let filter = last.as_ref().map(|last| format!("createTime > \"{last}\""));
             let mut query = vec![("pageSize", "7"), ("orderBy", "createTime asc")];
@@ -195,15 +198,13 @@ async fn poll(stack: &Stack, managers: &[Value], done: &Cell<bool>) -> BTreeSet<
             for scan in page["scans"].as_array().unwrap() {
                 assert!(found.insert(name(scan).to_owned()), "polled twice: {scan}");
                 *last = Some(scan["createTime"].as_str().unwrap().to_owned());
-                quiet = Instant::now();
             }
         }
-        if !done.get() {
-            quiet = Instant::now();
+        if is_last && found.len() == before {
+            return found;
         }
         tokio::time::sleep(Duration::from_millis(20)).await;
     }
-    found
 }
 
 fn assert_relevant(posts: &[Post], published: &[String], scans: &BTreeMap<String, Value>) {

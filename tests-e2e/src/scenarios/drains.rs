@@ -32,8 +32,9 @@ const BATCH: usize = 60;
 const ANSWER_DELAY: Duration = Duration::from_millis(100);
 const RECOVERY: Duration = Duration::from_secs(120);
 const CLIENTS: usize = 4;
-/// Time until a load balancer sees that a replica is not ready.
-const LAG: Duration = Duration::from_millis(300);
+/// How long the gateway accepts requests after SIGTERM: long enough for each client to get an answer, also on a busy
+/// machine.
+const DRAIN_DELAY: &str = "10s";
 
 pub(crate) async fn run(stack: &Stack) {
     let customer = Customer::new(stack, WORD, Receiver::slow(ANSWER_DELAY).await).await;
@@ -70,8 +71,14 @@ pub(crate) async fn run(stack: &Stack) {
         stack.api.applied(manager, RECOVERY).await;
     }
     assert_eq!(scans_by_post(stack, &managers).await.len(), expected.len());
-    // A duplicate would arrive after its lease has expired.
-    tokio::time::sleep(Duration::from_secs(5)).await;
+    // What is recorded as successful is not sent again.
+    eventually("all deliveries are recorded", RECOVERY, async || {
+        let log = stack.api.deliveries(&customer.connection).await;
+        assert!(log.len() <= scans.len(), "more deliveries than Scans");
+        let all = log.len() == scans.len() && log.iter().all(|one| one["state"] == "SUCCEEDED");
+        all.then(|| assert!(log.iter().all(|one| one["attemptCount"] == 1), "{log:?}"))
+    })
+    .await;
     let counts = customer.receiver.counts();
     for scan in scans.values() {
         assert_eq!(counts[name(scan)], 1, "deliveries of {scan}");
@@ -114,22 +121,48 @@ async fn slow_manager(customer: &Customer<'_>) -> Value {
 /// Drains the gateway as clients see it through a load balancer: requests arrive for a while after it has become not
 /// ready.
 async fn drain_gateway(stack: &Stack) {
+    stack.kill(Part::Gateway);
+    let delay = (
+        "EARSHOT_GATEWAY__DRAIN_DELAY".to_owned(),
+        DRAIN_DELAY.to_owned(),
+    );
+    stack.set_variables(vec![delay]);
+    stack.restart(Part::Gateway).await;
+    stack.set_variables(Vec::new());
+
     let leave = Arc::new(AtomicBool::new(false));
     let client = api::client();
-    // Answers that told each client to close its connection.
-    let told: Arc<[AtomicUsize; CLIENTS]> = Arc::default();
+    let answers: Arc<[Answers; CLIENTS]> = Arc::default();
     let pool: Vec<_> = (0..CLIENTS)
-        .map(|nth| busy_client(stack, &client, nth, Arc::clone(&leave), Arc::clone(&told)))
+        .map(|nth| {
+            busy_client(
+                stack,
+                &client,
+                nth,
+                Arc::clone(&leave),
+                Arc::clone(&answers),
+            )
+        })
         .collect();
-    tokio::time::sleep(LAG).await;
+    eventually("each client is answered", RECOVERY, async || {
+        let all = answers.iter().all(|of| of.all.load(Ordering::Relaxed) > 0);
+        all.then_some(())
+    })
+    .await;
     stack.ask_to_end(Part::Gateway);
     eventually("the gateway is not ready", RECOVERY, async || {
         (stack.readiness(Part::Gateway).await == Some(503)).then_some(())
     })
     .await;
-    tokio::time::sleep(LAG).await;
+    // A load balancer sees it later: requests go on until then.
+    let counts = || {
+        answers
+            .each_ref()
+            .map(|of| of.closing.load(Ordering::Relaxed))
+    };
+    let before = counts();
     eventually("each client is told to close", RECOVERY, async || {
-        let all = told.iter().all(|told| told.load(Ordering::Relaxed) > 0);
+        let all = counts().iter().zip(&before).all(|(now, then)| now > then);
         all.then_some(())
     })
     .await;
@@ -140,14 +173,21 @@ async fn drain_gateway(stack: &Stack) {
     stack.wait_for_end(Part::Gateway);
 }
 
-/// Sends requests in sequence, reads and writes, over kept-alive connections. Counts the answers that ask to close
-/// the connection.
+/// Number of answers to a client.
+#[derive(Default)]
+struct Answers {
+    all: AtomicUsize,
+    /// Those that ask to close the connection.
+    closing: AtomicUsize,
+}
+
+/// Sends requests in sequence, reads and writes, over kept-alive connections, and counts the answers.
 fn busy_client(
     stack: &Stack,
     client: &Client,
     nth: usize,
     leave: Arc<AtomicBool>,
-    told: Arc<[AtomicUsize; CLIENTS]>,
+    answers: Arc<[Answers; CLIENTS]>,
 ) -> JoinHandle<()> {
     let (client, url) = (client.clone(), format!("{}/v1/namespaces", stack.api_url));
     let authorization = format!("Bearer {}", stack.owner_key);
@@ -166,8 +206,9 @@ fn busy_client(
             };
             let answer = api::send(&client, method, &url, &headers, body).await;
             assert!(matches!(answer.status, 200 | 201), "{}", answer.status);
-            let is_told = answer.header("connection") == "close";
-            told[nth].fetch_add(usize::from(is_told), Ordering::Relaxed);
+            let closing = usize::from(answer.header("connection") == "close");
+            answers[nth].all.fetch_add(1, Ordering::Relaxed);
+            answers[nth].closing.fetch_add(closing, Ordering::Relaxed);
         }
     })
 }

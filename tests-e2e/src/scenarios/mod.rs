@@ -22,9 +22,7 @@ mod tracing;
 
 use std::sync::Arc;
 
-use libtest_mimic::Trial;
-
-use crate::{Kind, Shared};
+use crate::{Kind, Shared, suite::Test};
 
 /// Returns whether scenarios with a long form run it.
 #[expect(
@@ -36,75 +34,75 @@ fn are_large() -> bool {
 }
 
 /// Returns the scenarios in the order of execution: those that kill processes come last.
-pub(crate) fn all(shared: &Arc<Shared>) -> Vec<Trial> {
+pub(crate) fn all(shared: &Arc<Shared>) -> Vec<Test> {
     let kind = shared.kind;
-    let mut trials = vec![
-        shared.trial_alone("invalid_setting_is_named_at_start", async move || {
+    let mut tests = vec![
+        shared.test_alone("invalid_setting_is_named_at_start", async move || {
             start::wrong_settings(kind)
         }),
-        shared.trial_alone("missing_database_is_named_at_start", async move || {
+        shared.test_alone("missing_database_is_named_at_start", async move || {
             start::missing_database(kind).await;
         }),
-        shared.trial_alone("port_in_use_is_named_at_start", async move || {
+        shared.test_alone("port_in_use_is_named_at_start", async move || {
             start::busy_port(kind)
         }),
-        shared.trial_alone("wrong_usage_exits_2", async move || {
+        shared.test_alone("wrong_usage_exits_2", async move || {
             start::wrong_usage(kind)
         }),
-        shared.trial_alone("check_config_changes_nothing", async move || {
+        shared.test_alone("check_config_changes_nothing", async move || {
             start::check_config(kind);
         }),
     ];
     if kind == Kind::Dev {
-        trials.push(shared.trial_alone("idle_memory_stays_small", idle::memory));
-        trials.push(shared.trial_alone("the_demo_shows_scans_within_ten_seconds", demo::run));
+        tests.push(shared.test_alone("idle_memory_stays_small", idle::memory));
+        tests.push(shared.test_alone("demo_shows_scans", demo::run));
         let name = "the_quickstart_of_readme_prints_a_webhook";
-        trials.push(shared.trial_alone(name, quickstart::run));
+        tests.push(shared.test_alone(name, quickstart::run));
         let name = "command_line_covers_the_api";
-        trials.push(shared.trial(name, command_line::run));
+        tests.push(shared.test(name, command_line::run));
         let name = "sample_receivers_accept_genuine_requests_once";
-        trials.push(shared.trial(name, receivers::run));
+        tests.push(shared.test(name, receivers::run));
     }
-    trials.extend([
-        shared.trial("page_leads_to_scans_of_relevant_posts", customer_day::run),
-        shared.trial(
+    tests.extend([
+        shared.test("page_leads_to_scans_of_relevant_posts", customer_day::run),
+        shared.test(
             "delivery_succeeds_at_the_third_attempt",
             delivery::third_try,
         ),
-        shared.trial(
+        shared.test(
             "hanging_receiver_is_cut_off_and_retried_end_to_end",
             delivery::hanging,
         ),
-        shared.trial(
-            "post_is_delivered_within_the_promised_latency",
+        shared.test(
+            "posts_that_come_one_by_one_are_delivered_once",
             latency::measure,
         ),
-        shared.trial("unusable_page_is_explained", apply_errors::run),
-        shared.trial("malformed_bodies_are_explained", api_errors::malformed),
-        shared.trial("requests_without_access_are_refused", api_errors::strangers),
-        shared.trial("test_mode_stores_nothing_end_to_end", api_errors::test_mode),
-        shared.trial("killed_services_lose_nothing", crashes::run),
+        shared.test("unusable_page_is_explained", apply_errors::run),
+        shared.test("malformed_bodies_are_explained", api_errors::malformed),
+        shared.test("requests_without_access_are_refused", api_errors::strangers),
+        shared.test("test_mode_stores_nothing_end_to_end", api_errors::test_mode),
+        shared.test("killed_services_lose_nothing", crashes::run),
     ]);
     if kind == Kind::Distributed {
         let name = "request_to_webhook_is_one_trace";
-        trials.push(shared.trial(name, tracing::run));
+        tests.push(shared.test(name, tracing::run));
         let name = "secrets_appear_in_no_output";
-        trials.push(shared.trial_alone(name, async move || canary::run(kind).await));
+        tests.push(shared.test_alone(name, async move || canary::run(kind).await));
         let name = "draining_services_lose_and_repeat_nothing";
-        trials.push(shared.trial(name, drains::run));
+        tests.push(shared.test(name, drains::run));
         let name = "listen_misses_and_repeats_nothing_through_interruptions";
-        trials.push(shared.trial(name, listening::run));
+        tests.push(shared.test(name, listening::run));
         let name = "kills_at_random_moments_lose_no_delivery";
-        trials.push(shared.trial(name, kills::run));
+        tests.push(shared.test(name, kills::run));
     }
     if kind == Kind::Distributed {
         let name = "metrics_equal_the_reference";
-        trials.push(shared.trial(name, telemetry::metrics));
+        tests.push(shared.test(name, telemetry::metrics));
     }
-    trials.push(
-        shared.trial("sigterm_ends_the_service_cleanly", async |stack: &_| {
+    tests.push(
+        shared.test("sigterm_ends_the_service_cleanly", async |stack: &_| {
             crate::harness::Stack::terminate(stack);
         }),
     );
-    trials
+    tests
 }

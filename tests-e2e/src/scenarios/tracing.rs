@@ -21,8 +21,6 @@ use crate::{
 };
 
 const WORD: &str = "larkspindle";
-/// Export interval of spans.
-const INTERVAL: Duration = Duration::from_secs(2);
 const EXPORT: Duration = Duration::from_secs(120);
 const BACKFILLS: usize = 10;
 const KNOWN_TRACE: u128 = 0x0af7_6519_16cd_43dd_8448_eb21_1c80_319c;
@@ -134,8 +132,15 @@ async fn traced(stack: &Stack, collector: &Collector) -> Vec<Span> {
         let answer = stack.api.post(&path, &json!({"notify": true})).await;
         assert_eq!(answer.status, 200, "{}", answer.json());
         customer.receiver.wait_for(3 + nth, PATIENCE).await;
-        tokio::time::sleep(2 * INTERVAL).await;
-        if !ways(&collector.spans(), BACKFILLED).is_empty() {
+        let found = eventually("the spans of the backfill", EXPORT, async || {
+            let spans = collector.spans();
+            let found = !ways(&spans, BACKFILLED).is_empty();
+            let count = |(_, name, _): Step| spans.iter().filter(|span| span.name == name).count();
+            // The first and the last step. Two attempts were made for the post that was polled.
+            let is_over = count(BACKFILLED[6]) > nth && count(BACKFILLED[1]) > 2 + nth;
+            (found || is_over).then_some(found)
+        });
+        if found.await {
             break;
         }
     }

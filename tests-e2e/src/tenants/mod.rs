@@ -28,9 +28,9 @@ use std::{
     time::{Duration, Instant},
 };
 
-use libtest_mimic::{Arguments, Trial};
 use tokio::runtime::Runtime;
 
+use crate::suite::{self, Test};
 use plants::Plant;
 use world::World;
 
@@ -43,37 +43,30 @@ type Shared = Arc<Mutex<Option<World>>>;
 /// Runs the tests in sequence, on one service.
 #[must_use]
 pub fn run() -> ExitCode {
-    let mut arguments = Arguments::from_args();
-    arguments.test_threads = Some(1);
     let runtime = Arc::new(Runtime::new().unwrap());
     let shared = Shared::default();
     let minutes = number("EARSHOT_TENANTS_MINUTES");
     let name = "random_operations_show_nothing_of_the_other_account";
-    let mut trials = vec![trial(
-        name,
-        &runtime,
-        &shared,
-        async move |world: &mut _| {
-            operate(world, minutes).await;
-        },
-    )];
+    let mut tests = vec![test(name, &runtime, &shared, async move |world: &mut _| {
+        operate(world, minutes).await;
+    })];
     for plant in Plant::ALL {
         let run = async move |world: &mut _| plants::run(world, plant).await;
-        trials.push(trial(plant.name(), &runtime, &shared, run));
+        tests.push(test(plant.name(), &runtime, &shared, run));
     }
-    let conclusion = libtest_mimic::run(&arguments, trials);
+    let code = suite::run("tenants", tests);
     let _within = runtime.enter();
     shared.lock().unwrap().take();
-    conclusion.exit_code()
+    code
 }
 
 /// A test on the shared world; the first one starts it.
-fn trial<F>(name: &str, runtime: &Arc<Runtime>, shared: &Shared, run: F) -> Trial
+fn test<F>(name: &str, runtime: &Arc<Runtime>, shared: &Shared, run: F) -> Test
 where
     F: AsyncFnOnce(&mut World) + Send + 'static,
 {
     let (runtime, shared) = (Arc::clone(runtime), Arc::clone(shared));
-    Trial::test(format!("tenants::{name}"), move || {
+    Test::sharing(format!("tenants::{name}"), move || {
         let taken = shared.lock().unwrap().take();
         let mut world = taken.unwrap_or_else(|| {
             let seed = number("EARSHOT_TENANTS_SEED").unwrap_or(SEED);
@@ -88,7 +81,6 @@ where
             resume_unwind(panic);
         }
         *shared.lock().unwrap() = Some(world);
-        Ok(())
     })
 }
 
