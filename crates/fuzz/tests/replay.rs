@@ -11,7 +11,6 @@ use std::{
         atomic::{AtomicUsize, Ordering},
     },
     thread,
-    time::{Duration, Instant},
 };
 
 use fuzz::{TARGETS, Target};
@@ -23,8 +22,6 @@ use proptest::{
 
 /// Number of mutated inputs for each target.
 const CHANGES: u32 = 150;
-/// Time limit, also on a busy machine. A slower target is not linear in its input.
-const SLOWEST: Duration = Duration::from_secs(30);
 
 fn folder(path: &str) -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join(path)
@@ -72,10 +69,7 @@ fn panics_of_the_runtime() -> usize {
 
 fn run(target: &Target, what: &str, data: &[u8]) {
     let panics = panics_of_the_runtime();
-    let begin = Instant::now();
     (target.run)(data);
-    let took = begin.elapsed();
-    assert!(took < SLOWEST, "{}: {what}: {took:?}", target.name);
     let panics = panics_of_the_runtime() - panics;
     assert_eq!(panics, 0, "{}: {what}: a thread panicked", target.name);
 }

@@ -6,7 +6,7 @@ use std::io::{BufRead, BufReader};
 use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
 use std::process::{Command, Stdio};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 #[cfg(target_os = "linux")]
 use nix::sys::signal::{Signal, kill};
@@ -73,12 +73,8 @@ fn a_standby_follows_and_becomes_a_primary_when_it_is_promoted() {
     let other = home.path().join("two");
     let standby = primary.start_standby(&other, primary.port()).unwrap();
     primary.query("INSERT INTO kept VALUES (7)").unwrap();
-    let begin = Instant::now();
     while standby.query("SELECT n FROM kept").unwrap() != "7" {
-        assert!(
-            begin.elapsed() < Duration::from_secs(60),
-            "it does not follow"
-        );
+        std::thread::sleep(Duration::from_millis(20));
     }
     standby.query("INSERT INTO kept VALUES (8)").unwrap_err();
 
@@ -189,8 +185,10 @@ fn an_orphan_without_a_watcher_is_stopped_by_the_next_parent() {
     }
     parent.kill().unwrap();
     parent.wait().unwrap();
-    std::thread::sleep(Duration::from_millis(300));
-    sql(&url, "select 1").expect("the orphan still answers");
+    for _ in 0..10 {
+        std::thread::sleep(Duration::from_millis(20));
+        sql(&url, "select 1").expect("the orphan still answers");
+    }
 
     let next = Postgres::start(home.path(), &Options::throwaway()).unwrap();
     sql(&next.url(), "select * from kept").unwrap();

@@ -22,11 +22,12 @@ use hyper::{
     service::service_fn,
 };
 use hyper_util::rt::{TokioExecutor, TokioIo};
+use libtest_mimic::{Arguments, Trial};
 use serde_json::Value;
 
 const MODE: &str = "TEST_SERVICE_MODE";
 /// More than enough, even on a busy machine.
-const SOON: Duration = Duration::from_secs(30);
+const SOON: Duration = Duration::from_secs(60);
 
 fn main() -> ExitCode {
     let mode = runtime::environment::variables()
@@ -35,31 +36,33 @@ fn main() -> ExitCode {
     if let Some((_, mode)) = mode {
         return serve(mode);
     }
-    let tests: &[(&str, fn())] = &[
-        ("help and version exit 0, wrong usage 2", usage),
-        ("a wrong configuration exits 1", wrong_configuration),
-        ("check-config touches nothing", check_config),
-        ("SIGTERM drains and exits 0", drains),
-        ("work that does not finish is cut", cuts_what_hangs),
-        ("the second signal ends at once", second_signal),
+    let tests: [(&str, fn()); 12] = [
+        ("help_and_version_exit_0_and_wrong_usage_2", usage),
+        ("a_wrong_configuration_exits_1", wrong_configuration),
+        ("check_config_touches_nothing", check_config),
+        ("sigterm_drains_and_exits_0", drains),
+        ("work_that_does_not_finish_is_cut", cuts_what_hangs),
+        ("the_second_signal_ends_at_once", second_signal),
         (
-            "signals count while every thread is busy",
+            "signals_count_while_every_thread_is_busy",
             signal_to_the_stuck,
         ),
-        ("a failed service exits 1", fails),
-        ("a busy port is named", busy_port),
-        ("traces reach the collector", traces),
-        ("traces reach the collector by gRPC", traces_by_grpc),
+        ("a_failed_service_exits_1", fails),
+        ("a_busy_port_is_named", busy_port),
+        ("traces_reach_the_collector", traces),
+        ("traces_reach_the_collector_by_grpc", traces_by_grpc),
         (
-            "a collector that hangs does not hold the end",
+            "a_collector_that_hangs_does_not_hold_the_end",
             dead_collector,
         ),
     ];
-    for (name, test) in tests {
-        println!("test {name} ...");
-        test();
-    }
-    ExitCode::SUCCESS
+    let trials = tests.map(|(name, test)| {
+        Trial::test(name, move || {
+            test();
+            Ok(())
+        })
+    });
+    libtest_mimic::run(&Arguments::from_args(), trials.into()).exit_code()
 }
 
 fn serve(mode: String) -> ExitCode {

@@ -148,6 +148,12 @@ impl TestServer {
         lock(&self.shared.requests).len()
     }
 
+    /// Number of requests that are not answered yet.
+    #[must_use]
+    pub fn open(&self) -> usize {
+        self.shared.open.load(Ordering::Relaxed)
+    }
+
     /// Maximum number of requests that were open at the same time.
     #[must_use]
     pub fn most_open(&self) -> usize {

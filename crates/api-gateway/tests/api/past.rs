@@ -1,7 +1,5 @@
 //! Posts from before a request: health of feeds, stored posts, and backfills.
 
-use std::time::Duration;
-
 use diesel_async::SimpleAsyncConnection;
 use domain::{ManagerName, Post, Timestamp};
 use serde_json::{Value, json};
@@ -71,7 +69,8 @@ async fn an_account_computes_one_preview_at_a_time_and_delays_no_other() {
     let acme = app.account("acme").await;
     let globex = app.account("globex").await;
     let mut paths = Vec::new();
-    for client in [&acme, &globex] {
+    let initech = app.account("initech").await;
+    for client in [&acme, &globex, &initech] {
         let namespace = client.namespace().await;
         let name = manager(&app, client, &namespace).await;
         paths.push(format!("/v1/{name}:preview"));
@@ -87,10 +86,19 @@ async fn an_account_computes_one_preview_at_a_time_and_delays_no_other() {
             app.database.count(WAITING).await == 2
         })
         .await;
-        // Long enough for a second preview of one account to start.
-        tokio::time::sleep(Duration::from_millis(300)).await;
-        assert_eq!(app.database.count(WAITING).await, 2);
-        conn.batch_execute("COMMIT").await.unwrap();
+        // One that was asked for later starts before the others of one account.
+        let later = async {
+            assert_eq!(initech.post(&paths[2], &recent).await.status, 200);
+        };
+        let seen = async {
+            eventually("a later one runs", async || {
+                app.database.count(WAITING).await >= 3
+            })
+            .await;
+            assert_eq!(app.database.count(WAITING).await, 3);
+            conn.batch_execute("COMMIT").await.unwrap();
+        };
+        tokio::join!(later, seen);
     };
     let (many, one, ()) = tokio::join!(many, one, checked);
     assert_eq!(one.status, 200, "{}", one.body);

@@ -233,7 +233,7 @@ async fn unused_lease_is_returned() {
     let other = Client::new(&other, Some(key));
     let mut spent = 1;
     eventually("points come back", async || {
-        tokio::time::sleep(Duration::from_millis(500)).await;
+        tokio::time::sleep(Duration::from_millis(200)).await;
         let answer = other.get("/v1/namespaces").await;
         spent += 1;
         number(&answer, "x-ratelimit-remaining") == 200 - spent

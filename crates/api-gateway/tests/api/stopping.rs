@@ -27,20 +27,19 @@ async fn admitted(app: &TestApp) {
 
 #[tokio::test]
 async fn stalled_body_is_refused_at_shutdown() {
-    let grace = Duration::from_secs(60);
-    let mut app = TestApp::start_with(|config| config.ops.grace_period = grace).await;
+    // Otherwise it would wait for the body.
+    let mut app =
+        TestApp::start_with(|config| config.gateway.body_timeout = Duration::from_hours(1)).await;
     let mut stalled = raw_post(&app, "content-length: 50").await;
     stalled.write_all(b"{\"n").await.unwrap();
     admitted(&app).await;
 
-    let start = Instant::now();
     app.stop();
     let (status, head, _) = read_answer(&mut stalled).await;
     assert_eq!(status, 503);
     assert!(head.contains("retry-after: 1"), "{head}");
     // Even though the connection stays open.
     app.stopped().await.unwrap();
-    assert!(start.elapsed() < grace, "{:?}", start.elapsed());
 }
 
 #[tokio::test]
@@ -57,18 +56,19 @@ async fn body_that_arrives_during_shutdown_is_accepted() {
 }
 
 #[tokio::test]
-async fn stop_takes_at_most_half_of_the_grace_period() {
-    let grace = Duration::from_secs(6);
-    let mut app = TestApp::start_with(|config| config.ops.grace_period = grace).await;
-    // The response comes in time; after it, the server would read the rest for longer than the stop allows.
+async fn stop_does_not_wait_for_a_client_that_neither_sends_nor_reads() {
+    let mut app = TestApp::start_with(|config| {
+        config.ops.grace_period = Duration::from_secs(6);
+        config.gateway.body_timeout = Duration::from_hours(1);
+        config.gateway.keep_alive = Duration::from_hours(1);
+    })
+    .await;
     let mut stalled = raw_post(&app, "content-length: 50").await;
     stalled.write_all(b"{\"n").await.unwrap();
     admitted(&app).await;
 
-    let start = Instant::now();
     app.stop();
     app.stopped().await.unwrap();
-    assert!(start.elapsed() < grace, "{:?}", start.elapsed());
 }
 
 /// Acts like the connection pool of a load balancer: connections stay open, requests follow each other without a
@@ -117,7 +117,7 @@ async fn no_request_of_a_busy_pool_fails_while_the_gateway_drains() {
     };
     after(4 * CLIENTS).await;
     app.stop();
-    sleep(Duration::from_millis(500)).await;
+    after(4 * CLIENTS).await;
     eventually("each client is told to close its connection", async || {
         closing.iter().all(|told| told.load(Ordering::Relaxed) > 0)
     })
@@ -134,12 +134,11 @@ async fn drain_delay_takes_at_most_half_of_the_grace_period() {
     let grace = Duration::from_secs(8);
     let mut app = TestApp::start_with(|config| {
         config.ops.grace_period = grace;
-        config.gateway.drain_delay = Duration::from_secs(60);
+        config.gateway.drain_delay = Duration::from_hours(1);
     })
     .await;
     let start = Instant::now();
     app.stop();
     app.stopped().await.unwrap();
     assert!(start.elapsed() >= grace / 2, "{:?}", start.elapsed());
-    assert!(start.elapsed() < grace, "{:?}", start.elapsed());
 }

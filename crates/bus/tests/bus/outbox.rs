@@ -69,8 +69,19 @@ async fn only_committed_events_are_consumed() {
 #[tokio::test(flavor = "multi_thread")]
 async fn events_wait_while_the_broker_is_away() {
     let database = TestDatabase::create().await;
-    // Nothing listens there.
-    let bus = rabbitmq_at("amqp://guest:guest@127.0.0.1:1/%2f", &topology());
+    // Ends each connection at once.
+    let broken = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let address = broken.local_addr().unwrap();
+    let attempted = Arc::new(tokio::sync::Notify::new());
+    let attempt = Arc::clone(&attempted);
+    tokio::spawn(async move {
+        // The relay has seen the end of the first one when it opens the third.
+        for _ in 0..3 {
+            drop(broken.accept().await.unwrap());
+        }
+        attempt.notify_one();
+    });
+    let bus = rabbitmq_at(&format!("amqp://guest:guest@{address}/%2f"), &topology());
     let relay = Relay::new(database.pool(), Arc::new(bus));
     let waker = relay.waker();
     let running = tokio::spawn(relay.run(CancellationToken::new()));
@@ -78,7 +89,7 @@ async fn events_wait_while_the_broker_is_away() {
 
     outbox::enqueue(&mut conn, &submitted(1)).await.unwrap();
     waker.wake();
-    tokio::time::sleep(Duration::from_secs(1)).await;
+    attempted.notified().await;
 
     let pending = outbox::pending(&mut conn).await.unwrap();
     assert_eq!(pending.count, 1);
@@ -104,7 +115,8 @@ async fn a_silent_broker_does_not_use_up_a_small_pool() {
         let event = submitted(generation);
         outbox::enqueue(&mut conn, &event).await.unwrap();
         waker.wake();
-        tokio::time::sleep(Duration::from_millis(300)).await;
+        // Both rounds have begun, or the relay waits in the first one.
+        tokio::time::sleep(Duration::from_millis(200)).await;
     }
 
     let left = tokio::time::timeout(Duration::from_secs(5), pool.get()).await;

@@ -1,7 +1,5 @@
 //! Extraction from invented pages, well-formed and hostile.
 
-use std::time::{Duration, Instant};
-
 use url::Url;
 
 use super::{LinkKind, PageText, extract, html};
@@ -122,7 +120,6 @@ fn page_with_only_boilerplate_classes_is_still_read() {
 
 #[test]
 fn hostile_nesting_and_attributes_neither_overflow_nor_hang() {
-    let started = Instant::now();
     let url = Url::parse("https://example.com/").unwrap();
     // Calls `html::extract` directly, which accepts any amount of text.
     let read = |body: &str| html::extract(&url, body);
@@ -143,12 +140,7 @@ fn hostile_nesting_and_attributes_neither_overflow_nor_hang() {
     read(&"<svg>".repeat(300_000));
     read(&format!("<!--{}", "-".repeat(2_000_000)));
     read(&"<a href=x>y".repeat(200_000));
-    // Generous, for an unoptimised build on a busy machine.
-    assert!(
-        started.elapsed() < Duration::from_secs(60),
-        "{:?}",
-        started.elapsed()
-    );
+    // What takes quadratic time does not end within the runner's limit of minutes.
 }
 
 #[test]

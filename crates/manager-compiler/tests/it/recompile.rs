@@ -42,11 +42,44 @@ async fn at_work(world: &World, server: &TestServer) -> ManagerName {
     name
 }
 
+async fn age_only(world: &World, name: ManagerName) {
+    let id = name.manager.to_uuid();
+    let sql =
+        format!("UPDATE managers SET apply_time = now() - interval '9 days' WHERE id = '{id}'");
+    assert_eq!(world.database.run(&sql).await, 1);
+}
+
 async fn age(world: &World) {
     world
         .database
         .run("UPDATE managers SET apply_time = now() - interval '9 days'")
         .await;
+}
+
+/// Another Manager that is compiled again later: what was due before it had its turn by then.
+struct Witness {
+    name: ManagerName,
+    _server: TestServer,
+}
+
+impl Witness {
+    async fn at_work(world: &World) -> Self {
+        let (server, _) = customer().await;
+        let name = at_work(world, &server).await;
+        Self {
+            name,
+            _server: server,
+        }
+    }
+
+    async fn is_compiled_again(&self, world: &World) {
+        age_only(world, self.name).await;
+        let aged = world.get(self.name).await.apply_time;
+        eventually("another Manager is compiled again", async || {
+            world.get(self.name).await.apply_time > aged
+        })
+        .await;
+    }
 }
 
 async fn has_term(world: &World, name: ManagerName, text: &str) -> bool {
@@ -65,41 +98,42 @@ async fn until_bikes(world: &World, name: ManagerName) {
 async fn changed_pages_are_read_again_at_the_interval_by_one_of_two() {
     let world = World::new().await;
     let (server, mood) = customer().await;
+    let witness = Witness::at_work(&world).await;
     let name = at_work(&world, &server).await;
     mood.store(3, Ordering::SeqCst);
-    age(&world).await;
+    age_only(&world, name).await;
     let (mut news, before) = (world.news(), server.count());
     let compilers: [Replica; 2] = [world.compiler(), world.compiler()];
     until_bikes(&world, name).await;
     let event = applied(&mut news).await;
     assert_eq!((event.name, event.generation), (name, 1));
     assert_eq!(world.get(name).await.state.as_str(), "APPLIED");
-    // Both have had a turn after this time.
-    tokio::time::sleep(Duration::from_secs(6)).await;
-    assert_eq!(server.count(), before + 1, "both compiled it");
+    witness.is_compiled_again(&world).await;
     for compiler in compilers {
         compiler.stop().await;
     }
+    assert_eq!(server.count(), before + 1, "both compiled it");
 }
 
 #[tokio::test]
 async fn unavailable_pages_keep_instructions_and_state() {
     let world = World::new().await;
     let (server, mood) = customer().await;
+    let witness = Witness::at_work(&world).await;
     let name = at_work(&world, &server).await;
     let before = world.get(name).await;
     mood.store(2, Ordering::SeqCst);
-    age(&world).await;
+    age_only(&world, name).await;
     let aged = world.get(name).await.apply_time;
     let asked = server.count();
     let compiler = world.compiler();
     eventually("the page was asked for", async || server.count() > asked).await;
-    tokio::time::sleep(Duration::from_secs(1)).await;
+    witness.is_compiled_again(&world).await;
+    compiler.stop().await;
     let after = world.get(name).await;
     assert_eq!(after.instructions, before.instructions);
     assert_eq!((after.state, after.apply_error), (before.state, None));
     assert_eq!(after.apply_time, aged, "nothing was applied");
-    compiler.stop().await;
 }
 
 #[tokio::test]
@@ -132,9 +166,10 @@ async fn claim_of_a_dead_compiler_is_taken_over() {
 async fn concurrent_change_by_the_customer_wins() {
     let world = World::new().await;
     let (server, mood) = customer().await;
+    let witness = Witness::at_work(&world).await;
     let name = at_work(&world, &server).await;
     mood.store(3, Ordering::SeqCst);
-    age(&world).await;
+    age_only(&world, name).await;
     let asked = server.count();
     let compiler = world.compiler();
     eventually("the page is being fetched", async || server.count() > asked).await;
@@ -147,12 +182,14 @@ async fn concurrent_change_by_the_customer_wins() {
     managers::apply(&mut conn, name, 2, &theirs, Timestamp::now())
         .await
         .unwrap();
-    tokio::time::sleep(Duration::from_secs(4)).await;
+    // Compiled after the page that is being fetched has arrived.
+    eventually("the page is there", async || server.open() == 0).await;
+    witness.is_compiled_again(&world).await;
+    compiler.stop().await;
     let late = instructions("late");
     let stale = feedback::reapply(&mut conn, name, 1, &late, Timestamp::now()).await;
     assert_eq!(stale.unwrap(), None);
     assert!(!has_term(&world, name, "bikes").await);
-    compiler.stop().await;
 }
 
 /// Scans of this many posts, with the term that led to them.
@@ -190,13 +227,14 @@ async fn scanned(world: &World, name: ManagerName, count: usize) {
 async fn five_verdicts_trigger_a_recompile_and_four_do_not() {
     let world = World::new().await;
     let (server, _) = customer().await;
+    let witness = Witness::at_work(&world).await;
     let name = at_work(&world, &server).await;
     scanned(&world, name, 6).await;
     let judge = "UPDATE scans SET value = false, update_time = clock_timestamp() WHERE id IN \
                  (SELECT id FROM scans WHERE update_time = create_time ORDER BY id LIMIT ";
     assert_eq!(world.database.run(&format!("{judge} 4)")).await, 4);
     let compiler = world.compiler();
-    tokio::time::sleep(Duration::from_secs(6)).await;
+    witness.is_compiled_again(&world).await;
     assert_eq!(
         world.get(name).await.instructions.unwrap().threshold,
         Some(matching::threshold(Focus::Sales, Sensitivity::Balanced))
@@ -216,9 +254,9 @@ async fn five_verdicts_trigger_a_recompile_and_four_do_not() {
     );
     // A verdict that was applied does not trigger another recompilation.
     let asked = server.count();
-    tokio::time::sleep(Duration::from_secs(6)).await;
-    assert_eq!(server.count(), asked);
+    witness.is_compiled_again(&world).await;
     compiler.stop().await;
+    assert_eq!(server.count(), asked);
 }
 
 #[tokio::test]

@@ -49,12 +49,12 @@ async fn a_result_for_an_older_input_is_dropped() {
     let event = applied(&mut news).await;
     assert_eq!((event.name, event.generation), (name, 2));
     let brief = world.get(name).await.instructions.unwrap().brief;
-    // The older page has arrived by this time.
-    tokio::time::sleep(Duration::from_millis(2_500)).await;
+    eventually("the older page has arrived", async || server.open() == 0).await;
+    // The compiler ends what it has begun.
+    compiler.stop().await;
     let manager = world.get(name).await;
     assert_eq!(manager.instructions.unwrap().brief, brief);
     assert_eq!(plan_version(&world).await, event.plan_version.to_string());
-    compiler.stop().await;
 }
 
 #[tokio::test]

