@@ -201,11 +201,6 @@ const EXCEPTIONS: &[(&str, &str, &str)] = &[
         NOTHING_HAPPENS,
     ),
     (
-        "crates/webhook-dispatcher/tests/it/breaker.rs",
-        "replicas_share_one_probe",
-        NOTHING_HAPPENS,
-    ),
-    (
         "crates/webhook-dispatcher/tests/it/changed.rs",
         "commits",
         NOTHING_HAPPENS,
@@ -213,21 +208,6 @@ const EXCEPTIONS: &[(&str, &str, &str)] = &[
     (
         "crates/webhook-dispatcher/tests/it/changed.rs",
         "deliveries_of_a_deleted_connection_are_not_claimed",
-        NOTHING_HAPPENS,
-    ),
-    (
-        "crates/webhook-dispatcher/tests/it/connection_tests.rs",
-        "abandoned_test_is_not_run_and_is_purged",
-        NOTHING_HAPPENS,
-    ),
-    (
-        "crates/webhook-dispatcher/tests/it/connection_tests.rs",
-        "each_test_runs_on_one_replica",
-        NOTHING_HAPPENS,
-    ),
-    (
-        "crates/webhook-dispatcher/tests/it/connection_tests.rs",
-        "test_waits_for_one_count_of_a_replay_at_most",
         NOTHING_HAPPENS,
     ),
     (
@@ -243,46 +223,6 @@ const EXCEPTIONS: &[(&str, &str, &str)] = &[
     (
         "crates/webhook-dispatcher/tests/it/endings.rs",
         "shutdown_writes_hints_of_deliveries_whose_return_was_slow",
-        NOTHING_HAPPENS,
-    ),
-    (
-        "crates/webhook-dispatcher/tests/it/failures.rs",
-        "gone_endpoint_is_not_called_until_it_is_enabled",
-        NOTHING_HAPPENS,
-    ),
-    (
-        "crates/webhook-dispatcher/tests/it/failures.rs",
-        "results_are_kept_while_the_database_is_away",
-        NOTHING_HAPPENS,
-    ),
-    (
-        "crates/webhook-dispatcher/tests/it/isolation.rs",
-        "hung_endpoint_only_blocks_its_own_lane",
-        NOTHING_HAPPENS,
-    ),
-    (
-        "crates/webhook-dispatcher/tests/it/isolation.rs",
-        "requested_retries_of_one_account_delay_no_other",
-        NOTHING_HAPPENS,
-    ),
-    (
-        "crates/webhook-dispatcher/tests/it/isolation.rs",
-        "requested_retries_of_one_connection_delay_no_other",
-        NOTHING_HAPPENS,
-    ),
-    (
-        "crates/webhook-dispatcher/tests/it/replicas.rs",
-        "open_requests_of_a_killed_dispatcher_are_repeated",
-        NOTHING_HAPPENS,
-    ),
-    (
-        "crates/webhook-dispatcher/tests/it/waiting.rs",
-        "held_back_deliveries_are_sent_once_results_are_written",
-        NOTHING_HAPPENS,
-    ),
-    (
-        "crates/webhook-dispatcher/tests/it/waiting.rs",
-        "owner_change_takes_effect_during_a_backlog",
         NOTHING_HAPPENS,
     ),
 ];

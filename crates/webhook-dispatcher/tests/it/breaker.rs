@@ -61,7 +61,7 @@ async fn replicas_share_one_probe() {
         half_open(&world).await;
         eventually("a probe is made", async || receiver.count() > before).await;
         until_open(&world).await;
-        tokio::time::sleep(Duration::from_millis(600)).await;
+        world.beats(1).await;
     }
     // Each replica alone would have made three. A busy machine can hold up the heartbeat of the one that probes, and
     // another then repeats its probe.

@@ -64,15 +64,18 @@ async fn gone_endpoint_is_not_called_until_it_is_enabled() {
     world.scan_and_tell(manager, "second kettle").await;
     world.scan_and_tell(manager, "third kettle").await;
     world.until("PENDING", 2).await;
-    // Longer than a query for due Connections takes.
-    tokio::time::sleep(Duration::from_millis(1_200)).await;
+    let well = always(Answer::Status(200)).await;
+    let other = world.manager_for(&well).await;
+    world.scan_and_tell(other, "later kettle").await;
+    world.until("SUCCEEDED", 1).await;
+    world.beats(1).await;
     assert_eq!(receiver.count(), 1);
 
     world
         .database
         .run("UPDATE connections SET state = 'ACTIVE', state_reason = NULL")
         .await;
-    world.until("SUCCEEDED", 2).await;
+    world.until("SUCCEEDED", 3).await;
     assert_eq!(receiver.count(), 3);
     replica.stop().await;
 }
@@ -171,11 +174,11 @@ async fn results_are_kept_while_the_database_is_away() {
     .await;
     world.database.go_away().await;
     release.send(true).expect("the receiver waits");
-    tokio::time::sleep(Duration::from_secs(1)).await;
+    eventually("they are answered", async || receiver.open() == 0).await;
     world.database.come_back().await;
     world.until("SUCCEEDED", 8 + 3).await;
     // No heartbeat was missed for so long that another replica took over the deliveries.
-    tokio::time::sleep(Duration::from_millis(1_200)).await;
+    world.beats(2).await;
     assert_eq!(receiver.count(), warm + 3);
     replica.stop().await;
 }

@@ -76,7 +76,7 @@ async fn open_requests_of_a_killed_dispatcher_are_repeated() {
     world.scan_and_tell(manager, "kettle").await;
     eventually("the request is open", async || receiver.count() == 1).await;
     let second = world.ready_dispatcher().await;
-    tokio::time::sleep(Duration::from_millis(1_200)).await;
+    world.beats(2).await;
     assert_eq!(receiver.count(), 1, "the lease is not kept");
 
     first.kill();

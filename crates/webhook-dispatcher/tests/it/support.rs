@@ -169,6 +169,22 @@ impl World {
         .await;
     }
 
+    /// Waits until each replica has beaten this often, about once a second: what it would do by then, it has begun.
+    pub(crate) async fn beats(&self, count: usize) {
+        let times = async || {
+            let beats = "replicas ORDER BY id";
+            self.database.texts("heartbeat_time", beats).await
+        };
+        for _ in 0..count {
+            let before = times().await;
+            eventually("all replicas beat", async || {
+                let now = times().await;
+                now.len() != before.len() || now.iter().zip(&before).all(|(now, then)| now != then)
+            })
+            .await;
+        }
+    }
+
     /// Attempts in the log, earliest first: number, status, error.
     pub(crate) async fn attempts(&self) -> Vec<String> {
         let line =

@@ -63,7 +63,7 @@ async fn held_back_deliveries_are_sent_once_results_are_written() {
         receiver.count() >= warmed + 4
     })
     .await;
-    tokio::time::sleep(Duration::from_secs(1)).await;
+    world.beats(2).await;
     assert!(receiver.count() < warmed + 8, "{}", receiver.count());
     drop(writing);
     world
@@ -262,13 +262,13 @@ async fn owner_change_takes_effect_during_a_backlog() {
         };
         set(held).await;
         // Deliveries that were claimed before are still sent.
-        tokio::time::sleep(Duration::from_secs(1)).await;
+        world.beats(1).await;
         eventually("they are sent", async || {
             world.in_state("IN_FLIGHT").await <= claimed
         })
         .await;
         let (before, begin) = (receiver.count(), Instant::now());
-        tokio::time::sleep(Duration::from_secs(2)).await;
+        world.beats(2).await;
         let sent = receiver.count() - before;
         let most = 9.0 + per_second * begin.elapsed().as_secs_f64();
         assert!(sent as f64 <= most, "{held}: {sent}, at most {most}");
