@@ -6,7 +6,7 @@ use bytes::Bytes;
 use encoding_rs::{Encoding, UTF_8};
 use http::{
     HeaderMap, HeaderName,
-    header::{CONTENT_TYPE, ETAG, LAST_MODIFIED},
+    header::{CACHE_CONTROL, CONTENT_TYPE, ETAG, LAST_MODIFIED},
 };
 use url::Url;
 
@@ -25,6 +25,7 @@ pub struct Page {
     pub charset: Option<String>,
     pub etag: Option<String>,
     pub last_modified: Option<String>,
+    pub cache_control: Option<String>,
     pub retry_after: Option<Duration>,
     pub body: Bytes,
 }
@@ -54,6 +55,7 @@ impl Page {
             charset,
             etag: text(headers, &ETAG),
             last_modified: text(headers, &LAST_MODIFIED),
+            cache_control: text(headers, &CACHE_CONTROL),
             retry_after,
             body,
         }

@@ -151,6 +151,8 @@ pub struct Polled {
     pub unreadable: Vec<Unreadable>,
     /// Set if posts may have been missed.
     pub gap: Option<Gap>,
+    /// Oddity of a feed that is read without an error, for its watchers. Unchanged if `not_modified`.
+    pub notice: Option<&'static str>,
     /// There is more to read: this poll left new posts to the next one, which may follow at once, or after
     /// `next_hint`.
     pub more: bool,

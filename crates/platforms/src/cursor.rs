@@ -16,7 +16,7 @@ use domain::Timestamp;
 use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
 
-use crate::{bluesky::position::Position, ids::IdLedger};
+use crate::{bluesky::position::Position, feed::identity::Memory, ids::IdLedger};
 
 /// Minimum number of posts that each poll reads again.
 pub const OVERLAP_ITEMS: usize = 50;
@@ -74,6 +74,9 @@ pub struct Cursor {
     /// For platforms that number their items without gaps: which ids are accounted for.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) ids: Option<IdLedger>,
+    /// For feeds: what identifies their entries.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) feed: Option<Memory>,
 }
 
 /// The part of a list that an earlier poll left to the next ones. Each adapter has its own format for the two

@@ -335,6 +335,7 @@ impl Reading {
             unreadable: self.unreadable,
             cursor: self.cursor,
             gap: self.gap,
+            notice: None,
             more: self.left.is_some(),
             not_modified: false,
             next_hint: None,

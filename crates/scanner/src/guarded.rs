@@ -2,7 +2,7 @@
 
 use async_trait::async_trait;
 use domain::address::AddressPolicy;
-use outbound::{Client, Limits};
+use outbound::{Client, Limits, Page};
 use platforms::{Fetch, FetchError, FetchLimits, Fetched};
 use url::Url;
 
@@ -53,22 +53,60 @@ impl Fetch for Guarded {
                 outbound::Error::Exchange(outbound::Failure::Timeout { .. }) => FetchError::Timeout,
                 other => FetchError::Failed(Box::new(other)),
             })?;
-        let mut headers = Vec::new();
-        let mut keep = |name: &str, value: Option<String>| {
-            headers.extend(value.map(|value| (name.to_owned(), value)))
-        };
-        keep("content-type", page.content_type);
-        keep("etag", page.etag);
-        keep("last-modified", page.last_modified);
-        keep(
-            "retry-after",
-            page.retry_after.map(|wait| wait.as_secs().to_string()),
-        );
         Ok(Fetched {
             status: page.status,
-            headers,
+            headers: headers_of(&page),
             body: page.body.to_vec(),
             final_url: page.url,
         })
+    }
+}
+
+/// The headers that adapters use.
+fn headers_of(page: &Page) -> Vec<(String, String)> {
+    let charset = page.charset.as_deref();
+    let charset = charset.map_or_else(String::new, |charset| format!("; charset={charset}"));
+    let media_type = page.content_type.as_deref();
+    let content_type = media_type.map(|media_type| format!("{media_type}{charset}"));
+    let retry_after = page.retry_after.map(|wait| wait.as_secs().to_string());
+    let headers = [
+        ("content-type", content_type),
+        ("cache-control", page.cache_control.clone()),
+        ("etag", page.etag.clone()),
+        ("last-modified", page.last_modified.clone()),
+        ("retry-after", retry_after),
+    ];
+    let given = headers.into_iter();
+    let given = given.filter_map(|(name, value)| Some((name.to_owned(), value?)));
+    given.collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn headers_that_feeds_need_are_kept() {
+        let page = Page {
+            url: Url::parse("https://feed.example/").unwrap(),
+            status: 200,
+            content_type: Some("text/xml".into()),
+            charset: Some("windows-1251".into()),
+            etag: Some("\"1\"".into()),
+            last_modified: None,
+            cache_control: Some("max-age=600".into()),
+            retry_after: None,
+            body: Vec::new().into(),
+        };
+        let headers = headers_of(&page);
+        let expected = [
+            ("content-type", "text/xml; charset=windows-1251"),
+            ("cache-control", "max-age=600"),
+            ("etag", "\"1\""),
+        ];
+        assert_eq!(
+            headers,
+            expected.map(|(name, value)| (name.to_owned(), value.to_owned()))
+        );
     }
 }

@@ -51,12 +51,12 @@ fn add_line(page: &mut PageText, blocks: &mut Blocks, line: &str) {
 }
 
 /// Reads RSS, Atom and JSON Feed; returns `None` for other formats.
-pub(super) fn feed(url: &Url, body: &[u8]) -> Option<PageText> {
-    let feed = platforms::feed::parse(body, url).ok()?;
-    let line = |text: &Option<feed_rs::model::Text>| {
+pub(super) fn feed(url: &Url, content_type: Option<&str>, body: &[u8]) -> Option<PageText> {
+    let feed = platforms::feed::parse(body, content_type, url).ok()?;
+    let line = |text: &Option<platforms::feed::Markup>| {
         text.as_ref()
             .map(|text| {
-                let blocks = html::extract(url, &text.content).blocks;
+                let blocks = html::extract(url, text.source()).blocks;
                 let texts: Vec<_> = blocks.into_iter().map(|block| block.text).collect();
                 tidy(&texts.join(" "), MAX_LINE_BYTES)
             })

@@ -201,7 +201,7 @@ pub fn extract(url: &Url, content_type: Option<&str>, body: &[u8]) -> Result<Pag
     };
     let mut page = match form {
         decode::Form::Html => html::extract(url, &text),
-        decode::Form::Feed => document::feed(url, body)
+        decode::Form::Feed => document::feed(url, content_type, body)
             // Some sites serve XHTML as XML.
             .or_else(|| text.contains("<html").then(|| html::extract(url, &text)))
             .ok_or_else(|| Unreadable::NoFeed(shown(&media_type)))?,

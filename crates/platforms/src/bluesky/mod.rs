@@ -348,6 +348,7 @@ impl Adapter for Jetstream {
             more: true,
             not_modified: false,
             next_hint: None,
+            notice: None,
             throttled: None,
         })
     }

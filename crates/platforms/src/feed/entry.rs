@@ -1,10 +1,10 @@
 //! Converts a feed's entry to a post.
 
 use domain::{Post, PostType, Subforum, Timestamp, User, web_url};
-use feed_rs::model::{Entry, Feed, FeedType, Link, Person, Text};
 use sha2::{Digest, Sha256};
 use url::Url;
 
+use super::document::{Document, Entry, Link, Markup, Person, Rel};
 use crate::{AddressKey, text};
 
 /// The longest id that is used unchanged.
@@ -28,47 +28,16 @@ pub(super) struct About<'a> {
     origin: &'a Origin<'a>,
     /// The hash of the feed's address, for ids.
     scope: Option<String>,
-    format: &'a FeedType,
     /// The feed as an author.
     itself: User,
     author: Option<User>,
 }
 
-/// The entry's time, if it has one.
-pub(super) fn time(entry: &Entry) -> Option<Timestamp> {
-    entry.published.or(entry.updated).map(Timestamp::from)
-}
-
-/// The entry's id; else its link; else a hash of its content.
-pub(super) fn native_id(entry: &Entry) -> String {
-    let id = entry.id.trim();
-    if !id.is_empty() {
-        return id.to_owned();
-    }
-    if let Some(link) = entry.links.first() {
-        return link.href.clone();
-    }
-    let title = entry.title.as_ref().map_or("", |title| &title.content);
-    let summary = entry.summary.as_ref().map_or("", |text| &text.content);
-    let date = time(entry).map_or_else(String::new, |time| time.to_string());
-    let mut hash = Sha256::new();
-    // A title alone may repeat ("Weekly thread"), and so may a summary.
-    for part in [title, &date, if date.is_empty() { summary } else { "" }] {
-        hash.update(part);
-        hash.update([0]);
-    }
-    hex::encode(&hash.finalize()[..16])
-}
-
 impl<'a> About<'a> {
-    pub(super) fn new(origin: &'a Origin<'a>, feed: &'a Feed) -> Self {
-        let title = feed
-            .title
-            .as_ref()
-            .map(|title| plain(title, &feed.feed_type));
-        let title = title.map(|title| text::line(&title));
+    pub(super) fn new(origin: &'a Origin<'a>, feed: &Document) -> Self {
+        let title = feed.title.as_ref().map(title_line);
         let host = origin.url.host_str().unwrap_or(origin.platform);
-        let site = web_link(&feed.links, origin.url, &[None, Some("alternate")]);
+        let site = web_link(&feed.links, Rel::Alternate);
         let scope = origin.scope.map(|(key, address)| key.hash(address));
         // Receivers must not see a token in the address.
         let address = web_url::masked(origin.feed_url);
@@ -90,7 +59,6 @@ impl<'a> About<'a> {
         Self {
             origin,
             scope,
-            format: &feed.feed_type,
             itself,
             author,
         }
@@ -98,11 +66,9 @@ impl<'a> About<'a> {
 
     /// `None` if the entry has no text.
     pub(super) fn post(&self, entry: &Entry, native: &str, time: Timestamp) -> Option<Post> {
-        let body = self.body(entry);
-        let title = entry.title.as_ref().map(|title| plain(title, self.format));
-        let title = title
-            .map(|title| text::line(&title))
-            .filter(|title| !title.is_empty());
+        let body = body(entry);
+        let title = entry.title.as_ref().map(title_line);
+        let title = title.filter(|title| !title.is_empty());
         let post_type = self.origin.post_type;
         let (title, body) = match post_type {
             PostType::ForumLink => {
@@ -159,38 +125,27 @@ impl<'a> About<'a> {
     }
 
     fn url(&self, entry: &Entry) -> String {
-        let base = entry.base.as_deref();
-        let base = base.and_then(|base| self.origin.url.join(base).ok());
-        let base = base.as_ref().unwrap_or(self.origin.url);
-        web_link(&entry.links, base, &[None, Some("alternate")])
-            .or_else(|| web_address(&entry.id, None))
-            .or_else(|| web_link(&entry.links, base, &[Some("self")]))
+        let rels = [Rel::Alternate, Rel::Id, Rel::Itself];
+        let links = rels.iter().find_map(|rel| web_link(&entry.links, *rel));
+        links
             .filter(|url| !url.starts_with(self.origin.feed_url.as_str()))
             .unwrap_or_else(|| self.itself.url.clone())
     }
+}
 
-    fn body(&self, entry: &Entry) -> Option<String> {
-        let content = entry.content.as_ref().and_then(|content| {
-            let body = content.body.as_deref()?;
-            let kind = content.content_type.subty();
-            let is_text = content.content_type.ty() == "text" || kind == "xhtml";
-            is_text.then(|| self.markup(body, kind == "plain"))
-        });
-        let content = content.filter(|content| !content.trim().is_empty());
-        let summary = || {
-            let summary = entry.summary.as_ref()?;
-            Some(self.markup(&summary.content, summary.content_type.subty() == "plain"))
-        };
-        let body = content.or_else(summary)?;
-        text::some_block(without_frame(&text::block(&body)))
-    }
+/// The entry's text: its content, else its summary.
+fn body(entry: &Entry) -> Option<String> {
+    let texts = [&entry.content, &entry.summary];
+    texts.into_iter().flatten().find_map(|text| {
+        let text = plain_text(text);
+        text::some_block(without_frame(&text))
+    })
+}
 
-    fn markup(&self, body: &str, is_plain: bool) -> String {
-        if is_plain && keeps_plain_text(self.format) {
-            body.to_owned()
-        } else {
-            text::from_html(body)
-        }
+fn plain_text(text: &Markup) -> String {
+    match text {
+        Markup::Plain(text) => text::block(text.trim()),
+        Markup::Html(html) | Markup::Either(html) => text::from_html(html.trim()),
     }
 }
 
@@ -226,21 +181,16 @@ fn is_own(id: &str, feed: &Url) -> bool {
     }
 }
 
-/// Returns true if a text marked as plain really is plain; RSS has HTML everywhere.
-fn keeps_plain_text(format: &FeedType) -> bool {
-    matches!(format, FeedType::Atom | FeedType::JSON)
-}
-
 /// A title without its markup, but with text that only looks like markup: `Vec<T>`.
-fn plain(title: &Text, format: &FeedType) -> String {
-    let is_plain = title.content_type.subty() == "plain";
-    if is_plain && keeps_plain_text(format) {
-        title.content.clone()
-    } else if title.content.contains("</") || title.content.contains("/>") {
-        text::from_html(&title.content)
-    } else {
-        text::decode_entities(&title.content)
-    }
+fn title_line(title: &Markup) -> String {
+    text::line(&match title {
+        Markup::Plain(title) => title.clone(),
+        Markup::Html(title) => text::from_html(title),
+        Markup::Either(title) if title.contains("</") || title.contains("/>") => {
+            text::from_html(title)
+        }
+        Markup::Either(title) => text::decode_entities(title),
+    })
 }
 
 /// Lemmy puts "submitted by" above the text, Reddit below it.
@@ -266,7 +216,7 @@ fn without_frame(body: &str) -> &str {
 
 /// The author as a user, if the feed names one.
 fn user(person: &Person, feed: &User) -> Option<User> {
-    let name = text::line(person.name.as_deref().unwrap_or_default());
+    let name = text::line(&person.name);
     let uri = person.uri.as_deref();
     let uri = uri.and_then(|uri| web_address(uri, Url::parse(&feed.url).ok().as_ref()));
     // Some feeds name their authors by the address of their profile.
@@ -289,12 +239,9 @@ fn user(person: &Person, feed: &User) -> Option<User> {
     })
 }
 
-fn web_link(links: &[Link], base: &Url, rels: &[Option<&str>]) -> Option<String> {
-    let fitting = |link: &&Link| rels.contains(&link.rel.as_deref());
-    links
-        .iter()
-        .filter(fitting)
-        .find_map(|link| web_address(&link.href, Some(base)))
+fn web_link(links: &[Link], rel: Rel) -> Option<String> {
+    let mut fitting = links.iter().filter(|link| link.rel == rel);
+    fitting.find_map(|link| web_address(link.url.as_str(), None))
 }
 
 fn web_address(text: &str, base: Option<&Url>) -> Option<String> {

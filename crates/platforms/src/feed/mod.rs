@@ -1,46 +1,62 @@
-//! Feeds: RSS 0.91 to 2.0, RSS 1.0 (RDF), Atom and JSON Feed, detected by their content.
+//! Feeds: RSS 0.90 to 2.0, RSS 1.0 (RDF), Atom 0.3 and 1.0, CDF and JSON Feed, detected by their content.
 //!
+//! - Documents are read as they are found: with wrong encodings, broken markup and odd dates. [`decode`], [`syntax`],
+//!   [`builder`], [`json`], [`date`] and [`person`] say how.
 //! - Requests are conditional (`If-None-Match`, `If-Modified-Since`): an unchanged feed costs a 304.
 //! - A feed is a window of 10 to 100 entries in no particular order. If no entry is known any more, or only a
 //!   few pinned ones and none of the newest are, some entries may have been missed.
-//! - An entry dated more than [`LATE`] before the previous poll is old, so that a feed that gives all its
-//!   entries new ids does not deliver them again. This check does not work for entries without a date.
+//! - An entry dated more than [`LATE`] before the previous poll is old, unless it is one of a few that appear among
+//!   known ones. So a feed that shows more of its past does not deliver it. Entries without a date are never old.
 //! - On a feed's first poll, entries are old unless their date says otherwise.
 //! - The id is the entry's URI if it names the feed's host. Any other id is scoped to the feed, so that a feed
 //!   cannot present its entries as the posts of another site. Ids contain a keyed hash of the feed's address,
 //!   because the address may contain a token; everywhere else the address is masked.
-//! - A document type with its own declarations is refused, because it can contain an entity bomb. A document
-//!   that nests deeper than real feeds do is refused too.
+//! - Entities that a document declares are not expanded. Entries, links, attributes and texts are bounded while they
+//!   are read, and nothing recurses.
 //!
 //! With a `base_url`, a platform is that one feed, `newest`. Without one, it is every feed that customers name
 //! by its address, fetched through the guarded client.
 //!
 //! Cost: one request per poll. Parsing happens off the runtime's threads.
 
-mod depth;
+mod builder;
+mod date;
+mod decode;
 mod document;
 mod entry;
+pub(crate) mod identity;
+mod json;
 pub(crate) mod kind;
+mod names;
+mod person;
+mod syntax;
 
 use std::{collections::HashSet, sync::Arc, time::Duration};
 
 use async_trait::async_trait;
-use domain::{Timestamp, web_url};
+use domain::{PostType, Timestamp, web_url};
 use url::Url;
 
-pub use document::parse;
+pub use document::{Document, Entry, Markup};
 
 use crate::{
     Adapter, AddressKey, Cursor, Fetch, FetchLimits, Fetched, Gap, PollError, PollLimits, Polled,
-    Source,
-    cursor::{MAX_SEEN, from_seconds, key, to_seconds},
+    Source, Unreadable,
+    cursor::{from_seconds, key, to_seconds},
     reading::{Met, Reading},
 };
+use identity::Memory;
 
 const ACCEPT: &str = "application/atom+xml, application/rss+xml, application/feed+json, \
                       application/xml;q=0.9, application/json;q=0.8, */*;q=0.5";
-/// Longest wait that a feed may ask for.
-const MAX_HINT: Duration = Duration::from_hours(24);
+/// Longest wait that a feed may ask for: some ask for a day and publish every hour.
+const MAX_HINT: Duration = Duration::from_hours(1);
+/// After this, a request is not conditional.
+const UNCONDITIONAL: Duration = Duration::from_hours(24);
+/// How far clocks and dates are off that are still believed.
+const SKEW: Duration = Duration::from_hours(24);
+/// The most entries of a document that are new though their dates are old.
+const MAX_BACKDATED: usize = 10;
 /// How much older than its publication an entry may be dated: feeds date by day, in different time zones, and
 /// drafts by their first edit.
 const LATE: Duration = Duration::from_hours(48);
@@ -122,12 +138,7 @@ impl Adapter for Feeds {
             .address(what)
             .ok_or_else(|| PollError::NotFound("not a web address".to_owned()))?;
         let mut headers = vec![("accept", ACCEPT)];
-        if let Some(cursor) = cursor {
-            let etag = cursor.etag.as_deref();
-            headers.extend(etag.map(|etag| ("if-none-match", etag)));
-            let modified = cursor.last_modified.as_deref();
-            headers.extend(modified.map(|modified| ("if-modified-since", modified)));
-        }
+        headers.extend(cursor.into_iter().flat_map(conditions));
         let answer = self
             .fetch
             .get(&url, &headers, &FetchLimits::default())
@@ -141,44 +152,71 @@ impl Adapter for Feeds {
                 posts: Vec::new(),
                 cursor,
                 gap: None,
+                notice: None,
                 more: false,
                 not_modified: true,
                 next_hint: max_age(&answer),
                 throttled: None,
             });
         }
-        let mut answer = answer.success(&web_url::masked(&url))?;
-        let (body, final_url) = (std::mem::take(&mut answer.body), answer.final_url.clone());
-        let parsed = tokio::task::spawn_blocking(move || document::read(&body, &final_url));
-        // A panic of the parser concerns only this document.
-        let (feed, odd) = parsed
-            .await
-            .map_err(|error| PollError::Malformed(error.to_string()))??;
-
-        let origin = entry::Origin {
-            platform: &self.name,
-            // The platform has no other feed, so ids need no scope.
-            scope: self.base_url.is_none().then_some((&self.address_key, what)),
+        let answer = answer.success(&web_url::masked(&url))?;
+        let reader = Reader {
+            platform: self.name.clone(),
+            scope: self
+                .base_url
+                .is_none()
+                .then(|| (self.address_key.clone(), what.to_owned())),
             post_type: self.source.post_type(),
-            url: &answer.final_url,
-            feed_url: &url,
+            feed_url: url,
         };
-        let mut reading = Reading::new(cursor, limits);
+        let reading = Reading::new(cursor, limits);
+        // A long document takes long, and so do the texts of its entries.
+        let read = tokio::task::spawn_blocking(move || reader.read(&answer, reading));
+        // A panic concerns only this document.
+        read.await
+            .map_err(|error| PollError::Malformed(error.to_string()))?
+    }
+}
+
+/// Reads documents of one feed.
+struct Reader {
+    platform: String,
+    /// The feed's address, and the key to hash it with; `None` if the platform has no other feed.
+    scope: Option<(AddressKey, String)>,
+    post_type: PostType,
+    feed_url: Url,
+}
+
+impl Reader {
+    fn read(&self, answer: &Fetched, mut reading: Reading) -> Result<Polled, PollError> {
+        let content_type = answer.header("content-type");
+        let document = parse(&answer.body, content_type, &answer.final_url)?;
+        let origin = entry::Origin {
+            platform: &self.platform,
+            scope: self.scope.as_ref().map(|(key, what)| (key, &**what)),
+            post_type: self.post_type,
+            url: &answer.final_url,
+            feed_url: &self.feed_url,
+        };
         let now = reading.now;
         if !reading.is_first() {
             // A clock that was ahead may have put it into the future.
             reading.cursor.floor = reading.floor().min(floor_at(now));
         }
         let floor = reading.floor();
-        for (item, error) in &odd {
-            reading.set_aside(item, error);
+        if document.odd > 0 {
+            let item = serde_json::Value::String("an item".to_owned());
+            reading.set_aside(&item, &"it is not an object");
         }
-        let gap = offer(&origin, &feed, &mut reading);
+        let mut memory = reading.cursor.feed.take().unwrap_or_default();
+        let offered = offer(&origin, &document, &mut memory, &mut reading);
         let mut polled = reading.finish();
+        polled.unreadable.extend(offered.skipped);
         // While there is more to return, the server must send the same document again.
-        let whole = Some(&answer).filter(|_| !polled.more);
-        polled.cursor.etag = whole.and_then(|answer| validator(answer, "etag"));
-        polled.cursor.last_modified = whole.and_then(|answer| validator(answer, "last-modified"));
+        let whole = Some(answer).filter(|_| !polled.more);
+        let newest = document.entries.iter().filter_map(Entry::time).max();
+        (polled.cursor.etag, polled.cursor.last_modified) =
+            whole.map_or((None, None), |answer| validators(answer, newest, now));
         // Feeds have no order: entries that drop out of the seen set say nothing about the times of others.
         // Entries become old only by this poll's time, and only after all of them have been returned.
         polled.cursor.floor = if polled.more {
@@ -186,56 +224,177 @@ impl Adapter for Feeds {
         } else {
             floor.max(floor_at(now))
         };
-        polled.gap = polled.gap.or(gap);
-        let ttl = feed.ttl.map(|minutes| Duration::from_mins(minutes.into()));
-        polled.next_hint = max_age(&answer).max(ttl).map(|hint| hint.min(MAX_HINT));
+        polled.gap = polled.gap.or(offered.gap);
+        polled.notice = notice(&document, &memory);
+        if !polled.more {
+            memory.remember(&document.entries);
+            memory.read_time = hour_of(now);
+        }
+        polled.cursor.feed = Some(memory);
+        let ttl = document
+            .ttl
+            .map(|minutes| Duration::from_mins(minutes.into()));
+        polled.next_hint = max_age(answer).max(ttl).map(|hint| hint.min(MAX_HINT));
         Ok(polled)
+    }
+}
+
+/// Parses a feed of any format; relative links are resolved against `url`. A long document takes long: do not call it on
+/// the runtime's threads.
+///
+/// # Errors
+/// When the document is not a feed.
+pub fn parse(body: &[u8], content_type: Option<&str>, url: &Url) -> Result<Document, PollError> {
+    let body = decode::unpack(body, FetchLimits::default().max_bytes);
+    let text = decode::decode(&body, content_type.and_then(charset));
+    let text = text.trim_start();
+    if text.starts_with('{') {
+        let read = json::build(text, url);
+        return read.map_err(|error| PollError::Malformed(error.to_string()));
+    }
+    builder::build(text, url).ok_or_else(|| {
+        let problem = "neither RSS, nor Atom, nor JSON Feed";
+        PollError::Malformed(problem.to_owned())
+    })
+}
+
+/// Oddity of a feed, for its watchers.
+fn notice(document: &Document, memory: &Memory) -> Option<&'static str> {
+    if document.entries.is_empty() {
+        Some("The feed has no entries.")
+    } else if document.surplus > 0 {
+        Some("The feed has more entries than are read; the last ones of its document are left out.")
+    } else if memory.renews_ids {
+        Some(
+            "The feed gives its entries new ids at each reading. Entries are recognised by title, time and text.",
+        )
+    } else if memory.has_shared_ids() {
+        Some(
+            "The feed gives several entries the same id. Entries are distinguished by link, title and time.",
+        )
+    } else {
+        None
     }
 }
 
 /// The floor after a poll at `now`, in steps of an hour, so that few polls change the cursor.
 fn floor_at(now: Timestamp) -> Option<Timestamp> {
+    hour_of(now.minus(LATE))
+}
+
+fn hour_of(time: Timestamp) -> Option<Timestamp> {
     const STEP: i64 = 3_600;
-    let hour = to_seconds(now.minus(LATE)).div_euclid(STEP) * STEP;
-    from_seconds(hour)
+    from_seconds(to_seconds(time).div_euclid(STEP) * STEP)
+}
+
+/// Result of offering a document's entries.
+struct Offered {
+    gap: Option<Gap>,
+    /// New entries that are not returned as posts.
+    skipped: Vec<Unreadable>,
+}
+
+const BLANK: &str = "the entry has neither a title nor a text";
+const BACKDATED: &str = "the entry was dated far back when it appeared";
+
+fn skip(native: &str, reason: &str) -> Unreadable {
+    Unreadable {
+        id: Some(native.to_owned()),
+        reason: reason.to_owned(),
+    }
 }
 
 /// Offers the feed's entries, oldest first, and reports a gap if none was known.
 fn offer(
     origin: &entry::Origin<'_>,
-    feed: &feed_rs::model::Feed,
+    feed: &Document,
+    memory: &mut Memory,
     reading: &mut Reading,
-) -> Option<Gap> {
+) -> Offered {
     let about = entry::About::new(origin, feed);
-    let mut entries: Vec<_> = feed
+    let keys = memory.keys_of(&feed.entries);
+    let is_new: Vec<bool> = keys.iter().map(|key| !reading.knew(key)).collect();
+    let recognised = memory.recognise(&feed.entries, &is_new);
+    let times: Vec<_> = feed
         .entries
         .iter()
-        .map(|entry| (entry::time(entry), entry))
+        .map(|one| reading.sane(one.time()))
         .collect();
-    entries.sort_by_key(|(time, _)| *time);
-    let entries = &entries[entries.len().saturating_sub(MAX_SEEN)..];
+    let is_late = backdated(reading, &times, &is_new);
+    let mut order: Vec<usize> = (0..keys.len()).collect();
+    order.sort_by_key(|place| feed.entries[*place].time());
     let newest = newest_seen(reading);
+    let mut skipped = Vec::new();
     let (mut known, mut new, mut joins) = (0, 0, false);
-    for (time, entry) in entries {
-        let native = entry::native_id(entry);
-        known += usize::from(reading.knew(&native));
-        joins |= newest.contains(&key(&native));
-        let time = reading.sane(*time);
-        if time.is_none() && reading.is_first() && reading.floor().is_some() {
-            reading.note(&native, None);
+    for place in order {
+        let (entry, native, time) = (&feed.entries[place], &keys[place], times[place]);
+        known += usize::from(!is_new[place] || recognised[place]);
+        joins |= newest.contains(&key(native)) || recognised[place];
+        let is_undated = time.is_none() && reading.is_first() && reading.floor().is_some();
+        let mut is_empty = entry.is_blank();
+        if recognised[place] || is_undated {
+            let met = reading.note(native, time);
+            if is_empty && met == Met::New {
+                skipped.push(skip(native, BLANK));
+            }
             continue;
         }
-        let met = reading.offer(&native, time, |time| about.post(entry, &native, time));
+        let make = |time| {
+            let post = about.post(entry, native, time);
+            is_empty = post.is_none();
+            post
+        };
+        let met = if is_late[place] {
+            reading.offer_awaited(native, time, make)
+        } else {
+            reading.offer(native, time, make)
+        };
         new += usize::from(met == Met::New);
+        let reason = match met {
+            Met::New if is_empty => BLANK,
+            Met::Old if is_new[place] && !reading.is_first() => BACKDATED,
+            _ => continue,
+        };
+        skipped.push(skip(native, reason));
     }
-    let emptied = known == 0 && !entries.is_empty() && !reading.cursor.seen.is_empty();
+    let emptied = known == 0 && !keys.is_empty() && !reading.cursor.seen.is_empty();
     // Pinned entries do not prove that nothing was missed before the new ones.
     let only_pinned = new > 0 && known <= MAX_PINNED && !joins && !newest.is_empty();
-    (emptied || only_pinned).then(|| Gap {
+    let gap = (emptied || only_pinned).then(|| Gap {
         from: None,
-        to: entries.iter().find_map(|(time, _)| *time),
+        to: times.iter().flatten().min().copied(),
         reason: "none of the feed's newest entries was known",
-    })
+    });
+    Offered { gap, skipped }
+}
+
+/// Returns which entries are new in spite of an old date: a few that stand among the known ones, on the side of the new
+/// ones. A feed that shows more of its past has its old entries on the other side, and one that gives all its entries
+/// new ids has many.
+fn backdated(reading: &Reading, times: &[Option<Timestamp>], is_new: &[bool]) -> Vec<bool> {
+    let dated: Vec<_> = times.iter().flatten().collect();
+    let rises = dated.windows(2).filter(|pair| pair[0] < pair[1]).count();
+    let is_oldest_first = rises * 2 > dated.len();
+    let is_known = |place: &usize| !is_new[*place];
+    let (first, last) = (
+        (0..is_new.len()).find(is_known),
+        (0..is_new.len()).rfind(is_known),
+    );
+    let among = |place: usize| {
+        if is_oldest_first {
+            first.is_some_and(|first| place > first)
+        } else {
+            last.is_some_and(|last| place < last)
+        }
+    };
+    let is_backdated = |place: usize| {
+        is_new[place] && !reading.is_first() && reading.is_old(times[place]) && among(place)
+    };
+    let found: Vec<bool> = (0..is_new.len()).map(is_backdated).collect();
+    if found.iter().filter(|found| **found).count() > MAX_BACKDATED {
+        return vec![false; found.len()];
+    }
+    found
 }
 
 /// The newest known entries. If the window follows the last one without a gap, it contains some of them.
@@ -251,18 +410,55 @@ fn newest_seen(reading: &Reading) -> HashSet<String> {
         .collect()
 }
 
-/// A header that the next request returns unchanged.
-fn validator(answer: &Fetched, name: &str) -> Option<String> {
+/// The headers that let a server answer that nothing changed. Once a day the list is empty, for servers whose validators
+/// do not change when the feed does.
+fn conditions(cursor: &Cursor) -> Vec<(&'static str, &str)> {
+    let read = cursor.feed.as_ref().and_then(|memory| memory.read_time);
+    if read.is_none_or(|read| Timestamp::now().since(read) >= UNCONDITIONAL) {
+        return Vec::new();
+    }
+    let etag = cursor.etag.as_deref().map(|etag| ("if-none-match", etag));
+    let modified = cursor.last_modified.as_deref();
+    let modified = modified.map(|modified| ("if-modified-since", modified));
+    etag.into_iter().chain(modified).collect()
+}
+
+/// `ETag` and `Last-Modified`, if they may be true. A feed was not changed in the future (RFC 9110, section 8.8.2.1),
+/// and not long before its newest entry.
+fn validators(
+    answer: &Fetched,
+    newest: Option<Timestamp>,
+    now: Timestamp,
+) -> (Option<String>, Option<String>) {
     let sane = |value: &&str| {
         (1..=512).contains(&value.len()) && value.bytes().all(|b| (b' '..=b'~').contains(&b))
     };
-    answer.header(name).filter(sane).map(str::to_owned)
+    let header = |name| answer.header(name).filter(sane).map(str::to_owned);
+    let (etag, modified) = (header("etag"), header("last-modified"));
+    match modified.as_deref().and_then(date::date) {
+        Some(time) if time > now.plus(SKEW) => (None, None),
+        Some(time) if newest.is_some_and(|newest| newest.min(now) > time.plus(SKEW)) => {
+            (etag, None)
+        }
+        _ => (etag, modified),
+    }
 }
 
 fn max_age(answer: &Fetched) -> Option<Duration> {
-    let directives = answer.header("cache-control")?.split(',');
-    let seconds = directives
+    let header = answer.header("cache-control")?.to_ascii_lowercase();
+    let seconds = header
+        .split(',')
         .filter_map(|directive| directive.trim().strip_prefix("max-age="))
         .find_map(|seconds| seconds.trim_matches('"').parse().ok())?;
     Some(Duration::from_secs(seconds).min(MAX_HINT)).filter(|age| !age.is_zero())
+}
+
+/// The parameter `charset` of a media type.
+fn charset(media_type: &str) -> Option<&str> {
+    let mut parameters = media_type
+        .split(';')
+        .skip(1)
+        .filter_map(|one| one.split_once('='));
+    let found = parameters.find(|(name, _)| name.trim().eq_ignore_ascii_case("charset"))?;
+    Some(found.1.trim().trim_matches(['"', '\'']))
 }

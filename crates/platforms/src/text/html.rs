@@ -16,8 +16,8 @@ pub fn from_html(html: &str) -> String {
         return super::block(html);
     }
     let once = read(html);
-    // Feeds escape twice: after decoding, element ends are left.
-    if !html.contains('<') && once.contains("</") || once.contains("<br") && !html.contains("<br") {
+    // Feeds escape twice: after decoding, nothing but markup is left.
+    if !html.contains('<') && (once.contains("</") || once.contains("<br")) {
         return super::block(&read(&once));
     }
     super::block(&once)

@@ -116,68 +116,6 @@ fn escape(body: &[u8], at: usize) -> Option<u32> {
     u32::from_str_radix(digits, 16).ok().filter(|_| is_hex)
 }
 
-/// Repairs XML with references to invalid characters, or with raw control characters. `None` if there is
-/// nothing to repair, or if the encoding is wider than a byte.
-pub(crate) fn xml(body: &[u8]) -> Option<Vec<u8>> {
-    // Wide encodings contain many zero bytes.
-    if body.iter().take(64).any(|byte| *byte == 0) {
-        return None;
-    }
-    let mut repaired = Vec::with_capacity(body.len());
-    let mut is_changed = false;
-    let mut at = 0;
-    while let Some(&byte) = body.get(at) {
-        let (replacement, length) = match byte {
-            b'&' => match reference(&body[at..]) {
-                Some((code, length)) if !is_xml_char(code) => match reference(&body[at + length..])
-                {
-                    Some((low @ 0xDC00..=0xDFFF, more)) if (0xD800..=0xDBFF).contains(&code) => {
-                        let code = 0x1_0000 + ((code - 0xD800) << 10) + (low - 0xDC00);
-                        (Some(format!("&#{code};")), length + more)
-                    }
-                    _ => (Some("&#65533;".to_owned()), length),
-                },
-                _ => (None, 1),
-            },
-            0..0x20 if !matches!(byte, b'\t' | b'\n' | b'\r') => (Some(" ".to_owned()), 1),
-            _ => (None, 1),
-        };
-        match replacement {
-            Some(text) => {
-                is_changed = true;
-                repaired.extend(text.into_bytes());
-            }
-            None => repaired.push(byte),
-        }
-        at += length;
-    }
-    is_changed.then_some(repaired)
-}
-
-/// The code and the length of a numeric reference at the beginning of `body`.
-fn reference(body: &[u8]) -> Option<(u32, usize)> {
-    const LONGEST: usize = 16;
-    let rest = body.strip_prefix(b"&#")?;
-    let end = rest.iter().take(LONGEST).position(|byte| *byte == b';')?;
-    let digits = std::str::from_utf8(&rest[..end]).ok()?;
-    let code = match digits.strip_prefix(['x', 'X']) {
-        Some(hex) => u32::from_str_radix(hex, 16),
-        None => digits.parse(),
-    };
-    // A number that is too large is not a valid character.
-    let is_number = digits
-        .bytes()
-        .all(|b| b.is_ascii_hexdigit() || b == b'x' || b == b'X');
-    let code = code
-        .ok()
-        .or((is_number && digits.len() > 8).then_some(u32::MAX))?;
-    Some((code, end + 3))
-}
-
-fn is_xml_char(code: u32) -> bool {
-    matches!(code, 0x9 | 0xA | 0xD | 0x20..=0xD7FF | 0xE000..=0xFFFD | 0x1_0000..=0x10_FFFF)
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -213,31 +151,6 @@ mod tests {
             "\"\\u12",
         ] {
             assert_eq!(json(sound.as_bytes()), None, "{sound}");
-        }
-    }
-
-    #[test]
-    fn references_to_no_character_are_repaired_in_xml() {
-        let repaired = |body: &str| String::from_utf8(xml(body.as_bytes()).unwrap()).unwrap();
-        assert_eq!(
-            repaired("<a>&#0;&#x1f;&#xD83D;b</a>"),
-            "<a>&#65533;&#65533;&#65533;b</a>"
-        );
-        assert_eq!(repaired("&#xD83D;&#xDE00;"), "&#128512;");
-        assert_eq!(
-            repaired("&#x99999999999;&#99999999999;"),
-            "&#65533;&#65533;"
-        );
-        assert_eq!(repaired("a\u{2}b"), "a b");
-        for sound in [
-            "<a>&#65;&amp;&#x1F600;</a>\n",
-            "&#",
-            "&#x;",
-            "&#;",
-            "&",
-            "a&#no;",
-        ] {
-            assert_eq!(xml(sound.as_bytes()), None, "{sound}");
         }
     }
 }

@@ -2,11 +2,29 @@
 
 use std::{sync::Arc, time::Duration};
 
+use async_trait::async_trait;
 use domain::{Post, Timestamp};
 use platforms::{
-    Cursor, Direct, Fetch, Platforms, PollError, PollLimits, Polled,
+    Cursor, Direct, Fetch, FetchError, FetchLimits, Fetched, Platforms, PollError, PollLimits,
+    Polled,
     simulator::{NewPost, Simulator},
 };
+use url::Url;
+
+/// A server that always sends the same answer.
+pub(crate) struct Always(pub(crate) Fetched);
+
+#[async_trait]
+impl Fetch for Always {
+    async fn get(
+        &self,
+        _: &Url,
+        _: &[(&str, &str)],
+        _: &FetchLimits,
+    ) -> Result<Fetched, FetchError> {
+        Ok(self.0.clone())
+    }
+}
 
 pub(crate) struct Feed {
     pub(crate) simulator: Simulator,

@@ -1,0 +1,463 @@
+//! Documents as they are found on the web, each with one oddity: what is read of them.
+
+use std::sync::Arc;
+
+use domain::Post;
+use platforms::{
+    Adapter as _, Cursor, Fetched, PollError, PollLimits, Polled, Source, feed::Feeds,
+};
+use url::Url;
+
+use crate::platform::Always;
+
+async fn poll_with(
+    content_type: &str,
+    body: &[u8],
+    cursor: Option<&Cursor>,
+) -> Result<Polled, PollError> {
+    let answer = Fetched {
+        status: 200,
+        headers: vec![("content-type".into(), content_type.into())],
+        body: body.to_vec(),
+        final_url: Url::parse("https://site.example/blog/feed").unwrap(),
+    };
+    let feeds = Feeds::new(
+        "boards".into(),
+        Source::Forum,
+        None,
+        Arc::new(Always(answer)),
+    );
+    feeds
+        .poll("https://site.example/feed", cursor, &PollLimits::default())
+        .await
+}
+
+async fn poll(body: &str) -> Polled {
+    let polled = poll_with("application/xml", body.as_bytes(), None).await;
+    polled.unwrap_or_else(|error| panic!("{error}: {body}"))
+}
+
+/// Title, text and author of each post, sorted.
+fn shown(posts: &[Post]) -> Vec<String> {
+    let show = |post: &Post| {
+        let title = post.title.as_deref().unwrap_or_default();
+        let text = post.text.as_deref().unwrap_or_default().replace('\n', "/");
+        format!("{title} | {text} | {}", post.user.name)
+    };
+    let mut shown: Vec<String> = posts.iter().map(show).collect();
+    shown.sort_unstable();
+    shown
+}
+
+async fn reads(document: &str, expected: &[&str]) {
+    assert_eq!(shown(&poll(document).await.posts), expected, "{document}");
+}
+
+const TWO: [&str; 2] = ["One | First. | Site", "Two | Second. | Site"];
+
+#[tokio::test]
+async fn structure_that_no_standard_allows_is_read() {
+    let title = "<title>Site</title>";
+    let items = "<item><title>One</title><description>First.</description></item>\
+                 <item><title>Two</title><description>Second.</description></item>";
+    let entries = "<entry><title>One</title><content>First.</content></entry>\
+                   <entry><title>Two</title><content>Second.</content></entry>";
+    for document in [
+        format!("<rss version='2.0'><channel>{title}</channel>{items}</rss>"),
+        format!("<rss>{title}{items}</rss>"),
+        format!(
+            "<RSS VERSION='2.0'><CHANNEL>{title}{}</CHANNEL></RSS>",
+            items
+                .to_uppercase()
+                .replace("FIRST.", "First.")
+                .replace("SECOND.", "Second.")
+                .replace(">ONE", ">One")
+                .replace(">TWO", ">Two")
+        ),
+        format!(
+            "<rss version='2.0' xmlns='http://purl.org/rss/1.0/'><channel>{title}{items}</channel></rss>"
+        ),
+        format!(
+            "<rss version='2.0' xmlns='http://my.own.example/ns'><channel>{title}{items}</channel></rss>"
+        ),
+        format!(
+            "<rss version='2.0'><channel xmlns='http://www.w3.org/2005/Atom'>{title}{items}</channel></rss>"
+        ),
+        format!("<rss version='2.0'><channel>{title}{items}"),
+        format!("<rss version='2.0'><channel>{title}<items>{items}</items></channel></rss>"),
+        format!(
+            "<rss version='2.0'><channel>{title}<image><title>Logo</title>{items}</channel></rss>"
+        ),
+        format!(
+            "<rdf:RDF xmlns:rdf='http://www.w3.org/1999/02/22-rdf-syntax-ns#' xmlns='http://my.netscape.com/rdf/simple/0.9/'><channel>{title}</channel>{items}</rdf:RDF>"
+        ),
+        format!(
+            "<r:rss xmlns:r='http://backend.userland.com/rss2'><channel>{title}{items}</channel></r:rss>"
+        ),
+        format!(
+            "Warning: mysql_connect() in <b>/srv/feed.php</b>\n<?xml version='1.0'?><rss><channel>{title}{items}</channel></rss>"
+        ),
+        format!("<feed xmlns='http://purl.org/atom/ns#' version='0.3'>{title}{entries}</feed>"),
+        format!("<feed xmlns='https://www.w3.org/2005/Atom/'>{title}{entries}</feed>"),
+        format!("<feed>{title}{entries}</feed>"),
+        format!(
+            "<a:feed xmlns:a='http://www.w3.org/2005/Atom'>{}</a:feed>",
+            format!("{title}{entries}")
+                .replace("</", "\u{1}")
+                .replace('<', "<a:")
+                .replace('\u{1}', "</a:")
+        ),
+        format!(
+            "<!DOCTYPE rss [<!ENTITY nbsp '&#160;'> <!ENTITY bomb '&nbsp;&nbsp;'>]><rss><channel>{title}{items}</channel></rss>"
+        ),
+    ] {
+        reads(&document, &TWO).await;
+    }
+}
+
+#[tokio::test]
+async fn one_odd_entry_stops_no_other() {
+    let rss = |odd: &str| {
+        format!(
+            "<rss version='2.0'><channel><title>Site</title><item>{odd}</item><item><title>Two</title><description>Second.</description></item></channel></rss>"
+        )
+    };
+    for (odd, first) in [
+        ("<title>Salt & cedar</title>", "Salt & cedar |  | Site"),
+        (
+            "<title>AT&T</title><description>a&b, c &d; e</description>",
+            "AT&T | a&b, c &d; e | Site",
+        ),
+        ("<title>a < b</title>", "a < b |  | Site"),
+        ("<title>One<br>line</title>", "One line |  | Site"),
+        (
+            "<title>One</title><description>Some <b>bold <i>text</description>",
+            "One | Some bold text | Site",
+        ),
+        (
+            "<title>One</title><description>A<p>B<p>C</description>",
+            "One | A//B//C | Site",
+        ),
+        (
+            "<title>One</headline><description>First.</description>",
+            "One | First. | Site",
+        ),
+        ("<title>One", "One |  | Site"),
+        (
+            "<title>One</title><media:title/><media:content url=x><media:description/>",
+            "One |  | Site",
+        ),
+        (
+            "<title>One</title><media:thumbnail><media:title>Photo</media:title></media:thumbnail>",
+            "One |  | Site",
+        ),
+        (
+            "<title>One</title><content:encoded><![CDATA[<p>Long.</p>]]></content:encoded>",
+            "One | Long. | Site",
+        ),
+        (
+            "<title>One</title><dc:creator>Rosa</dc:creator>",
+            "One |  | Rosa",
+        ),
+        (
+            "<title>One</title><enclosure url=a length=>",
+            "One |  | Site",
+        ),
+        (
+            "<title>One</title><author>chen@garden.example（陈明）</author>",
+            "One |  | 陈明",
+        ),
+        (
+            "<title>One</title><author>“me@example.com” Ana</author>",
+            "One |  | Ana",
+        ),
+        (
+            "<title>One</title><author>Ana\u{A0}me@example.com</author>",
+            "One |  | Ana",
+        ),
+        (
+            "<title>One</title><author><name>Ana</name><email>a@b.example</email></author>",
+            "One |  | Ana",
+        ),
+        (
+            "<title>One &#0;&#xD83D;&#1;</title>",
+            "One \u{FFFD}\u{FFFD} |  | Site",
+        ),
+        (
+            "<title><![CDATA[One</title><description>First.</description>",
+            "One | First. | Site",
+        ),
+        (
+            "<title>One</title><description><!-- open First.</description>",
+            "One | open First. | Site",
+        ),
+    ] {
+        let document = rss(odd);
+        let mut expected = vec![first, "Two | Second. | Site"];
+        expected.sort_unstable();
+        reads(&document, &expected).await;
+    }
+}
+
+#[tokio::test]
+async fn encodings_are_found() {
+    let text = "<rss><channel><title>Новости</title><item><title>Рыбный рынок открылся у причала</title></item></channel></rss>";
+    let (cyrillic, ..) = encoding_rs::WINDOWS_1251.encode(text);
+    let wide: Vec<u8> = text.encode_utf16().flat_map(u16::to_le_bytes).collect();
+    let mut marked = vec![0xFF, 0xFE];
+    marked.extend(&wide);
+    let labelled = format!("<?xml version='1.0' encoding='UTF-16'?>{text}");
+    let named = format!("<?xml version='1.0' encoding='windows-1251'?>{text}");
+    let (named, ..) = encoding_rs::WINDOWS_1251.encode(&named);
+    for (content_type, body) in [
+        ("text/xml; charset=windows-1251", &cyrillic[..]),
+        ("text/xml;charset=\"cp1251\"", &cyrillic[..]),
+        ("text/xml; charset=utf-8", &cyrillic[..]),
+        ("text/xml", &cyrillic[..]),
+        ("text/xml", &named[..]),
+        ("text/xml; charset=iso-8859-1", text.as_bytes()),
+        ("text/xml", &wide[..]),
+        ("text/xml", &marked[..]),
+        ("text/xml; charset=utf-16", labelled.as_bytes()),
+    ] {
+        let polled = poll_with(content_type, body, None).await.unwrap();
+        assert_eq!(
+            shown(&polled.posts),
+            ["Рыбный рынок открылся у причала |  | Новости"],
+            "{content_type}"
+        );
+    }
+}
+
+#[tokio::test]
+async fn texts_are_whole() {
+    let atom = |content: &str| {
+        format!(
+            "<feed xmlns='http://www.w3.org/2005/Atom' xmlns:media='http://search.yahoo.com/mrss/'><title>Site</title><entry><title>One</title>{content}</entry></feed>"
+        )
+    };
+    for (content, text) in [
+        (
+            "<content type='xhtml'><div xmlns='http://www.w3.org/1999/xhtml'>See <a href='x' title='a &gt; \"b\"'>the <b>gate</b></a>.</div></content>",
+            "See the gate.",
+        ),
+        (
+            "<content type='xhtml'><div>Use &lt;b&gt; for cedar.</div></content>",
+            "Use <b> for cedar.",
+        ),
+        (
+            "<content type='html'>&lt;p>A &lt;b>b&lt;/b>&lt;/p></content>",
+            "A b",
+        ),
+        (
+            "<content type='html'><p>Not <b>escaped</b></p></content>",
+            "Not escaped",
+        ),
+        ("<content type='text'>Use &lt;b&gt;</content>", "Use <b>"),
+        ("<content type=''>Plain.</content>", "Plain."),
+        (
+            "<content type='TEXT/HTML; charset=utf-8'>&lt;i>Html&lt;/i></content>",
+            "Html",
+        ),
+        (
+            "<content type='application/x-unknown'>Some words here.</content>",
+            "Some words here.",
+        ),
+        (
+            "<content type='image/png'>iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk+M9QDwADhgGAWjR9awAAAABJRU5ErkJggg==</content><summary>A picture.</summary>",
+            "A picture.",
+        ),
+        (
+            "<content src='https://site.example/1'/><summary>Short.</summary>",
+            "Short.",
+        ),
+        (
+            "<content/><summary type='html'>&lt;ul>&lt;li>a&lt;/li>&lt;/ul></summary>",
+            "- a",
+        ),
+        (
+            "<media:group><media:title>T</media:title><media:description>Of the video.</media:description></media:group>",
+            "Of the video.",
+        ),
+        (
+            "<content type='html'>&lt;pre>&lt;code>if a &amp;lt; b &amp;amp;&amp;amp; c&lt;/code>&lt;/pre></content>",
+            "if a < b && c",
+        ),
+        (
+            "<content type='html'>Write &lt;code>&amp;lt;br&amp;gt;&lt;/code> here</content>",
+            "Write <br> here",
+        ),
+        (
+            "<content type='html'>&lt;code>&amp;lt;template>&lt;/code> and &lt;code>&amp;lt;/p>&lt;/code></content>",
+            "<template> and </p>",
+        ),
+        (
+            "<content type='html'>&amp;lt;p&amp;gt;Escaped twice&amp;lt;/p&amp;gt;</content>",
+            "Escaped twice",
+        ),
+        (
+            "<content mode='base64' type='text/html'>PHA+SGVsbG88L3A+</content>",
+            "Hello",
+        ),
+    ] {
+        let document = atom(content);
+        reads(&document, &[&format!("One | {text} | Site")]).await;
+    }
+}
+
+#[tokio::test]
+async fn json_feeds_are_read_item_by_item() {
+    let feed = |items: &str| {
+        format!(
+            "{{\"version\": \"https://jsonfeed.org/version/1.1\", \"title\": \"Site\", \"items\": [{items}]}}"
+        )
+    };
+    let two = r#"{"id": 2, "title": "Two", "content_text": "Second."}"#;
+    for (odd, expected) in [
+        (
+            r#"{"id": 1, "title": "One", "content_text": "First."}"#,
+            &TWO[..],
+        ),
+        (
+            r#"{"id": 1.5, "title": "One", "content_text": "First.", "tags": 7, "image": {}}"#,
+            &TWO[..],
+        ),
+        (
+            r#"{"id": null, "title": "One", "content_html": "<p>First.</p>", "date_published": 5}"#,
+            &TWO[..],
+        ),
+        (
+            r#"{"id": "1", "title": "One", "content_text": "First.", "authors": {"name": ["x"]}}"#,
+            &TWO[..],
+        ),
+        (
+            r#"{"id": "1", "id": "1", "title": "One", "content_text": "First.", "deep": [[[[]]]]}"#,
+            &TWO[..],
+        ),
+        (
+            r#"{"id": "1", "title": "One", "content_text": "First.", "authors": [{"name": "jane@garden.example (Jane)"}]}"#,
+            &["One | First. | Jane", TWO[1]][..],
+        ),
+        (
+            r#"{"id": "1", "title": "One", "content_text": "First.", "author": "Jane"}"#,
+            &["One | First. | Jane", TWO[1]][..],
+        ),
+        ("7", &TWO[1..]),
+        ("null, [], \"x\"", &TWO[1..]),
+        (r#"{"id": true, "title": {"a": 1}}"#, &TWO[1..]),
+    ] {
+        for mark in ["", "\u{FEFF}", "\r\n "] {
+            let document = format!("{mark}{}", feed(&format!("{odd}, {two}")));
+            reads(&document, expected).await;
+        }
+    }
+    // A document that was cut off.
+    let document = feed(&format!("{two}, {{\"id\": 3, \"tit"));
+    reads(&document[..document.len() - 2], &TWO[1..]).await;
+}
+
+#[tokio::test]
+async fn skipped_entries_and_empty_feeds_show() {
+    let polled = poll("<rss><channel><title>Site</title></channel></rss>").await;
+    assert_eq!(polled.notice, Some("The feed has no entries."));
+    let polled =
+        poll("<rss><channel><item><link>https://site.example/1</link></item></channel></rss>")
+            .await;
+    assert_eq!(polled.unreadable.len(), 1, "{polled:?}");
+    for page in [
+        "<html><body>Not found</body></html>",
+        "",
+        "   ",
+        "plain text",
+        "{\"a\": 1}",
+        "[1, 2]",
+        "\u{0}\u{1}",
+    ] {
+        let error = poll_with("text/html", page.as_bytes(), None)
+            .await
+            .unwrap_err();
+        assert!(matches!(error, PollError::Malformed(_)), "{page}: {error}");
+    }
+}
+
+#[tokio::test]
+async fn shared_ids_and_links_are_told_apart() {
+    let item = |number: usize, id: &str| format!("<item><title>Title {number}</title>{id}</item>");
+    for id in [
+        "<guid>N/A</guid>",
+        "<guid>same</guid>",
+        "<link>https://site.example/</link>",
+        "<guid>https://site.example/</guid><link>https://site.example/</link>",
+    ] {
+        let document = |numbers: &[usize]| {
+            let items: String = numbers.iter().map(|number| item(*number, id)).collect();
+            format!("<rss><channel>{items}</channel></rss>")
+        };
+        let first = poll(&document(&[2, 1])).await;
+        assert_eq!(first.posts.len(), 2, "{id}");
+        let again = document(&[3, 2, 1, 1]);
+        let second = poll_with("", again.as_bytes(), Some(&first.cursor))
+            .await
+            .unwrap();
+        assert_eq!(second.posts.len(), 1, "{id}");
+        assert_ne!(first.posts[0].id, first.posts[1].id);
+        // One at a time, too.
+        let alone = document(&[4]);
+        let third = poll_with("", alone.as_bytes(), Some(&second.cursor))
+            .await
+            .unwrap();
+        assert_eq!(third.posts.len(), 1, "{id}");
+        assert!(
+            id.contains("N/A")
+                || third
+                    .notice
+                    .is_some_and(|notice| notice.contains("same id")),
+            "{id}: {:?}",
+            third.notice
+        );
+    }
+}
+
+#[tokio::test]
+async fn hostile_documents_are_bounded() {
+    let rss = |inside: &str| format!("<rss version='2.0'><channel><title>Site</title>{inside}");
+    let json = |items: &str| format!("{{\"version\": \"1\", \"items\": [{items}");
+    let attributes: String = (0..100_000).map(|number| format!(" a{number}")).collect();
+    for document in [
+        rss(&"<item/>".repeat(400_000)),
+        rss(&"<item><title>a</title></item>".repeat(100_000)),
+        rss(&"<item>".repeat(300_000)),
+        rss(&format!(
+            "<item><title>a{}",
+            "<media:group>".repeat(200_000)
+        )),
+        rss(&format!(
+            "<item><title>a</title><description>{}",
+            "<b>".repeat(500_000)
+        )),
+        rss(&format!(
+            "<item><title>a</title><description><b{attributes}>x</b>"
+        )),
+        rss(&format!("<item{attributes}><title>a")),
+        rss(&"<!--".repeat(500_000)),
+        rss(&"<?".repeat(500_000)),
+        rss(&"<![CDATA[".repeat(300_000)),
+        rss(&"<![CDATA[]]>&amp;".repeat(100_000)),
+        rss(&format!("<item>{}", "<author>a".repeat(300_000))),
+        rss(&format!(
+            "<item>{}",
+            "<link>https://a.example/</link>".repeat(60_000)
+        )),
+        rss(&"</item>".repeat(400_000)),
+        format!("<rss{}>", " xmlns:a='b'".repeat(300_000)),
+        json(&"{},".repeat(1_000_000)),
+        json(&"[".repeat(1_000_000)),
+        json(&"{\"authors\": [{}, {}, {}]},".repeat(100_000)),
+        "<".repeat(2_000_000),
+        "&".repeat(2_000_000),
+    ] {
+        let polled = poll_with("", document.as_bytes(), None).await;
+        let count = polled.map_or(0, |polled| polled.posts.len());
+        assert!(count <= 2_000, "{count}: {}", &document[..60]);
+    }
+}
