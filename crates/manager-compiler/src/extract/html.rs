@@ -27,16 +27,21 @@ const MAX_ATTRIBUTES: usize = 64;
 
 pub(super) fn extract(url: &Url, text: &str) -> PageText {
     let mut walk = Walk::new(url);
+    tokenize(text, true, &mut walk);
+    walk.finish()
+}
+
+/// Reads markup into `walk`. If `is_page`, the content of scripts, styles and `noscript` is one text.
+fn tokenize(markup: &str, is_page: bool, walk: &mut Walk) {
     let mut emitter = CallbackEmitter::new(|event: CallbackEvent<'_>, _: Span<()>| {
-        walk.event(&event);
+        walk.event(&event, is_page);
         None::<Infallible>
     });
-    emitter.naively_switch_states(true);
-    match Tokenizer::new_with_emitter(text, emitter).finish() {
+    emitter.naively_switch_states(is_page);
+    match Tokenizer::new_with_emitter(markup, emitter).finish() {
         Ok(()) => {}
         Err(never) => match never {},
     }
-    walk.finish()
 }
 
 /// Returns the primary subtag of a language tag: `en` for `en-GB`.
@@ -60,6 +65,10 @@ struct Tag {
 }
 
 impl Tag {
+    fn has(&self, name: &[u8]) -> bool {
+        self.attributes.iter().any(|(key, _)| key == name)
+    }
+
     fn attribute(&self, name: &[u8]) -> &str {
         self.attributes
             .iter()
@@ -150,7 +159,7 @@ impl Walk {
         }
     }
 
-    fn event(&mut self, event: &CallbackEvent<'_>) {
+    fn event(&mut self, event: &CallbackEvent<'_>, is_page: bool) {
         match event {
             CallbackEvent::OpenStartTag { name } => {
                 self.tag.name = name.to_vec();
@@ -176,11 +185,18 @@ impl Walk {
                 self.tag.attributes.clear();
                 self.end(name);
             }
+            CallbackEvent::String { value } if is_page && self.is_in(b"noscript") => {
+                tokenize(&lossy(value), false, self);
+            }
             CallbackEvent::String { value } => self.text(&lossy(value)),
             CallbackEvent::Comment { .. }
             | CallbackEvent::Doctype { .. }
             | CallbackEvent::Error(_) => {}
         }
+    }
+
+    fn is_in(&self, tag: &[u8]) -> bool {
+        self.open.last().is_some_and(|open| open.tag == tag)
     }
 
     fn start(&mut self, tag: &Tag, self_closing: bool) {
@@ -288,8 +304,10 @@ impl Walk {
     }
 
     fn text(&mut self, text: &str) {
-        if !self.page.needs_scripts && self.open.last().is_some_and(|o| o.tag == b"noscript") {
-            self.page.needs_scripts = text.to_ascii_lowercase().contains("javascript");
+        let asks_for_scripts = || text.to_ascii_lowercase().contains("javascript");
+        if self.open.iter().any(|open| open.tag == b"noscript") && asks_for_scripts() {
+            self.page.needs_scripts = true;
+            return;
         }
         let is_shown = match self.place {
             Place::Heading(_) => true,
@@ -472,7 +490,11 @@ impl Walk {
 
     fn region(&self, tag: &Tag) -> Region {
         let name = tag.name.as_slice();
-        let by_tag = regions::by_tag(name);
+        // Browsers show the content of a declarative shadow root (WHATWG HTML, "shadowrootmode").
+        let by_tag = match name {
+            b"template" if tag.has(b"shadowrootmode") || tag.has(b"shadowroot") => Region::Plain,
+            name => regions::by_tag(name),
+        };
         // Wrappers say much about the layout and nothing about the text.
         if matches!(name, b"html" | b"body") || by_tag != Region::Plain {
             return by_tag;

@@ -20,12 +20,11 @@ pub(super) fn by_tag(tag: &[u8]) -> Region {
     match tag {
         b"main" | b"article" => Region::Main,
         b"header" => Region::Banner,
-        b"script" | b"style" | b"template" | b"noscript" | b"svg" | b"math" | b"iframe"
-        | b"object" | b"canvas" | b"audio" | b"video" | b"select" | b"textarea" | b"button"
-        | b"nav" | b"footer" | b"blockquote" | b"cite" | b"q" | b"noframes" | b"rt" | b"rp" => {
-            Region::Never
-        }
-        b"aside" | b"form" | b"dialog" => Region::Boilerplate,
+        b"script" | b"style" | b"template" | b"svg" | b"math" | b"iframe" | b"object"
+        | b"canvas" | b"audio" | b"video" | b"select" | b"textarea" | b"button" | b"nav"
+        | b"footer" | b"blockquote" | b"cite" | b"q" | b"noframes" | b"rt" | b"rp" => Region::Never,
+        // Pages that scripts render may repeat their text here.
+        b"aside" | b"form" | b"dialog" | b"noscript" => Region::Boilerplate,
         _ => Region::Plain,
     }
 }

@@ -11,7 +11,11 @@ const MAX_NAMES: usize = 50;
 
 /// Adds the content of a `<script type="application/ld+json">` to `page`; ignores invalid input.
 pub(super) fn read_json_ld(script: &str, page: &mut PageText) {
-    if let Ok(value) = serde_json::from_str::<Value>(script) {
+    // Old templates wrap it into a comment or a CDATA section.
+    let script = script.replace("<![CDATA[", "");
+    let start = script.find(['{', '[']).unwrap_or(script.len());
+    let mut values = serde_json::Deserializer::from_str(&script[start..]).into_iter::<Value>();
+    if let Some(Ok(value)) = values.next() {
         visit(&value, 0, page);
     }
 }

@@ -356,3 +356,73 @@ fn app_shell_is_read_by_its_head_or_named_in_the_error() {
         None
     );
 }
+
+const ABOUT: &str = "<main><h1>Brewmarten, the gooseneck kettle</h1><p>A gooseneck electric kettle for pour-over coffee, \
+                     with a temperature to the degree.</p></main>";
+
+#[test]
+fn declarative_shadow_roots_are_read() {
+    for page in [
+        format!(
+            "<title>Home</title><product-page><template shadowrootmode=open>{ABOUT}</template></product-page>"
+        ),
+        format!(
+            "<title>Home</title><a-b><template shadowrootmode='closed'><c-d><template shadowrootmode=open>{ABOUT}</template></c-d></template></a-b>"
+        ),
+        format!("<title>Home</title><a-b><template shadowroot=open>{ABOUT}</template></a-b>"),
+        format!(
+            "<title>Home</title><a-b><template shadowrootmode=open><style>p {{}}</style>{ABOUT}<slot></slot></template>Light</a-b>"
+        ),
+    ] {
+        let read = read(&page);
+        assert!(text(&read).contains("gooseneck electric kettle"), "{page}");
+        assert_eq!(read.headings.len(), 1, "{page}");
+    }
+    // Any other template is inert.
+    let read = read(&format!(
+        "<p>Trail running shoes, resoled by hand.<template>{ABOUT}</template>"
+    ));
+    assert!(!text(&read).contains("kettle"));
+}
+
+#[test]
+fn text_without_scripts_is_read_where_there_is_no_other() {
+    let about =
+        "A gooseneck electric kettle for pour-over coffee, with a temperature to the degree.";
+    for page in [
+        format!("<title>Home</title><div id=root></div><noscript><p>{about}</p></noscript>"),
+        format!(
+            "<title>Home</title><noscript>Please enable JavaScript.</noscript><noscript><div><p>{about}</p></div></noscript>"
+        ),
+        format!(
+            "<title>Home</title><noscript><p>This site needs Javascript.</p><p>{about}</p></noscript>"
+        ),
+    ] {
+        let text = text(&read(&page));
+        assert!(
+            text.contains(about) && !text.to_lowercase().contains("javascript"),
+            "{page}: {text}"
+        );
+    }
+    let long = "Trail running shoes, resoled by hand in our own workshop. ".repeat(20);
+    let other = read(&format!("<p>{long}</p><noscript><p>{about}</p></noscript>"));
+    assert!(!text(&other).contains("kettle"));
+}
+
+#[test]
+fn wrapped_json_ld_is_read() {
+    let json = r#"{"@type": "Product", "name": "Brewmarten", "description": "A gooseneck electric kettle for pour-over coffee."}"#;
+    for script in [
+        json.to_owned(),
+        format!("[{json}]"),
+        format!("<!-- {json} -->"),
+        format!("//<![CDATA[\n{json}\n//]]>"),
+        format!("/*<![CDATA[*/{json}/*]]>*/"),
+        format!("{json};"),
+    ] {
+        let page = format!(
+            "<title>Home of Brewmarten kettles</title><script type='application/ld+json'>{script}</script><p>Welcome to our home."
+        );
+        assert_eq!(read(&page).structured_products, ["Brewmarten"], "{script}");
+    }
+}
