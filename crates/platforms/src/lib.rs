@@ -28,6 +28,7 @@ pub mod lemmy;
 pub mod linkedin;
 pub mod lobsters;
 pub mod mastodon;
+mod null;
 mod paging;
 mod reading;
 pub mod reddit;

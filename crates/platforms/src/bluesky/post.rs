@@ -8,6 +8,7 @@ use crate::text;
 const SITE: &str = "https://bsky.app/profile";
 const MAX_FACETS: usize = 200;
 const MAX_TAGS: usize = 32;
+const MAX_PICTURES: usize = 32;
 const MAX_URI_BYTES: usize = 2_048;
 /// The author does not want to be shown to logged-out users.
 pub(super) const HIDDEN: &str = "!no-unauthenticated";
@@ -40,6 +41,12 @@ pub(super) fn read(
             }
         }
     }
+    for alternative in alternative_texts(&record["embed"]) {
+        if !whole.contains(alternative) {
+            whole.push('\n');
+            whole.push_str(alternative);
+        }
+    }
     append_tags(&mut whole, &record["tags"]);
     Some(Post {
         post_type: PostType::MicroblogTweet,
@@ -55,6 +62,16 @@ pub(super) fn read(
             url: format!("{SITE}/{did}"),
         },
     })
+}
+
+/// What the author wrote about pictures and videos, for people who do not see them, also next to a quoted post.
+fn alternative_texts(embed: &Value) -> Vec<&str> {
+    let places = [embed, &embed["media"]];
+    let pictures = places.iter().filter_map(|place| place["images"].as_array());
+    let pictures = pictures.flatten().take(MAX_PICTURES);
+    let all = pictures.chain(places.iter().copied());
+    let texts = all.filter_map(|one| one["alt"].as_str()).map(str::trim);
+    texts.filter(|text| !text.is_empty()).collect()
 }
 
 /// Returns true if one of these labels asks not to be shown in public.
@@ -212,6 +229,41 @@ mod tests {
             Some("look\nA\nb\nhttps://a.example/\n#crm")
         );
         assert_eq!(post.time.to_string(), "2026-07-04T14:38:06.240000Z");
+    }
+
+    #[test]
+    fn alternative_texts_are_part_of_the_text() {
+        for (embed, expected) in [
+            (
+                json!({"images": [{"alt": "A bowl"}, {"alt": ""}, {"alt": "A lathe"}]}),
+                "A bowl\nA lathe",
+            ),
+            (
+                json!({"media": {"images": [{"alt": "A bowl"}]}, "record": {"uri": "at://x"}}),
+                "A bowl",
+            ),
+            (
+                json!({"$type": "app.bsky.embed.video", "alt": "Turning a bowl"}),
+                "Turning a bowl",
+            ),
+            (
+                json!({"media": {"alt": "Turning a bowl"}}),
+                "Turning a bowl",
+            ),
+        ] {
+            let record =
+                json!({"text": "", "createdAt": "2026-07-04T14:38:06.240Z", "embed": embed});
+            let post = read(
+                "at://x".into(),
+                "did:plc:x",
+                "k",
+                &record,
+                1_783_175_888_090_631,
+            );
+            assert_eq!(post.unwrap().text.as_deref(), Some(expected), "{record}");
+        }
+        let record = json!({"text": "", "embed": {"images": [{"alt": " "}, 7]}});
+        assert!(read("at://x".into(), "did:plc:x", "k", &record, 1).is_none());
     }
 
     #[test]

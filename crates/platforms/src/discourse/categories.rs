@@ -13,6 +13,7 @@ use serde::Deserialize;
 use tokio::sync::Mutex;
 
 use super::Discourse;
+use crate::null;
 use crate::{Community, PollError, text};
 
 const KEEP: Duration = Duration::from_hours(1);
@@ -43,9 +44,9 @@ struct CategoryList {
 #[derive(Clone, Deserialize)]
 struct Category {
     id: i64,
-    #[serde(default)]
+    #[serde(default, deserialize_with = "null::or_default")]
     name: String,
-    #[serde(default)]
+    #[serde(default, deserialize_with = "null::or_default")]
     slug: String,
     /// Plain text, on newer sites.
     description_text: Option<String>,

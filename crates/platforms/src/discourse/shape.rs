@@ -1,5 +1,6 @@
 //! Discourse's response bodies. A missing or null field reads as empty.
 
+use crate::null;
 use chrono::DateTime;
 use domain::Timestamp;
 use serde::Deserialize;
@@ -11,7 +12,7 @@ pub(super) struct TopicsPage {
 
 #[derive(Deserialize)]
 pub(super) struct TopicList {
-    #[serde(default)]
+    #[serde(default, deserialize_with = "null::or_default")]
     pub(super) topics: Vec<serde_json::Value>,
     pub(super) more_topics_url: Option<String>,
 }
@@ -40,13 +41,13 @@ pub(super) struct Topic {
     visible: Option<bool>,
     deleted_at: Option<serde_json::Value>,
     archetype: Option<String>,
-    #[serde(default)]
+    #[serde(default, deserialize_with = "null::or_default")]
     post_stream: Stream,
 }
 
 #[derive(Default, Deserialize)]
 struct Stream {
-    #[serde(default)]
+    #[serde(default, deserialize_with = "null::or_default")]
     posts: Vec<serde_json::Value>,
 }
 

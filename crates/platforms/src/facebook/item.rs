@@ -6,6 +6,7 @@ use serde::Deserialize;
 use serde_json::Value;
 use url::Url;
 
+use crate::null;
 use crate::text;
 
 const SITE: &str = "https://www.facebook.com/";
@@ -23,9 +24,9 @@ pub(super) struct Item {
 
 #[derive(Deserialize)]
 struct From {
-    #[serde(default)]
+    #[serde(default, deserialize_with = "null::or_default")]
     id: String,
-    #[serde(default)]
+    #[serde(default, deserialize_with = "null::or_default")]
     name: String,
 }
 

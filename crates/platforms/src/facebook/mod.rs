@@ -25,6 +25,7 @@ use secrecy::{ExposeSecret, SecretString};
 use serde::Deserialize;
 use url::Url;
 
+use crate::null;
 use crate::{
     Adapter, Cursor, Fetch, FetchLimits, PollError, PollLimits, Polled,
     cursor::{from_seconds, to_seconds},
@@ -55,7 +56,7 @@ pub struct Facebook {
 #[derive(Deserialize)]
 struct Page {
     data: Vec<serde_json::Value>,
-    #[serde(default)]
+    #[serde(default, deserialize_with = "null::or_default")]
     paging: Paging,
 }
 

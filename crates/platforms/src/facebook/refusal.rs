@@ -5,6 +5,7 @@ use std::time::Duration;
 use serde::Deserialize;
 use serde_json::Value;
 
+use crate::null;
 use crate::{Fetched, PollError, budget::Left};
 
 const USAGE: [&str; 3] = ["x-app-usage", "x-page-usage", "x-business-use-case-usage"];
@@ -22,9 +23,9 @@ struct Refusal {
 
 #[derive(Deserialize)]
 struct Code {
-    #[serde(default)]
+    #[serde(default, deserialize_with = "null::or_default")]
     code: i64,
-    #[serde(default)]
+    #[serde(default, deserialize_with = "null::or_default")]
     error_subcode: i64,
 }
 

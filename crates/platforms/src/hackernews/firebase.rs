@@ -8,6 +8,7 @@ use serde::Deserialize;
 use serde_json::{Value, json};
 
 use super::{HackerNews, List, below, post::Parts};
+use crate::null;
 use crate::{
     FetchLimits, PollError,
     cursor::{MAX_PENDING, Pending, from_seconds},
@@ -37,9 +38,9 @@ pub(super) struct Item {
     time: Option<i64>,
     title: Option<String>,
     text: Option<String>,
-    #[serde(default)]
+    #[serde(default, deserialize_with = "null::or_default")]
     deleted: bool,
-    #[serde(default)]
+    #[serde(default, deserialize_with = "null::or_default")]
     dead: bool,
 }
 

@@ -7,6 +7,7 @@ use serde::Deserialize;
 use url::Url;
 
 use super::Lemmy;
+use crate::null;
 use crate::{PollError, hackernews::below};
 
 /// One request each.
@@ -26,9 +27,9 @@ struct Found {
 
 #[derive(Deserialize)]
 struct Thing {
-    #[serde(default)]
+    #[serde(default, deserialize_with = "null::or_default")]
     deleted: bool,
-    #[serde(default)]
+    #[serde(default, deserialize_with = "null::or_default")]
     removed: bool,
 }
 

@@ -4,6 +4,7 @@ use serde::Deserialize;
 use url::Url;
 
 use super::{Lemmy, PER_PAGE, accepts};
+use crate::null;
 use crate::{Community, PollError, hackernews::below, text};
 
 #[derive(Deserialize)]
@@ -14,23 +15,23 @@ struct Answer {
 #[derive(Deserialize)]
 struct View {
     community: Described,
-    #[serde(default)]
+    #[serde(default, deserialize_with = "null::or_default")]
     counts: Counts,
 }
 
 #[derive(Deserialize)]
 struct Described {
     name: String,
-    #[serde(default)]
+    #[serde(default, deserialize_with = "null::or_default")]
     title: String,
     description: Option<String>,
-    #[serde(default)]
+    #[serde(default, deserialize_with = "null::or_default")]
     actor_id: String,
-    #[serde(default)]
+    #[serde(default, deserialize_with = "null::or_default")]
     local: bool,
-    #[serde(default)]
+    #[serde(default, deserialize_with = "null::or_default")]
     deleted: bool,
-    #[serde(default)]
+    #[serde(default, deserialize_with = "null::or_default")]
     removed: bool,
 }
 

@@ -5,6 +5,7 @@ use domain::{Post, PostType, Subforum, Timestamp, User};
 use serde::Deserialize;
 use url::Url;
 
+use crate::null;
 use crate::text;
 
 #[derive(Deserialize)]
@@ -14,39 +15,49 @@ pub(super) struct View {
     comment: Option<Comment>,
     creator: Actor,
     community: Actor,
+    #[serde(default, deserialize_with = "null::or_default")]
+    counts: Counts,
+}
+
+#[derive(Default, Deserialize)]
+struct Counts {
+    /// When this instance got to know it: lists are in this order.
+    published: Option<String>,
 }
 
 #[derive(Deserialize)]
 struct Inner {
     id: i64,
-    #[serde(default)]
+    #[serde(default, deserialize_with = "null::or_default")]
     name: String,
     body: Option<String>,
+    /// Alternative text of the picture.
+    alt_text: Option<String>,
     published: String,
     ap_id: Option<String>,
-    #[serde(default)]
+    #[serde(default, deserialize_with = "null::or_default")]
     deleted: bool,
-    #[serde(default)]
+    #[serde(default, deserialize_with = "null::or_default")]
     removed: bool,
-    #[serde(default)]
+    #[serde(default, deserialize_with = "null::or_default")]
     featured_community: bool,
-    #[serde(default)]
+    #[serde(default, deserialize_with = "null::or_default")]
     featured_local: bool,
     /// The only kind of pin before 0.18.
-    #[serde(default)]
+    #[serde(default, deserialize_with = "null::or_default")]
     stickied: bool,
 }
 
 #[derive(Deserialize)]
 struct Comment {
     id: i64,
-    #[serde(default)]
+    #[serde(default, deserialize_with = "null::or_default")]
     content: String,
     published: String,
     ap_id: Option<String>,
-    #[serde(default)]
+    #[serde(default, deserialize_with = "null::or_default")]
     deleted: bool,
-    #[serde(default)]
+    #[serde(default, deserialize_with = "null::or_default")]
     removed: bool,
 }
 
@@ -54,11 +65,11 @@ struct Comment {
 struct Actor {
     id: i64,
     name: String,
-    #[serde(default)]
+    #[serde(default, deserialize_with = "null::or_default")]
     actor_id: String,
-    #[serde(default)]
+    #[serde(default, deserialize_with = "null::or_default")]
     deleted: bool,
-    #[serde(default)]
+    #[serde(default, deserialize_with = "null::or_default")]
     removed: bool,
 }
 
@@ -85,9 +96,16 @@ impl View {
         self.comment.is_none() && (post.featured_community || post.featured_local || post.stickied)
     }
 
-    pub(super) fn time(&self) -> Option<Timestamp> {
+    /// When the author published it. Another server may have dated it back.
+    fn published(&self) -> Option<Timestamp> {
         let comment = self.comment.as_ref();
         parse_time(comment.map_or(&self.post.published, |comment| &comment.published))
+    }
+
+    /// Its time in the list.
+    pub(super) fn time(&self) -> Option<Timestamp> {
+        let listed = self.counts.published.as_deref().and_then(parse_time);
+        self.published().max(listed)
     }
 
     /// Deleted by its author or removed by moderators, alone or with its post or community.
@@ -115,14 +133,18 @@ impl View {
         }
     }
 
-    /// `None` if it is gone or has no text.
+    /// `None` if it is gone or has no text. `time` is that in the list.
     pub(super) fn post(&self, base: &Url, time: Timestamp) -> Option<Post> {
         let author = text::line(&self.creator.name);
         let body = match &self.comment {
             Some(comment) => Some(comment.content.as_str()),
             None => self.post.body.as_deref(),
         };
-        let body = text::from_markdown(body.unwrap_or_default());
+        let mut body = text::from_markdown(body.unwrap_or_default());
+        let alternative = text::block(self.post.alt_text.as_deref().unwrap_or_default());
+        if self.comment.is_none() && !body.contains(&alternative) {
+            body = text::block(&format!("{body}\n\n{alternative}"));
+        }
         let body = Some(body).filter(|body| !body.is_empty());
         let mut title = text::line(&self.post.name);
         if title.is_empty() || self.comment.is_some() {
@@ -140,7 +162,9 @@ impl View {
                 Some(_) => PostType::ForumComment,
                 None => PostType::ForumLink,
             },
-            time,
+            time: self
+                .published()
+                .map_or(time, |published| published.min(time)),
             id: url.clone(),
             title: Some(title),
             text: body,
@@ -179,7 +203,48 @@ fn parse_time(text: &str) -> Option<Timestamp> {
 
 #[cfg(test)]
 mod tests {
-    use super::parse_time;
+    use serde_json::{Value, json};
+
+    use super::{View, parse_time};
+    use domain::Timestamp;
+    use url::Url;
+
+    fn view(post: Value) -> View {
+        let mut view = json!({
+            "post": {"id": 1, "name": "A", "published": "2026-03-01T00:00:00Z"},
+            "creator": {"id": 1, "name": "ana"}, "community": {"id": 1, "name": "wood", "actor_id": null},
+            "counts": {"published": "2026-11-21T00:00:00Z"},
+        });
+        for (name, value) in post.as_object().unwrap() {
+            view["post"][name] = value.clone();
+        }
+        View::read(&view, false).unwrap().unwrap()
+    }
+
+    #[test]
+    fn backdated_post_is_as_new_as_its_place_in_the_list() {
+        let view = view(json!({"name": "A", "stickied": null, "ap_id": null}));
+        assert_eq!(view.time(), parse_time("2026-11-21T00:00:00Z"));
+        let base = Url::parse("https://lemmy.example/").unwrap();
+        let post = view.post(&base, Timestamp::now()).unwrap();
+        assert_eq!(post.time.to_string(), "2026-03-01T00:00:00.000000Z");
+    }
+
+    #[test]
+    fn alternative_text_is_part_of_the_text() {
+        let base = Url::parse("https://lemmy.example/").unwrap();
+        for (post, text) in [
+            (json!({"alt_text": "A bowl"}), Some("A bowl")),
+            (
+                json!({"alt_text": "A bowl", "body": "Look"}),
+                Some("Look\n\nA bowl"),
+            ),
+            (json!({"alt_text": null, "body": null}), None),
+        ] {
+            let found = view(post).post(&base, Timestamp::now()).unwrap();
+            assert_eq!(found.text.as_deref(), text);
+        }
+    }
 
     #[test]
     fn times_with_and_without_a_zone_are_read() {

@@ -5,6 +5,7 @@ use serde::Deserialize;
 use serde_json::Value;
 
 use super::little;
+use crate::null;
 use crate::text;
 
 const ORGANIZATION: &str = "urn:li:organization:";
@@ -17,7 +18,7 @@ const MAX_OPTIONS: usize = 10;
 #[serde(rename_all = "camelCase")]
 pub(super) struct Element {
     id: String,
-    #[serde(default)]
+    #[serde(default, deserialize_with = "null::or_default")]
     author: String,
     #[serde(default)]
     commentary: Option<String>,

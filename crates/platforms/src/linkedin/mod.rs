@@ -27,6 +27,7 @@ use secrecy::{ExposeSecret, SecretString};
 use serde::Deserialize;
 use url::Url;
 
+use crate::null;
 use crate::{
     Adapter, Cursor, Fetch, FetchLimits, Fetched, PollError, PollLimits, Polled,
     cursor::{from_seconds, to_seconds},
@@ -51,7 +52,7 @@ pub struct LinkedIn {
 
 #[derive(Deserialize)]
 struct Page {
-    #[serde(default)]
+    #[serde(default, deserialize_with = "null::or_default")]
     paging: Paging,
     elements: Vec<serde_json::Value>,
 }

@@ -6,13 +6,14 @@ use serde::Deserialize;
 use serde_json::Value;
 use url::Url;
 
+use crate::null;
 use crate::{hackernews::below, text};
 
 #[derive(Deserialize)]
 pub(super) struct Story {
     pub(super) short_id: String,
     created_at: String,
-    #[serde(default)]
+    #[serde(default, deserialize_with = "null::or_default")]
     title: String,
     /// HTML; empty for a link without a text.
     #[serde(default)]
@@ -20,7 +21,7 @@ pub(super) struct Story {
     /// The Markdown of `description`. Older versions do not have it.
     #[serde(default)]
     description_plain: Option<String>,
-    #[serde(default)]
+    #[serde(default, deserialize_with = "null::or_default")]
     submitter_user: Submitter,
 }
 

@@ -164,12 +164,20 @@ impl Mastodon {
     async fn page(&self, url: &Url, what: &str) -> Result<Page, PollError> {
         let answer = self.get(url).await?.success(what)?;
         let links = answer.header("link").unwrap_or_default();
-        let newer = self.link(links, "prev", url);
-        let older = self.link(links, "next", url);
+        // Some servers exchange the names of the two.
+        let linked = ["prev", "next"].map(|rel| self.link(links, rel, url));
+        let that_goes = |parameters: &[&str]| {
+            let mut links = linked.iter().flatten();
+            let goes = |url: &&Url| {
+                let mut query = url.query_pairs();
+                query.any(|(name, _)| parameters.contains(&&*name))
+            };
+            links.find(goes).cloned()
+        };
         Ok(Page {
             statuses: answer.json()?,
-            newer,
-            older,
+            newer: that_goes(&["min_id", "since_id"]),
+            older: that_goes(&["max_id"]),
         })
     }
 

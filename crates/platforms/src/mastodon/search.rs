@@ -5,6 +5,7 @@ use serde_json::Value;
 use url::Url;
 
 use super::{Mastodon, PER_PAGE, is_tag};
+use crate::null;
 use crate::{Community, PollError, hackernews::below, text};
 
 #[derive(Deserialize)]
@@ -16,7 +17,7 @@ struct Found {
 struct Tag {
     name: String,
     url: Option<String>,
-    #[serde(default)]
+    #[serde(default, deserialize_with = "null::or_default")]
     history: Vec<Value>,
 }
 

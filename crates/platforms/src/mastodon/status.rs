@@ -5,6 +5,7 @@ use serde::Deserialize;
 use serde_json::Value;
 use url::Url;
 
+use crate::null;
 use crate::{hackernews::below, text};
 
 const MAX_ADDRESS_BYTES: usize = 2_048;
@@ -13,14 +14,17 @@ const MAX_ADDRESS_BYTES: usize = 2_048;
 pub(super) struct Status {
     pub(super) id: String,
     created_at: String,
-    #[serde(default)]
+    #[serde(default, deserialize_with = "null::or_default")]
     uri: String,
     url: Option<String>,
-    #[serde(default)]
+    #[serde(default, deserialize_with = "null::or_default")]
     content: String,
-    #[serde(default)]
+    #[serde(default, deserialize_with = "null::or_default")]
     spoiler_text: String,
     visibility: Option<String>,
+    #[serde(default, deserialize_with = "null::or_default")]
+    media_attachments: Vec<Value>,
+    poll: Option<Value>,
     /// A boost. The boosted status is in the timeline itself.
     reblog: Option<Value>,
     account: Account,
@@ -29,7 +33,7 @@ pub(super) struct Status {
 #[derive(Debug, Deserialize)]
 struct Account {
     id: String,
-    #[serde(default)]
+    #[serde(default, deserialize_with = "null::or_default")]
     acct: String,
     url: Option<String>,
     /// True if the author's posts may be found by search; missing on old servers.
@@ -66,11 +70,14 @@ impl Status {
             return None;
         }
         let warning = text::block(&self.spoiler_text);
-        let content = text::from_html(&self.content);
-        let whole = match (warning.is_empty(), content.is_empty()) {
-            (false, false) => format!("{warning}\n\n{content}"),
-            _ => warning + &content,
-        };
+        let parts = [
+            warning,
+            text::from_html(&self.content),
+            self.options(),
+            self.alternative_texts(),
+        ];
+        let parts: Vec<String> = parts.into_iter().filter(|part| !part.is_empty()).collect();
+        let whole = parts.join("\n\n");
         let handle = account.acct.trim_start_matches('@');
         let here = |path: &str| below(base, path).to_string();
         let own = here(&format!("@{}/{}", text::line(handle), self.id));
@@ -93,6 +100,28 @@ impl Status {
     }
 }
 
+impl Status {
+    /// The answers that a poll offers.
+    fn options(&self) -> String {
+        let options = self
+            .poll
+            .as_ref()
+            .and_then(|poll| poll["options"].as_array());
+        let titles = options
+            .into_iter()
+            .flatten()
+            .filter_map(|option| option["title"].as_str());
+        text::block(&titles.collect::<Vec<_>>().join("\n"))
+    }
+
+    /// What the author wrote about pictures, for people who do not see them.
+    fn alternative_texts(&self) -> String {
+        let media = self.media_attachments.iter();
+        let texts = media.filter_map(|one| one["description"].as_str());
+        text::block(&texts.collect::<Vec<_>>().join("\n"))
+    }
+}
+
 /// `name@host`, for local authors too.
 fn full_name(acct: &str, base: &Url) -> String {
     let acct = text::line(acct.trim_start_matches('@'));
@@ -111,4 +140,57 @@ fn address(given: Option<&str>) -> Option<String> {
     let url = Url::parse(given).ok()?;
     let web = matches!(url.scheme(), "http" | "https") && url.has_host();
     (web && given.len() <= MAX_ADDRESS_BYTES).then(|| text::line(given))
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    fn text(mut status: Value) -> Option<String> {
+        let shape = json!({"id": "1", "created_at": "2026-11-21T02:24:12Z", "account": {"id": "7", "acct": "ana", "indexable": null}});
+        for (name, value) in shape.as_object().unwrap() {
+            status[name] = value.clone();
+        }
+        let status = Status::read(&status).unwrap();
+        let base = Url::parse("https://social.example/").unwrap();
+        status.post(&base, Timestamp::now())?.text
+    }
+
+    #[test]
+    fn null_means_absent() {
+        for (status, expected) in [
+            (
+                json!({"content": null, "spoiler_text": "A burr"}),
+                Some("A burr"),
+            ),
+            (
+                json!({"content": "<p>A burr</p>", "spoiler_text": null, "uri": null, "url": null, "poll": null}),
+                Some("A burr"),
+            ),
+            (
+                json!({"content": "A burr", "media_attachments": null, "visibility": null, "reblog": null}),
+                Some("A burr"),
+            ),
+            (json!({"content": null, "spoiler_text": null}), None),
+        ] {
+            assert_eq!(text(status.clone()).as_deref(), expected, "{status}");
+        }
+    }
+
+    #[test]
+    fn alternative_texts_and_polls_are_part_of_the_text() {
+        let status = json!({
+            "content": "<p class=\"quote-inline\">RE: https://far.example/1</p><p>Look</p>",
+            "media_attachments": [{"description": "A bowl on a lathe"}, {"description": null}, 7],
+            "poll": {"options": [{"title": "Walnut"}, {"title": "Cedar"}]},
+        });
+        assert_eq!(
+            text(status).as_deref(),
+            Some("Look\n\nWalnut\nCedar\n\nA bowl on a lathe")
+        );
+        let picture = json!({"content": "", "media_attachments": [{"description": "A bowl"}]});
+        assert_eq!(text(picture).as_deref(), Some("A bowl"));
+    }
 }

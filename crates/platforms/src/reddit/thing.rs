@@ -8,7 +8,16 @@ use crate::text;
 
 const SITE: &str = "https://www.reddit.com";
 const DELETED: &str = "[deleted]";
-const REMOVED: &str = "[removed]";
+/// What stands in the place of a text or a title that is gone, in lower case.
+const NOTICES: [&str; 7] = [
+    DELETED,
+    "[removed]",
+    "[removed by reddit]",
+    "[ removed by reddit ]",
+    "[removed by moderator]",
+    "[ removed by moderator ]",
+    "[deleted by user]",
+];
 
 #[derive(Deserialize)]
 pub(super) struct Thing {
@@ -21,6 +30,9 @@ pub(super) struct Thing {
     title: Option<String>,
     /// Markdown.
     selftext: Option<String>,
+    /// The post that a cross-post shows; its first element is the original.
+    crosspost_parent_list: Option<Vec<Value>>,
+    gallery_data: Option<Value>,
     permalink: Option<String>,
     removed_by_category: Option<Value>,
     stickied: Option<bool>,
@@ -80,10 +92,12 @@ impl Thing {
         } else {
             &self.selftext
         };
-        let marked = |text: &str| matches!(text.trim(), DELETED | REMOVED);
+        let marked = |text: &str| NOTICES.contains(&text.trim().to_ascii_lowercase().as_str());
+        let title = self.title.as_deref().filter(|_| !self.is_comment());
         let author = self.author.as_deref();
         author.is_none_or(|author| author == DELETED)
             || text.as_deref().is_some_and(marked)
+            || title.is_some_and(marked)
             || self.removed_by_category.is_some()
     }
 
@@ -102,7 +116,10 @@ impl Thing {
         } else {
             (&self.title, &self.selftext)
         };
-        let body = text::from_markdown(markdown.as_deref().unwrap_or_default());
+        let mut body = text::from_markdown(markdown.as_deref().unwrap_or_default());
+        if body.is_empty() && !self.is_comment() {
+            body = self.shown_below();
+        }
         let body = Some(body).filter(|body| !body.is_empty());
         let mut title = Some(text::line(title.as_deref().unwrap_or_default()));
         title = title.filter(|title| !title.is_empty());
@@ -137,6 +154,30 @@ impl Thing {
         })
     }
 
+    /// The text that readers see below a title without a text of its own: the original's, or the captions of pictures.
+    fn shown_below(&self) -> String {
+        let original = self
+            .crosspost_parent_list
+            .as_ref()
+            .and_then(|list| list.first());
+        let text = original.and_then(|original| original["selftext"].as_str());
+        let text =
+            text.filter(|text| !NOTICES.contains(&text.trim().to_ascii_lowercase().as_str()));
+        let items = self
+            .gallery_data
+            .as_ref()
+            .and_then(|data| data["items"].as_array());
+        let captions = items
+            .into_iter()
+            .flatten()
+            .filter_map(|item| item["caption"].as_str());
+        let parts = text
+            .map(text::from_markdown)
+            .into_iter()
+            .chain(captions.map(text::block));
+        text::block(&parts.collect::<Vec<_>>().join("\n"))
+    }
+
     /// The page where people read it.
     fn url(&self, subreddit: &str) -> String {
         let permalink = self.permalink.as_deref().unwrap_or_default();
@@ -158,4 +199,60 @@ pub(super) fn is_fullname(text: &str) -> bool {
     let word = |part: &str| !part.is_empty() && part.bytes().all(|b| b.is_ascii_alphanumeric());
     let parts = text.split_once('_');
     text.len() <= 32 && parts.is_some_and(|(kind, id)| word(kind) && word(id))
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    fn post(data: Value) -> Option<Post> {
+        let mut child = json!({"kind": "t3", "data": {"name": "t3_x1", "author": "ana", "subreddit": "wood", "title": "Help"}});
+        for (name, value) in data.as_object().unwrap() {
+            child["data"][name] = value.clone();
+        }
+        let thing = Thing::read(&child, false).unwrap().unwrap();
+        thing.post("reddit", Timestamp::now())
+    }
+
+    #[test]
+    fn cross_post_shows_the_text_of_the_original() {
+        for (data, text) in [
+            (
+                json!({"selftext": "", "crosspost_parent_list": [{"selftext": "The *veneer* lifts", "author": "bo"}]}),
+                Some("The veneer lifts"),
+            ),
+            (
+                json!({"selftext": "Mine", "crosspost_parent_list": [{"selftext": "Theirs"}]}),
+                Some("Mine"),
+            ),
+            (
+                json!({"selftext": null, "crosspost_parent_list": [{"selftext": "[removed]"}]}),
+                None,
+            ),
+            (json!({"crosspost_parent_list": []}), None),
+            (
+                json!({"selftext": "", "gallery_data": {"items": [{"caption": "Before"}, {"caption": null}, {"caption": "After"}]}}),
+                Some("Before\nAfter"),
+            ),
+        ] {
+            let found = post(data.clone()).unwrap();
+            assert_eq!(found.text.as_deref(), text, "{data}");
+            assert_eq!(found.user.name, "ana");
+        }
+    }
+
+    #[test]
+    fn notices_of_removal_are_no_posts() {
+        for data in [
+            json!({"selftext": "[removed]"}),
+            json!({"selftext": "[deleted]"}),
+            json!({"selftext": "[ Removed by Reddit ]"}),
+            json!({"title": "[deleted by user]", "selftext": ""}),
+            json!({"title": "[ Removed by moderator ]"}),
+        ] {
+            assert_eq!(post(data.clone()), None, "{data}");
+        }
+    }
 }

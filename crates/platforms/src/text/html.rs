@@ -47,6 +47,9 @@ fn read(html: &str) -> String {
     text.out
 }
 
+/// Mastodon puts `RE: <address>` into an element of this class before the text of a status that quotes another one.
+const QUOTE: &str = "quote-inline";
+
 #[derive(Default)]
 struct Text {
     out: String,
@@ -55,6 +58,8 @@ struct Text {
     /// Name of its current attribute.
     attribute: Vec<u8>,
     href: Option<String>,
+    /// It is a fallback for readers that show no quotes: not written by the author.
+    is_quote: bool,
     /// The hidden element that the parser is in.
     hidden: Option<String>,
     /// Number of open `pre` elements.
@@ -70,11 +75,15 @@ impl Text {
                 self.tag = lossy(name);
                 self.attribute.clear();
                 self.href = None;
+                self.is_quote = false;
             }
             CallbackEvent::AttributeName { name } => self.attribute = name.to_vec(),
             CallbackEvent::AttributeValue { value } => {
                 if self.attribute == b"href" && self.href.is_none() {
                     self.href = Some(lossy(value));
+                } else if self.attribute == b"class" {
+                    let classes = lossy(value);
+                    self.is_quote |= classes.split_whitespace().any(|class| class == QUOTE);
                 }
             }
             CallbackEvent::CloseStartTag { self_closing } => {
@@ -111,6 +120,7 @@ impl Text {
             return;
         }
         match name {
+            name if self.is_quote && !self_closing => self.hidden = Some(name.to_owned()),
             "script" | "style" | "noscript" | "iframe" | "noembed" | "noframes" | "template"
             | "svg" | "head"
                 if !self_closing =>
@@ -234,6 +244,32 @@ mod tests {
     #[test]
     fn text_escaped_twice_is_unescaped_twice() {
         assert_eq!(from_html("&lt;p&gt;a &amp;amp; b&lt;/p&gt;"), "a & b");
+    }
+
+    #[test]
+    fn fallback_for_quotes_is_left_out() {
+        let html = r#"<p class="quote-inline">RE: <a href="https://far.example/@bo/1">far.example</a></p><p>Finished.</p>"#;
+        assert_eq!(from_html(html), "Finished.");
+        assert_eq!(
+            from_html("<p class='a quote-inline'>RE: x</p>My <i class='quote'>own</i>"),
+            "My own"
+        );
+        assert_eq!(from_html("<p class=quote-inline>RE: x"), "");
+    }
+
+    #[test]
+    fn code_samples_keep_their_markup() {
+        for (html, text) in [
+            ("Write <code>&lt;br&gt;</code> here", "Write <br> here"),
+            (
+                "<p>Put <code>&lt;li&gt;</code> inside <code>&lt;/ul&gt;</code></p>",
+                "Put <li> inside </ul>",
+            ),
+            ("a<br>b <code>&lt;br/&gt;</code>", "a\nb <br/>"),
+            ("&lt;br&gt;a&lt;br&gt;b", "a\nb"),
+        ] {
+            assert_eq!(from_html(html), text, "{html}");
+        }
     }
 
     #[test]

@@ -41,6 +41,7 @@ use self::{
     stretch::Stretch,
     tweet::{Tweet, number, time_of},
 };
+use crate::null;
 use crate::{
     Adapter, Budget, Cursor, Fetch, FetchError, FetchLimits, Fetched, PollError, PollLimits,
     Polled, budget::Left, cursor::Unread, hackernews::below, paging, reading::Reading,
@@ -65,9 +66,9 @@ pub struct X {
 
 #[derive(Deserialize)]
 struct Answer {
-    #[serde(default)]
+    #[serde(default, deserialize_with = "null::or_default")]
     data: Vec<Value>,
-    #[serde(default)]
+    #[serde(default, deserialize_with = "null::or_default")]
     errors: Vec<Value>,
     meta: Option<Meta>,
 }
@@ -89,9 +90,9 @@ struct Meta {
 
 #[derive(Debug, Deserialize)]
 struct Problem {
-    #[serde(default)]
+    #[serde(default, deserialize_with = "null::or_default")]
     r#type: String,
-    #[serde(default)]
+    #[serde(default, deserialize_with = "null::or_default")]
     title: String,
     resource_id: Option<String>,
     value: Option<String>,

@@ -4,6 +4,7 @@ use domain::{Post, PostType, Timestamp, User};
 use serde::Deserialize;
 use serde_json::Value;
 
+use crate::null;
 use crate::text;
 
 const SITE: &str = "https://x.com";
@@ -13,20 +14,20 @@ const EPOCH_MILLIS: i64 = 1_288_834_974_657;
 #[derive(Debug, Deserialize)]
 pub(super) struct Tweet {
     pub(super) id: String,
-    #[serde(default)]
+    #[serde(default, deserialize_with = "null::or_default")]
     text: String,
     note_tweet: Option<Note>,
     pub(super) author_id: Option<String>,
     created_at: Option<String>,
-    #[serde(default)]
+    #[serde(default, deserialize_with = "null::or_default")]
     edit_history_tweet_ids: Vec<String>,
-    #[serde(default)]
+    #[serde(default, deserialize_with = "null::or_default")]
     referenced_tweets: Vec<Reference>,
 }
 
 #[derive(Debug, Deserialize)]
 struct Note {
-    #[serde(default)]
+    #[serde(default, deserialize_with = "null::or_default")]
     text: String,
 }
 
