@@ -98,7 +98,7 @@ function IdAccount({ ids }: { ids: NonNullable<Feed["days"][number]["ids"]> }) {
 function Row({ feed }: { feed: Feed }) {
   return (
     <tr>
-      <th scope="row"><code><Foreign>{feed.feed}</Foreign></code>{feed.url && <span class="small"><Outside url={feed.url} /></span>}{feed.state !== "OK" && <span class="faint small">{[w.feed.means[feed.state], feed.error].filter(Boolean).join(" ")}</span>}</th>
+      <th scope="row"><code><Foreign>{feed.feed}</Foreign></code>{feed.url && <span class="small"><Outside url={feed.url} /></span>}{feed.state !== "OK" && <span class="faint small">{[w.feed.means[feed.state], feed.error].filter(Boolean).join(" ")}</span>}{feed.notice && <span class="faint small">{feed.notice}</span>}</th>
       <td><FeedStateMark feed={feed} /></td>
       <td data-label={w.feed.last}><Time iso={feed.lastPollTime} focusable /></td>
       <td data-label={w.feed.next}>{feed.nextPollTime ? <Time iso={feed.nextPollTime} focusable due /> : "–"}</td>

@@ -90,6 +90,15 @@ pub(crate) static INDEX_LAG: LazyLock<Gauge> = LazyLock::new(|| {
     .expect(UNREGISTERED)
 });
 
+pub(crate) static ODD_FEEDS: LazyLock<IntGaugeVec> = LazyLock::new(|| {
+    register_int_gauge_vec!(
+        "earshot_feeds_odd",
+        "Feeds that are watched and can be read, with an oddity that their notice names",
+        &["platform"]
+    )
+    .expect(UNREGISTERED)
+});
+
 pub(crate) static FEEDS: LazyLock<IntGaugeVec> = LazyLock::new(|| {
     register_int_gauge_vec!(
         "earshot_feeds",

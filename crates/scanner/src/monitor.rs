@@ -114,6 +114,8 @@ impl Monitor {
         ] {
             metrics::FEEDS.with_label_values(&[name, state]).set(count);
         }
+        let odd = count(|feeds| feeds.odd);
+        metrics::ODD_FEEDS.with_label_values(&[name]).set(odd);
         let due = count(|feeds| feeds.due);
         metrics::FEEDS_DUE.with_label_values(&[name]).set(due);
         let unusable = self.unusable.iter().find(|(platform, _)| platform == name);

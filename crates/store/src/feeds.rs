@@ -402,6 +402,8 @@ pub struct Reading {
     pub late_reading: Option<serde_json::Value>,
     /// True if the ids of the feed's posts are noted in [`crate::feed_post_ids`].
     pub notes_ids: bool,
+    /// Oddity of the feed in words for customers. The outer `None` keeps the stored one.
+    pub notice: Option<Option<&'static str>>,
 }
 
 /// When a feed is due again, and how it is then polled.
@@ -468,6 +470,7 @@ async fn release_read(
              posts_per_day = coalesce($8, posts_per_day), \
              last_post_time = greatest(last_post_time, $10), \
              late_time = coalesce(clock_timestamp() + $13 * interval '1 second', late_time), \
+             notice = CASE WHEN $16 THEN $17 ELSE notice END, \
              failure_count = 0, last_error = NULL, trouble = NULL \
          WHERE name = $1 AND leased_by = $2 RETURNING leased_by IS NOT NULL AS kept",
     )
@@ -485,7 +488,9 @@ async fn release_read(
     .bind::<Bool, _>(next.keeps_lease)
     .bind::<Nullable<Double>, _>(reading.late_in.map(|wait| wait.as_secs_f64()))
     .bind::<Bool, _>(reading.notes_ids)
-    .bind::<Nullable<Jsonb>, _>(reading.late_reading.clone().map(words::json)),
+    .bind::<Nullable<Jsonb>, _>(reading.late_reading.clone().map(words::json))
+    .bind::<Bool, _>(reading.notice.is_some())
+    .bind::<Nullable<Text>, _>(reading.notice.flatten()),
 )
     .get_result(conn)
     .await

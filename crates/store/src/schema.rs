@@ -264,6 +264,7 @@ diesel::table! {
         late_time -> Nullable<Timestamptz>,
         ids_since -> Nullable<Timestamptz>,
         late_reading -> Nullable<Jsonb>,
+        notice -> Nullable<Text>,
     }
 }
 

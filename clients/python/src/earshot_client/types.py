@@ -937,6 +937,12 @@ class Feed(TypedDict):
     """
     Why the last look gave nothing; absent when it did.
     """
+    notice: NotRequired[str]
+    """
+    What is odd about a feed that can be read: it has no entries, gives several entries the same id, or gives its
+    entries new ids at each reading. Absent where nothing is.
+
+    """
     days: list[FeedDay]
     """
     The last seven UTC days on which the feed brought anything, newest first.

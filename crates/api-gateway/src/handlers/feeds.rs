@@ -39,6 +39,8 @@ struct Feed {
     last_quarantine: Option<Quarantine>,
     #[serde(skip_serializing_if = "Option::is_none")]
     error: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    notice: Option<String>,
     days: Vec<Day>,
 }
 
@@ -158,6 +160,7 @@ pub(crate) async fn of_manager(
             .last_quarantine
             .map(|(time, reason)| Quarantine { time, reason }),
         error: of.error,
+        notice: of.notice,
     });
     Ok(Found(Feeds {
         feeds: feeds.collect(),

@@ -233,7 +233,8 @@ async fn feeds_show_their_health() {
     app.database
         .run(
             "UPDATE feeds SET trouble = 'BLOCKED', last_error = 'refused by the platform with status 401', \
-             last_poll_time = now(), last_post_time = now(), posts_per_day = 12.345, gap_count = 2",
+             last_poll_time = now(), last_post_time = now(), posts_per_day = 12.345, gap_count = 2, \
+             notice = 'The feed has no entries.'",
         )
         .await;
     for statement in [
@@ -275,6 +276,7 @@ async fn feeds_show_their_health() {
     );
     assert_eq!(feed["postsPerDay"], json!(12.35));
     assert_eq!(feed["error"], "refused by the platform with status 401");
+    assert_eq!(feed["notice"], "The feed has no entries.");
 
     let absent = format!("/v1/{namespace}/managers/01jd3y9m1r2s3t4v5w6x7y8z9a/feeds");
     assert_eq!(acme.get(&absent).await.status, 404);

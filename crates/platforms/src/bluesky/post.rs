@@ -64,7 +64,7 @@ pub(super) fn read(
     })
 }
 
-/// What the author wrote about pictures and videos, for people who do not see them, also next to a quoted post.
+/// Alternative texts of pictures and videos, also of those next to a quoted post.
 fn alternative_texts(embed: &Value) -> Vec<&str> {
     let places = [embed, &embed["media"]];
     let pictures = places.iter().filter_map(|place| place["images"].as_array());

@@ -114,7 +114,7 @@ impl Status {
         text::block(&titles.collect::<Vec<_>>().join("\n"))
     }
 
-    /// What the author wrote about pictures, for people who do not see them.
+    /// Alternative texts of pictures.
     fn alternative_texts(&self) -> String {
         let media = self.media_attachments.iter();
         let texts = media.filter_map(|one| one["description"].as_str());

@@ -8,7 +8,7 @@ use crate::text;
 
 const SITE: &str = "https://www.reddit.com";
 const DELETED: &str = "[deleted]";
-/// What stands in the place of a text or a title that is gone, in lower case.
+/// Notices that replace a text or a title that is gone, in lower case.
 const NOTICES: [&str; 7] = [
     DELETED,
     "[removed]",
@@ -154,7 +154,7 @@ impl Thing {
         })
     }
 
-    /// The text that readers see below a title without a text of its own: the original's, or the captions of pictures.
+    /// The text that readers see below a title if the post has none: the original's, or the captions of pictures.
     fn shown_below(&self) -> String {
         let original = self
             .crosspost_parent_list

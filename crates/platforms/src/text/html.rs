@@ -58,7 +58,7 @@ struct Text {
     /// Name of its current attribute.
     attribute: Vec<u8>,
     href: Option<String>,
-    /// It is a fallback for readers that show no quotes: not written by the author.
+    /// True if it is a fallback for readers that show no quotes, which the author did not write.
     is_quote: bool,
     /// The hidden element that the parser is in.
     hidden: Option<String>,

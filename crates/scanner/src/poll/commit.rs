@@ -192,6 +192,7 @@ impl Poll {
             late_in: found.late.next_in,
             late_reading: found.late.reading.clone(),
             notes_ids: self.has_late_posts(),
+            notice: (!polled.not_modified).then_some(polled.notice),
         });
         let kept = feeds::release(conn, feed, replica, &outcome, found.next).await?;
         counter.store(conn).await?;

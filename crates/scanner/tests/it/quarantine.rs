@@ -131,3 +131,24 @@ async fn replica_that_dies_between_two_statements_counts_nothing_twice() {
     assert_eq!(world.scanned(manager).await.len(), 2);
     replica.stop().await;
 }
+
+/// A feed that can be read and yields nothing is not silent.
+#[tokio::test]
+async fn oddity_of_a_feed_shows_until_it_ends() {
+    let world = World::new().await;
+    let manager = world.manager("kettle", &["blog:newest"]).await;
+    let replica = world.ready_scanner().await;
+    eventually("the feed is empty", async || {
+        let notice = world.feed("blog:newest", "notice").await;
+        notice == "The feed has no entries."
+    })
+    .await;
+    eventually("it is counted", async || {
+        metric(r#"earshot_feeds_odd{platform="blog"} 1"#)
+    })
+    .await;
+    world.publish("feed:blog", "A kettle");
+    world.until_scanned(manager, 1).await;
+    assert_eq!(world.feed("blog:newest", "notice").await, "");
+    replica.stop().await;
+}

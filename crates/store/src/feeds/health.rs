@@ -41,6 +41,8 @@ pub struct FeedHealth {
     pub last_quarantine: Option<(Timestamp, String)>,
     /// Why the last poll failed, in our words or the platform's. `None` if it succeeded.
     pub error: Option<String>,
+    /// Oddity of a feed that can be read, such as one without entries.
+    pub notice: Option<String>,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -98,6 +100,8 @@ struct Row {
     quarantine_reason: Option<String>,
     #[diesel(sql_type = Nullable<Text>)]
     error: Option<String>,
+    #[diesel(sql_type = Nullable<Text>)]
+    notice: Option<String>,
 }
 
 /// Returns the feeds that a Manager watches now, by name; none if it is disabled or was never applied. One
@@ -125,7 +129,7 @@ pub async fn health_of(
          ) \
          SELECT f.name, f.trouble, f.last_poll_time, f.next_poll_time, f.last_post_time, f.posts_per_day, \
              f.next_poll_time < clock_timestamp() - $5 * interval '1 second' AS late, f.gap_count, \
-             f.quarantine_count, f.quarantine_time, f.quarantine_reason, \
+             f.quarantine_count, f.quarantine_time, f.quarantine_reason, f.notice, \
              CASE WHEN f.last_error LIKE 'cannot store a poll%' THEN 'cannot store a poll' ELSE f.last_error END \
                  AS error, \
              (SELECT count(*) FROM lately WHERE lately.feed = f.name) / span.days AS scans_per_day \
@@ -166,6 +170,7 @@ fn read(row: Row) -> Option<FeedHealth> {
             .map(Timestamp::from)
             .zip(row.quarantine_reason),
         error: row.error,
+        notice: row.notice,
     })
 }
 
@@ -182,6 +187,9 @@ pub struct PlatformFeeds {
     pub blocked: i64,
     #[diesel(sql_type = BigInt)]
     pub budget_spent: i64,
+    /// Feeds that can be read and have a notice.
+    #[diesel(sql_type = BigInt)]
+    pub odd: i64,
     /// Feeds that wait for a scanner.
     #[diesel(sql_type = BigInt)]
     pub due: i64,
@@ -200,6 +208,7 @@ pub async fn by_platform(conn: &mut AsyncPgConnection) -> QueryResult<Vec<Platfo
              count(*) FILTER (WHERE trouble = 'FAILING') AS failing, \
              count(*) FILTER (WHERE trouble = 'BLOCKED') AS blocked, \
              count(*) FILTER (WHERE trouble = 'BUDGET_SPENT') AS budget_spent, \
+             count(*) FILTER (WHERE trouble IS NULL AND notice IS NOT NULL) AS odd, \
              count(*) FILTER (WHERE leased_by IS NULL AND next_poll_time <= clock_timestamp()) AS due, \
              count(*) FILTER (WHERE {AHEAD}) AS ahead, \
              max(last_error) FILTER (WHERE trouble IS NOT NULL) AS error \

@@ -159,6 +159,7 @@ async fn a_manager_lists_its_feeds_with_their_health() {
         late_in: None,
         late_reading: None,
         notes_ids: false,
+        notice: None,
     };
     let failed = |trouble, error: &str| PollOutcome::Failed {
         error: error.to_owned(),
