@@ -17,6 +17,7 @@ pub(crate) enum Bench {
     Api,
     E2e,
     Jetstream,
+    Feeds,
     Isolation,
 }
 
@@ -28,6 +29,7 @@ impl Bench {
             Self::Api => "api",
             Self::E2e => "e2e",
             Self::Jetstream => "jetstream",
+            Self::Feeds => "feeds",
             Self::Isolation => "isolation",
         }
     }
@@ -35,7 +37,7 @@ impl Bench {
     /// Returns the programs that it runs.
     fn measures(self) -> &'static [&'static str] {
         match self {
-            Self::Match => &[],
+            Self::Match | Self::Feeds => &[],
             Self::Dispatch => &["webhook-dispatcher"],
             Self::Api => &["api-gateway"],
             Self::E2e => &["scanner", "webhook-dispatcher"],
@@ -55,7 +57,7 @@ impl Bench {
                 &[Software::PostgreSql, Software::RabbitMq]
             }
             Self::Match | Self::Api => &[Software::PostgreSql],
-            Self::Jetstream => &[],
+            Self::Jetstream | Self::Feeds => &[],
         }
     }
 }

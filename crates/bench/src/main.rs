@@ -7,6 +7,7 @@
 mod api;
 mod dispatch;
 mod end_to_end;
+mod feeds;
 mod isolation;
 mod jetstream;
 mod matching;
@@ -41,6 +42,8 @@ enum Bench {
     E2e(end_to_end::Options),
     /// Measure the cost of reading Bluesky's stream, and check that nothing is lost when it breaks
     Jetstream(jetstream::Options),
+    /// Measure how fast feeds are read, and what damaged and hostile ones cost
+    Feeds(feeds::Options),
     /// Measure what one account notices of another that does its worst
     Isolation(isolation::Options),
 }
@@ -65,6 +68,7 @@ fn run(arguments: &Arguments) -> Result<bool> {
         Bench::Api(options) => api::run(options),
         Bench::E2e(options) => end_to_end::run(options),
         Bench::Jetstream(options) => jetstream::run(options),
+        Bench::Feeds(options) => feeds::run(options),
         Bench::Isolation(options) => isolation::run(options),
     }?;
     print!("{report}");

@@ -6,6 +6,7 @@
 //!   it is relative and leaves out `.json`, so only its page number is used. Pages shift while topics arrive.
 //! - Lists contain no text: each new topic is read at `t/{id}.json`, whose first post is the topic's. A topic
 //!   that cannot be read yet waits in the cursor. 403, 404 and 410 mean that it is deleted or hidden.
+//! - `latest` leaves out categories that the site mutes for visitors. [`unlisted`] finds their topics by `posts.json`.
 //! - Replies: `posts.json`, newest first, older ones with `before={id}` (inclusive). On older sites a page is a
 //!   window of ids, so it may be short, or empty, without being the last. The first posts of topics are in the
 //!   list and are skipped.
@@ -17,7 +18,7 @@
 //! - Native ids are numbers of the site, separate for topics and posts: `t/57`, `p/123`.
 //!
 //! Cost: one request while less than a page of topics came in ten minutes ([`crate::paging`]), one for each new
-//! topic, and one an hour for categories.
+//! topic, one in ten minutes for unlisted topics, and one an hour for categories.
 
 mod categories;
 pub(crate) mod kind;
@@ -25,6 +26,7 @@ mod posts;
 mod recheck;
 mod shape;
 mod topics;
+mod unlisted;
 
 use std::sync::Arc;
 
@@ -48,6 +50,7 @@ pub struct Discourse {
     base_url: Url,
     key: Option<Key>,
     categories: categories::Cache,
+    unlisted: unlisted::LastLook,
     fetch: Arc<dyn Fetch>,
 }
 
@@ -95,6 +98,7 @@ impl Discourse {
             base_url,
             key,
             categories: categories::Cache::default(),
+            unlisted: unlisted::LastLook::default(),
             fetch,
         }
     }

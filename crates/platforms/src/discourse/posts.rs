@@ -89,7 +89,7 @@ async fn read_page(
     Ok(oldest)
 }
 
-fn address(site: &Discourse, before: Option<u64>) -> Url {
+pub(super) fn address(site: &Discourse, before: Option<u64>) -> Url {
     let mut url = site.below("posts.json");
     if let Some(before) = before {
         url.query_pairs_mut()

@@ -10,6 +10,7 @@ use url::Url;
 use super::{
     Discourse, List,
     shape::{Listed, Topic, TopicsPage},
+    unlisted,
 };
 use crate::{
     Cursor, PollError, PollLimits, Polled,
@@ -60,6 +61,14 @@ pub(super) async fn poll(
     } else {
         read_lists(site, list, &mut reading, &mut pages).await?
     };
+    if list == List::Latest && !has_backlog {
+        let listed = wanted.iter().map(|topic| topic.id);
+        let waiting = reading.cursor.pending.iter();
+        let waiting = waiting.filter_map(|pending| pending.0.parse().ok());
+        let listed: HashSet<u64> = listed.chain(waiting).collect();
+        let found = unlisted::topics(site, &reading, &listed).await;
+        wanted.extend(found.into_iter().map(|(id, time)| Wanted { id, time }));
+    }
     // Oldest first, so that the topics left to the next poll are newer than those that this one returns.
     wanted.sort_by_key(|topic| (topic.time.unwrap_or(reading.now), topic.id));
     let most = TOPICS_PER_POLL.min(limits.max_posts.max(1));
@@ -261,8 +270,14 @@ async fn read_lists(
             number -= 1;
             continue;
         }
+        // An address that does not advance says no more than that there is a next page.
         let next = page.topic_list.more_topics_url.as_deref();
-        let next = next.and_then(page_number).filter(|next| *next > number);
+        let next = next.map(|next| {
+            page_number(next)
+                .unwrap_or_default()
+                .max(number.saturating_add(1))
+        });
+        let next = next.filter(|next| *next <= MAX_PAGE);
         match next {
             Some(next) if count > 0 && !is_end => number = next,
             _ => return Ok((wanted, None)),

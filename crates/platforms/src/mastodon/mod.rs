@@ -269,11 +269,19 @@ impl Adapter for Mastodon {
                 Err(error) => return Err(error),
             };
             (pages, forward) = (pages + 1, forward + 1);
-            new += self.offer(&page, &mut reading, &mut ids);
+            let new_here = self.offer(&page, &mut reading, &mut ids);
+            new += new_here;
             let newest = page.statuses.iter().filter_map(|one| one["id"].as_str());
             let newest = newest.filter(|id| is_id(id)).max_by(|a, b| by_age(a, b));
             // A page that does not advance would be read for ever.
             let Some(newest) = newest.filter(|id| by_age(id, &last).is_gt()) else {
+                if new_here > 0 {
+                    reading.gap = Some(Gap {
+                        from: reading.floor(),
+                        to: None,
+                        reason: "the pages of the timeline do not advance",
+                    });
+                }
                 break false;
             };
             newest.clone_into(&mut last);

@@ -1,12 +1,16 @@
 //! Discourse on the simulator.
 
-use std::time::Duration;
+use std::{sync::Arc, time::Duration};
 
+use async_trait::async_trait;
 use domain::Timestamp;
 use platforms::{
-    PollError,
+    Adapter as _, Fetch, FetchError, FetchLimits, Fetched, PollError, PollLimits,
+    discourse::Discourse,
     simulator::{Fault, FaultKind, NewPost},
 };
+use serde_json::json;
+use url::Url;
 
 use crate::platform::{Feed, minutes_ago, post, posts, title};
 
@@ -315,4 +319,73 @@ async fn refusal_of_a_site_contains_advice() {
     let error = feed.try_poll().await.unwrap_err();
     assert!(error.is_permanent());
     assert!(error.to_string().contains("set `token`"), "{error}");
+}
+
+/// A site that mutes a category for visitors: `latest` leaves its topic 2 out.
+struct Muting {
+    posts_are_hidden: bool,
+}
+
+#[async_trait]
+impl Fetch for Muting {
+    async fn get(
+        &self,
+        url: &Url,
+        _: &[(&str, &str)],
+        _: &FetchLimits,
+    ) -> Result<Fetched, FetchError> {
+        let now = Timestamp::now();
+        let post = |id: u64, topic: u64| {
+            json!({"id": id, "topic_id": topic, "post_number": 1, "post_type": 1, "username": "ana", "user_id": 7,
+                   "cooked": format!("<p>Text {topic}</p>"), "created_at": now})
+        };
+        let path = url.path();
+        let body = match path {
+            "/latest.json" => json!({"topic_list": {"topics": [{"id": 1, "created_at": now}]}}),
+            "/posts.json" => json!({"latest_posts": [post(12, 2), post(11, 1)]}),
+            "/categories.json" => json!({"category_list": {"categories": []}}),
+            path => {
+                let id = path.trim_start_matches("/t/").trim_end_matches(".json");
+                let id: u64 = id.parse().unwrap();
+                json!({"id": id, "title": format!("Topic {id}"), "slug": "a", "created_at": now, "category_id": id,
+                       "post_stream": {"posts": [post(10 + id, id)]}})
+            }
+        };
+        Ok(Fetched {
+            status: if path == "/posts.json" && self.posts_are_hidden {
+                403
+            } else {
+                200
+            },
+            headers: Vec::new(),
+            body: body.to_string().into_bytes(),
+            final_url: url.clone(),
+        })
+    }
+}
+
+#[tokio::test]
+async fn topics_of_muted_categories_are_found() {
+    for (posts_are_hidden, expected) in [
+        (false, &["Topic 1", "Topic 2"][..]),
+        (true, &["Topic 1"][..]),
+    ] {
+        let fetch = Arc::new(Muting { posts_are_hidden });
+        let base = Url::parse("https://forum.example/").unwrap();
+        let site = Discourse::new("forum".into(), base, None, fetch);
+        let limits = PollLimits::default();
+        let first = site.poll("latest", None, &limits).await.unwrap();
+        let mut titles: Vec<_> = first
+            .posts
+            .iter()
+            .filter_map(|post| post.title.clone())
+            .collect();
+        titles.sort_unstable();
+        assert_eq!(titles, expected);
+        let again = site
+            .poll("latest", Some(&first.cursor), &limits)
+            .await
+            .unwrap();
+        assert_eq!(again.posts, []);
+    }
 }
