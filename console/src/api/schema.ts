@@ -2110,7 +2110,7 @@ export interface components {
              *     Without `focus`, the sum of the weights of the `include` terms that occur.
              */
             score: number;
-            /** @description The terms and names that counted, strongest first. */
+            /** @description The terms and names that counted, strongest first; at most 50. */
             terms: string[];
             focus?: components["schemas"]["Focus"];
             /** @description Where they stand, in the order of the post; of matches alone, and of those made by this release on. */

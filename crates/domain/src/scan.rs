@@ -74,7 +74,7 @@ pub struct Match {
     /// With a focus: the probability that a person would keep the post, 0 if the gate excluded it. Without: the
     /// sum of the weights of the terms that occur.
     pub score: f64,
-    /// The terms and names that counted, strongest first.
+    /// The terms and names that counted, strongest first; at most 50.
     pub terms: Vec<String>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub focus: Option<Focus>,

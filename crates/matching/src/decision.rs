@@ -204,7 +204,10 @@ fn passes_gate(gate: Focus, features: Features, post: &PostText) -> bool {
     model::gate_margin(gate, &features) >= 0.0
 }
 
-/// Returns what counted, strongest first, then the terms that satisfied the groups.
+/// Further terms say little more, and a match of a plan with hundreds would take many times the memory of its post.
+const MAX_TERMS: usize = 50;
+
+/// Returns what counted, strongest first, then the terms that satisfied the groups; at most [`MAX_TERMS`].
 fn terms(plan: &Plan, post: &PostText) -> Vec<String> {
     let mut shares: Vec<(f64, &str)> = Vec::new();
     match plan.rule {
@@ -249,6 +252,9 @@ fn terms(plan: &Plan, post: &PostText) -> Vec<String> {
         .map(|(_, text)| text)
         .chain(of_groups.map(|term| term.text.as_str()));
     for text in all {
+        if terms.len() == MAX_TERMS {
+            break;
+        }
         if !terms.iter().any(|term| term == text) {
             terms.push(text.to_owned());
         }

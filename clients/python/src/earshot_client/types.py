@@ -701,7 +701,7 @@ class Match(TypedDict):
     """
     terms: list[str]
     """
-    The terms and names that counted, strongest first.
+    The terms and names that counted, strongest first; at most 50.
     """
     focus: NotRequired[Focus]
     spans: NotRequired[list[MatchSpan]]

@@ -216,6 +216,19 @@ fn number_of_spans_is_limited() {
 }
 
 #[test]
+fn number_of_terms_is_limited_to_the_strongest() {
+    let word = |number: usize| format!("word{number}");
+    let include: Vec<_> = (0..500)
+        .map(|number| json!({"text": word(number), "weight": if number == 499 { 2 } else { 1 }}))
+        .collect();
+    let text: Vec<String> = (0..500).map(word).collect();
+    let plan = json!({"include": include, "threshold": 1});
+    let found = decide(plan, &text.join(" "));
+    assert_eq!((found.terms.len(), found.score), (50, 501.0));
+    assert_eq!(found.terms[0], "word499");
+}
+
+#[test]
 fn repetitive_post_is_decided_quickly() {
     let terms: Vec<_> = (1..=50)
         .flat_map(|count| {
