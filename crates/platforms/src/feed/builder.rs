@@ -19,6 +19,7 @@ pub(super) const MAX_ENTRIES: usize = 2_000;
 /// Deeper elements are not told apart. Text constructs may nest as they like.
 const MAX_DEPTH: usize = 128;
 const MAX_LINKS: usize = 16;
+const MAX_ADDRESS_BYTES: usize = 2_048;
 pub(super) const MAX_AUTHORS: usize = 8;
 const MAX_BINDINGS: usize = 64;
 /// The longest text that is kept of an element; [`crate::text`] reads no more.
@@ -147,14 +148,6 @@ impl Builder {
             .rev()
             .find(|binding| binding.prefix == prefix);
         let namespace = match binding {
-            // A feed that declares a namespace of its own for all it holds is a feed none the less.
-            Some(binding)
-                if prefix.is_empty()
-                    && binding.namespace == Namespace::Other
-                    && binding.depth <= 2 =>
-            {
-                Namespace::Feed
-            }
             Some(binding) => binding.namespace,
             None if prefix.is_empty() => Namespace::Feed,
             None => Namespace::of_prefix(prefix),
@@ -164,6 +157,8 @@ impl Builder {
 
     fn bind(&mut self, tag: &Tag) {
         let depth = self.open.len() + 1;
+        let local = tag.name.rsplit(':').next().unwrap_or(&tag.name);
+        let is_container = ["rss", "feed", "rdf", "channel", "item", "entry"].contains(&local);
         for (name, value) in tag.all() {
             let prefix = match name.strip_prefix("xmlns") {
                 Some("") => "",
@@ -174,12 +169,33 @@ impl Builder {
                 None => continue,
             };
             if self.bindings.len() < MAX_BINDINGS {
+                // A feed that declares some namespace for all it holds is a feed none the less, and some declare a
+                // wrong address for a prefix that everyone knows.
+                let namespace = match Namespace::of_uri(value) {
+                    _ if prefix.is_empty() && is_container => Namespace::Feed,
+                    Namespace::Other => Namespace::of_prefix(prefix),
+                    namespace => namespace,
+                };
                 self.bindings.push(Binding {
                     depth,
                     prefix: prefix.to_owned(),
-                    namespace: Namespace::of_uri(value),
+                    namespace,
                 });
             }
+        }
+    }
+
+    fn is_in(&self, role: Role) -> bool {
+        self.open.last().is_some_and(|frame| frame.role == role)
+    }
+
+    /// Ends an author that was not closed before the next field.
+    fn end_open_person(&mut self) {
+        let is_person = |frame: &Frame| frame.role == Role::Person;
+        if self.person.is_some()
+            && let Some(place) = self.open.iter().position(is_person)
+        {
+            self.pop_to(place);
         }
     }
 
@@ -194,7 +210,7 @@ impl Builder {
         }
         let base = tag.get("xml:base").filter(|base| !base.trim().is_empty());
         let base = base.and_then(|base| self.base().join(base.trim()).ok());
-        let base = base.filter(|base| matches!(base.scheme(), "http" | "https"));
+        let base = base.filter(is_address);
         self.skipped += usize::from(role == Role::Skipped);
         self.open.push(Frame {
             name: tag.name.clone(),
@@ -254,7 +270,7 @@ impl Builder {
         entry.updated = times.updated;
         let (title, summary) = (self.other_title.take(), self.other_summary.take());
         entry.title = entry.title.or(title);
-        entry.summary = entry.summary.or(summary);
+        entry.others.extend(summary);
         if entry.is_empty() {
             return;
         }
@@ -287,6 +303,13 @@ impl Builder {
         if address.is_empty() || address.len() > MAX_LINE_BYTES {
             return;
         }
+        let links = match &self.entry {
+            Some(entry) => &entry.links,
+            None => &self.document.links,
+        };
+        if links.len() >= MAX_LINKS {
+            return;
+        }
         let url = match rel {
             // An id is an address only if it is a whole one.
             Rel::Id => Url::parse(address),
@@ -296,12 +319,8 @@ impl Builder {
             Some(entry) => &mut entry.links,
             None => &mut self.document.links,
         };
-        let url = url
-            .ok()
-            .filter(|url| matches!(url.scheme(), "http" | "https"));
-        if let Some(url) = url.filter(|_| links.len() < MAX_LINKS) {
-            links.push(Link { url, rel });
-        }
+        let url = url.ok().filter(is_address);
+        links.extend(url.map(|url| Link { url, rel }));
     }
 
     fn form(&self, tag: &Tag, field: Field, namespace: Namespace) -> Form {
@@ -309,6 +328,11 @@ impl Builder {
             return match field {
                 Field::OtherTitle | Field::OtherSummary if namespace != Namespace::Media => {
                     Form::Either
+                }
+                Field::OtherSummary
+                    if tag.get("type").is_some_and(|kind| kind.contains("html")) =>
+                {
+                    Form::Html
                 }
                 _ => Form::Plain,
             };
@@ -392,8 +416,10 @@ impl Builder {
                 return;
             }
             Field::Published | Field::Created | Field::Updated if !is_of_entry => {}
-            Field::Published => set(&mut self.times.published, date(text)),
-            Field::Created => set(&mut self.times.created, date(text)),
+            Field::Published if self.times.published.is_some() => {}
+            Field::Created if self.times.created.is_some() => {}
+            Field::Published => self.times.published = date(text),
+            Field::Created => self.times.created = date(text),
             // Of several, the last is the latest change.
             Field::Updated => self.times.updated = date(text).or(self.times.updated),
             Field::Ttl => self.document.ttl = self.document.ttl.or(text.parse().ok()),
@@ -433,6 +459,11 @@ fn rel(tag: &Tag, field: Field) -> Option<Rel> {
         Some("self") => Some(Rel::Itself),
         Some(_) => None,
     }
+}
+
+/// Returns true for a web address that may be kept. Relative bases inside each other make ever longer ones.
+fn is_address(url: &Url) -> bool {
+    matches!(url.scheme(), "http" | "https") && url.as_str().len() <= MAX_ADDRESS_BYTES
 }
 
 /// Sets what is not set yet.
@@ -567,15 +598,21 @@ impl Sink for Builder {
             Role::PersonUri if self.person.is_some() => {
                 self.begin_capture(Target::PersonUri, tag, Form::Plain, Rel::Itself, is_empty);
             }
-            Role::Field(field) if self.person.is_none() => match (rel(tag, field), tag.get("href"))
-            {
-                (None, _) => {}
-                (Some(rel), Some(address)) if field == Field::Link => self.add_link(address, rel),
-                (Some(rel), _) => {
-                    let form = self.form(tag, field, namespace);
-                    self.begin_capture(Target::Field(field), tag, form, rel, is_empty);
+            // The ids of what an entry mentions are not its own.
+            Role::Field(Field::Id) if self.entry.is_some() && !self.is_in(Role::Entry) => {}
+            Role::Field(field) => {
+                self.end_open_person();
+                match (rel(tag, field), tag.get("href")) {
+                    (None, _) => {}
+                    (Some(rel), Some(address)) if field == Field::Link => {
+                        self.add_link(address, rel);
+                    }
+                    (Some(rel), _) => {
+                        let form = self.form(tag, field, namespace);
+                        self.begin_capture(Target::Field(field), tag, form, rel, is_empty);
+                    }
                 }
-            },
+            }
             _ => {}
         }
         if !is_empty {
@@ -638,6 +675,12 @@ impl Builder {
         match role {
             Role::Ignored => false,
             Role::Entry => true,
+            // No title holds these.
+            Role::Field(Field::Id | Field::Published | Field::Updated | Field::Link)
+                if capture.target == Target::Field(Field::Title) =>
+            {
+                true
+            }
             _ if capture.form == Form::Xhtml => false,
             _ if namespace == Namespace::Xhtml => false,
             // Names that HTML has too.

@@ -7,7 +7,7 @@
 use std::{borrow::Cow, io::Read as _};
 
 use chardetng::{EncodingDetector, Iso2022JpDetection, Utf8Detection};
-use encoding_rs::{Encoding, UTF_16BE, UTF_16LE, WINDOWS_1252};
+use encoding_rs::{Encoding, ISO_2022_JP, UTF_16BE, UTF_16LE, WINDOWS_1252};
 use flate2::read::GzDecoder;
 
 /// How much of a document is searched for its XML declaration.
@@ -51,9 +51,16 @@ fn without_mark<'a>(body: &'a [u8], charset: Option<&str>) -> Cow<'a, str> {
         return Cow::Borrowed(text);
     }
     let labels = [charset.map(str::as_bytes), declared(body)];
-    let named = labels.into_iter().flatten().filter_map(Encoding::for_label);
+    // `us-ascii` is a default of servers, and no statement about other bytes.
+    let is_ascii = |label: &&[u8]| label.eq_ignore_ascii_case(b"us-ascii");
+    let named = labels
+        .into_iter()
+        .flatten()
+        .filter(|label| !is_ascii(label));
+    let named = named.filter_map(Encoding::for_label);
     // A wide encoding would show in the bytes.
-    let mut named = named.filter(|encoding| encoding.is_ascii_compatible());
+    let mut named =
+        named.filter(|encoding| encoding.is_ascii_compatible() || *encoding == ISO_2022_JP);
     let decoded = named
         .find_map(|encoding| encoding.decode_without_bom_handling_and_without_replacement(body));
     decoded.unwrap_or_else(|| {
@@ -90,6 +97,7 @@ fn wide(body: &[u8]) -> Option<&'static Encoding> {
 
 /// The name of the encoding in `<?xml … encoding="…"?>`.
 fn declared(body: &[u8]) -> Option<&[u8]> {
+    let body = body.trim_ascii_start();
     let prolog = &body[..body.len().min(PROLOG_BYTES)];
     let find = |text: &[u8], word: &[u8]| text.windows(word.len()).position(|part| part == word);
     let start = find(prolog, b"<?xml")?;
@@ -160,6 +168,15 @@ mod tests {
         let (latin, ..) =
             WINDOWS_1252.encode("<?xml version='1.0' encoding='utf-8'?><a>Café olé</a>");
         assert!(decode(&latin, Some("utf-8")).contains("Café"));
+    }
+
+    #[test]
+    fn japanese_of_seven_bits_is_read() {
+        let (body, ..) =
+            ISO_2022_JP.encode("<?xml version='1.0' encoding='ISO-2022-JP'?><a>日本</a>");
+        assert!(body.is_ascii());
+        assert!(decode(&body, None).contains("日本"));
+        assert!(decode(&body, Some("us-ascii")).contains("日本"));
     }
 
     #[test]

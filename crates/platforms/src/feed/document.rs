@@ -28,6 +28,8 @@ pub struct Entry {
     pub title: Option<Markup>,
     pub summary: Option<Markup>,
     pub(super) content: Option<Markup>,
+    /// Texts that count if there is no other: descriptions of media, and texts in other vocabularies.
+    pub(super) others: Vec<Markup>,
     pub(super) published: Option<Timestamp>,
     pub(super) updated: Option<Timestamp>,
     pub(super) links: Vec<Link>,
@@ -90,6 +92,6 @@ impl Entry {
     /// Returns true if it has no text of any kind.
     pub(super) fn is_blank(&self) -> bool {
         let texts = [&self.title, &self.summary, &self.content];
-        texts.iter().all(|text| text.is_none())
+        self.others.is_empty() && texts.iter().all(|text| text.is_none())
     }
 }

@@ -133,10 +133,10 @@ impl<'a> About<'a> {
     }
 }
 
-/// The entry's text: its content, else its summary.
+/// The entry's text: its content, else its summary, else another one.
 fn body(entry: &Entry) -> Option<String> {
-    let texts = [&entry.content, &entry.summary];
-    texts.into_iter().flatten().find_map(|text| {
+    let texts = [&entry.content, &entry.summary].into_iter().flatten();
+    texts.chain(&entry.others).find_map(|text| {
         let text = plain_text(text);
         text::some_block(without_frame(&text))
     })
@@ -186,11 +186,19 @@ fn title_line(title: &Markup) -> String {
     text::line(&match title {
         Markup::Plain(title) => title.clone(),
         Markup::Html(title) => text::from_html(title),
-        Markup::Either(title) if title.contains("</") || title.contains("/>") => {
-            text::from_html(title)
-        }
+        Markup::Either(title) if has_element(title) => text::from_html(title),
         Markup::Either(title) => text::decode_entities(title),
     })
+}
+
+/// Returns true if the text has an element with a begin and an end. Other tags are what a title is about.
+fn has_element(text: &str) -> bool {
+    let text = text.to_ascii_lowercase();
+    let Some((before, after)) = text.split_once("</") else {
+        return false;
+    };
+    let name = after.split(|c: char| !c.is_ascii_alphanumeric()).next();
+    name.is_some_and(|name| !name.is_empty() && before.contains(&format!("<{name}")))
 }
 
 /// Lemmy puts "submitted by" above the text, Reddit below it.

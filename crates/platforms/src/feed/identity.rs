@@ -5,7 +5,7 @@
 //! Or they give the same entries new ids at each reading, for example with the number of a session: then an entry is
 //! known by what it had in common with an entry of the last reading.
 
-use std::collections::{HashMap, HashSet};
+use std::collections::{BTreeMap, HashMap, HashSet};
 
 use domain::Timestamp;
 use serde::{Deserialize, Serialize};
@@ -31,69 +31,138 @@ pub(crate) struct Memory {
     /// Fingerprints of the entries of the last reading.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     window: Vec<u64>,
-    /// At some reading, known entries had new ids.
+    /// Names of these entries, and what they stood for.
+    #[serde(skip_serializing_if = "BTreeMap::is_empty")]
+    known: BTreeMap<u64, Known>,
+    /// At the last reading with new ids, known entries had some of them.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub(super) renews_ids: bool,
     /// Hour of the last reading of a whole document.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(super) read_time: Option<Timestamp>,
+    #[serde(skip)]
+    uses_shared_ids: bool,
+}
+
+/// Hashes of the title, the date and the link of an entry.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+struct Known(u32, u32, u32);
+
+impl Known {
+    fn of(entry: &Entry) -> Self {
+        let short = |text: &str| u32::try_from(number(&[text]) & 0xFFFF_FFFF).unwrap_or_default();
+        let link = link(entry).map_or("", Url::as_str);
+        Self(short(title(entry)), short(&date_of(entry)), short(link))
+    }
+
+    /// Returns false if an entry of the same name is another one: nothing but the name is the same, or the link if that
+    /// is the name.
+    fn fits(&self, entry: &Entry) -> bool {
+        let now = Self::of(entry);
+        let has_id = entry.id.as_ref().is_some_and(|id| is_name(id));
+        self.0 == now.0 || self.1 == now.1 || (has_id && self.2 == now.2)
+    }
+}
+
+/// Returns true for two entries of one document that only have the name in common. Of one entry, Atom allows several
+/// revisions.
+fn are_distinct(one: &Entry, other: &Entry) -> bool {
+    let is_revision = one.published == other.published && one.updated != other.updated;
+    let is_by_id = one.id.as_ref().is_some_and(|id| is_name(id));
+    link(one) != link(other)
+        || (title(one) != title(other) && !(is_by_id && is_revision))
+        || (!is_by_id && date_of(one) != date_of(other))
+}
+
+fn is_name(id: &str) -> bool {
+    !NO_IDS.contains(&id.to_ascii_lowercase().as_str())
 }
 
 impl Memory {
+    /// Returns true if the last document had ids that are shared.
     pub(super) fn has_shared_ids(&self) -> bool {
-        !self.shared.is_empty()
+        self.uses_shared_ids
     }
 
     /// Notes the ids that are shared by entries of this document, and returns the entries' keys, in their order.
     pub(super) fn keys_of(&mut self, entries: &[Entry]) -> Vec<String> {
         let names: Vec<Option<String>> = entries.iter().map(name).collect();
-        let contents: Vec<String> = entries.iter().map(content).collect();
-        let mut first: HashMap<&str, &str> = HashMap::new();
-        for (name, content) in names.iter().zip(&contents) {
+        let mut shared: HashSet<String> = HashSet::new();
+        let mut first: HashMap<&str, &Entry> = HashMap::new();
+        for (name, entry) in names.iter().zip(entries) {
             let Some(name) = name else { continue };
-            // The same entry twice is no other entry.
-            if *first.entry(name).or_insert(content) != content {
-                let name = short(name);
-                if !self.shared.contains(&name) && self.shared.len() < MAX_SHARED {
-                    self.shared.push(name);
-                }
+            let other = *first.entry(name).or_insert(entry);
+            let was_another = || {
+                self.known
+                    .get(&number(&[name]))
+                    .is_some_and(|known| !known.fits(entry))
+            };
+            if are_distinct(other, entry) || was_another() {
+                shared.insert(short(name));
             }
         }
-        let shared: HashSet<&str> = self.shared.iter().map(String::as_str).collect();
-        let keys = names.into_iter().zip(contents).map(|(name, content)| {
-            name.filter(|name| !shared.contains(&*short(name)))
-                .unwrap_or(content)
+        let stored: HashSet<&str> = self.shared.iter().map(String::as_str).collect();
+        let mut uses_shared = false;
+        let keys = names.iter().zip(entries).map(|(name, entry)| {
+            let id = name.as_ref().filter(|name| {
+                let name = short(name);
+                !shared.contains(&name) && !stored.contains(&*name)
+            });
+            uses_shared |= name.is_some() && id.is_none();
+            id.cloned().unwrap_or_else(|| content(entry))
         });
-        keys.collect()
+        let keys = keys.collect();
+        let new = shared.into_iter().filter(|name| !stored.contains(&**name));
+        let new: Vec<String> = new.collect();
+        self.shared.extend(new);
+        let surplus = self.shared.len().saturating_sub(MAX_SHARED);
+        self.shared.drain(..surplus);
+        self.uses_shared_ids = uses_shared;
+        keys
     }
 
     /// Returns those of the entries that an earlier reading had under another id.
     ///
     /// `is_new` says which entries have unknown keys. An entry without a date is only recognised if no entry is known:
-    /// two entries without a date may be equal by chance.
+    /// two entries without a date may be equal by chance. Neither is one that is equal to a known one of the document.
     pub(super) fn recognise(&mut self, entries: &[Entry], is_new: &[bool]) -> Vec<bool> {
-        let window: HashSet<u64> = self.window.iter().copied().collect();
+        let mut window: HashSet<u64> = self.window.iter().copied().collect();
         let all_are_new = is_new.iter().all(|is_new| *is_new);
+        for (entry, _) in entries.iter().zip(is_new).filter(|(_, is_new)| !**is_new) {
+            window.remove(&fingerprint(entry));
+        }
         let found = entries.iter().zip(is_new).map(|(entry, is_new)| {
             let is_comparable = all_are_new || entry.time().is_some();
             *is_new && is_comparable && window.contains(&fingerprint(entry))
         });
         let found: Vec<bool> = found.collect();
-        self.renews_ids |= found.contains(&true);
+        if is_new.contains(&true) {
+            self.renews_ids = found.contains(&true);
+        }
         found
     }
 
     /// Remembers the entries of a document that was read completely.
     pub(super) fn remember(&mut self, entries: &[Entry]) {
-        self.window = entries.iter().take(MAX_WINDOW).map(fingerprint).collect();
+        let entries = &entries[..entries.len().min(MAX_WINDOW)];
+        self.window = entries.iter().map(fingerprint).collect();
+        let named = entries
+            .iter()
+            .filter_map(|entry| Some((number(&[&name(entry)?]), Known::of(entry))));
+        self.known = named.collect();
     }
 }
 
 /// What the feed calls the entry: its id, else its link.
 fn name(entry: &Entry) -> Option<String> {
-    let is_name = |id: &&String| !NO_IDS.contains(&id.to_ascii_lowercase().as_str());
-    let id = entry.id.as_ref().filter(is_name).cloned();
+    let id = entry.id.as_ref().filter(|id| is_name(id)).cloned();
     id.or_else(|| link(entry).map(|url| url.to_string()))
+}
+
+fn date_of(entry: &Entry) -> String {
+    entry
+        .time()
+        .map_or_else(String::new, |time| time.to_string())
 }
 
 fn link(entry: &Entry) -> Option<&Url> {
@@ -103,28 +172,40 @@ fn link(entry: &Entry) -> Option<&Url> {
 
 /// A hash of what an entry says. A title alone may repeat ("Weekly thread"), and so may a summary.
 fn content(entry: &Entry) -> String {
-    let date = entry
-        .time()
-        .map_or_else(String::new, |time| time.to_string());
-    let text = if date.is_empty() { text(entry) } else { "" };
+    let date = date_of(entry);
+    let is_plain = date.is_empty() || title(entry).is_empty();
+    let text = if is_plain { text(entry) } else { "" };
     let link = link(entry).map_or("", Url::as_str);
     hex::encode(&hash(&[title(entry), &date, text, link])[..16])
 }
 
-/// A short hash of what an entry says, and of its address without the parts that hold sessions.
+/// A short hash of what readers see of an entry, and of its address without the parts that hold sessions.
 fn fingerprint(entry: &Entry) -> u64 {
-    /// So that the number is exact in any JSON parser.
-    const BITS: u64 = (1 << 48) - 1;
-    let date = entry
-        .time()
-        .map_or_else(String::new, |time| time.to_string());
     let address = link(entry).map_or_else(String::new, |url| {
         let path = url.path().split(';').next().unwrap_or_default();
         format!("{}{path}", url.host_str().unwrap_or_default())
     });
-    let hash = hash(&[title(entry), &date, text(entry), &address]);
+    // Links in the text may hold sessions too.
+    let mut is_tag = false;
+    let text = text(entry).chars().filter(|c| {
+        is_tag |= *c == '<';
+        let is_text = !is_tag;
+        is_tag &= *c != '>';
+        is_text
+    });
+    number(&[
+        title(entry),
+        &date_of(entry),
+        &text.collect::<String>(),
+        &address,
+    ])
+}
+
+/// A hash that is exact as a number of any JSON parser.
+fn number(parts: &[&str]) -> u64 {
+    const BITS: u64 = (1 << 48) - 1;
     let mut short = [0; 8];
-    short.copy_from_slice(&hash[..8]);
+    short.copy_from_slice(&hash(parts)[..8]);
     u64::from_be_bytes(short) & BITS
 }
 

@@ -55,7 +55,9 @@ pub(super) fn build(body: &str, url: &Url) -> serde_json::Result<Document> {
 fn read(body: &[u8]) -> (Object, Option<serde_json::Error>) {
     let mut feed = Object::default();
     let mut deserializer = serde_json::Deserializer::from_slice(body);
-    let mut error = Fill(&mut feed).deserialize(&mut deserializer).err();
+    let mut error = Fill(&mut feed, Level::Feed)
+        .deserialize(&mut deserializer)
+        .err();
     if error.is_none() && !feed.is_feed {
         let reason = "neither `version` nor `items`";
         error = Some(serde::de::Error::custom(reason));
@@ -118,10 +120,16 @@ impl Object {
         let id_link = id.as_deref().and_then(|id| Url::parse(id).ok());
         let id_link = id_link.filter(is_web).map(|url| Link { url, rel: Rel::Id });
         let html = self.text("content_html").map(Markup::Html);
+        let plain = self.text("content_text").map(Markup::Plain);
+        let (html, plain) = match html {
+            None => (plain, None),
+            html => (html, plain),
+        };
         Entry {
             id,
             title: self.text("title").map(Markup::Plain),
-            content: html.or_else(|| self.text("content_text").map(Markup::Plain)),
+            content: html,
+            others: plain.into_iter().collect(),
             summary: self.text("summary").map(Markup::Plain),
             published: self.text("date_published").and_then(|text| date(&text)),
             updated: self.text("date_modified").and_then(|text| date(&text)),
@@ -136,7 +144,15 @@ fn is_web(url: &Url) -> bool {
 }
 
 /// Fills an object; any other value leaves it as it is.
-struct Fill<'a>(&'a mut Object);
+struct Fill<'a>(&'a mut Object, Level);
+
+/// Place of an object: only feeds have items, and authors have no authors.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Level {
+    Feed,
+    Item,
+    Author,
+}
 
 impl<'de> DeserializeSeed<'de> for Fill<'_> {
     type Value = ();
@@ -154,7 +170,7 @@ impl<'de> Visitor<'de> for Fill<'_> {
     }
 
     fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<(), A::Error> {
-        let object = self.0;
+        let Self(object, level) = self;
         object.is_object = true;
         while let Some(key) = map.next_key::<String>()? {
             if let Some(name) = TEXTS.into_iter().find(|name| **name == key) {
@@ -164,20 +180,22 @@ impl<'de> Visitor<'de> for Fill<'_> {
                 continue;
             }
             match key.as_str() {
-                "author" | "authors" => {
+                "author" | "authors" if level != Level::Author => {
                     let list = List {
                         objects: &mut object.people,
                         most: MAX_AUTHORS,
+                        level: Level::Author,
                     };
                     map.next_value_seed(list)?;
                 }
-                "items" => {
+                "items" if level == Level::Feed => {
                     object.is_feed = true;
                     let list = List {
                         objects: &mut object.items,
                         most: MAX_ENTRIES,
+                        level: Level::Item,
                     };
-                    object.surplus = map.next_value_seed(list)?;
+                    object.surplus += map.next_value_seed(list)?;
                 }
                 key => {
                     object.is_feed |= key == "version";
@@ -222,6 +240,18 @@ impl<'de> Visitor<'de> for Fill<'_> {
 struct List<'a> {
     objects: &'a mut Vec<Object>,
     most: usize,
+    level: Level,
+}
+
+impl List<'_> {
+    /// Returns how many did not fit: one or none.
+    fn add(self, object: Object) -> usize {
+        if self.objects.len() >= self.most {
+            return 1;
+        }
+        self.objects.push(object);
+        0
+    }
 }
 
 impl<'de> DeserializeSeed<'de> for List<'_> {
@@ -242,7 +272,10 @@ impl<'de> Visitor<'de> for List<'_> {
     fn visit_seq<A: SeqAccess<'de>>(self, mut seq: A) -> Result<usize, A::Error> {
         while self.objects.len() < self.most {
             let mut object = Object::default();
-            if seq.next_element_seed(Fill(&mut object))?.is_none() {
+            if seq
+                .next_element_seed(Fill(&mut object, self.level))?
+                .is_none()
+            {
                 return Ok(0);
             }
             self.objects.push(object);
@@ -256,15 +289,29 @@ impl<'de> Visitor<'de> for List<'_> {
 
     fn visit_map<A: MapAccess<'de>>(self, map: A) -> Result<usize, A::Error> {
         let mut object = Object::default();
-        Fill(&mut object).visit_map(map)?;
-        self.objects.push(object);
-        Ok(0)
+        Fill(&mut object, self.level).visit_map(map)?;
+        Ok(self.add(object))
     }
 
     fn visit_str<E>(self, name: &str) -> Result<usize, E> {
         let mut object = Object::default();
         object.texts.insert("name", name.to_owned());
-        self.objects.push(object);
+        Ok(self.add(object))
+    }
+
+    fn visit_bool<E>(self, _: bool) -> Result<usize, E> {
+        Ok(0)
+    }
+
+    fn visit_i64<E>(self, _: i64) -> Result<usize, E> {
+        Ok(0)
+    }
+
+    fn visit_u64<E>(self, _: u64) -> Result<usize, E> {
+        Ok(0)
+    }
+
+    fn visit_f64<E>(self, _: f64) -> Result<usize, E> {
         Ok(0)
     }
 
@@ -322,7 +369,7 @@ impl<'de> Visitor<'de> for TextVisitor {
     }
 
     fn visit_seq<A: SeqAccess<'de>>(self, seq: A) -> Result<Text, A::Error> {
-        Fill(&mut Object::default()).visit_seq(seq)?;
+        Fill(&mut Object::default(), Level::Author).visit_seq(seq)?;
         Ok(Text(None))
     }
 

@@ -55,6 +55,8 @@ const MAX_HINT: Duration = Duration::from_hours(1);
 const UNCONDITIONAL: Duration = Duration::from_hours(24);
 /// How far clocks and dates are off that are still believed.
 const SKEW: Duration = Duration::from_hours(24);
+/// The year 1995, in seconds: no feed is older.
+const EARLIEST: i64 = 788_918_400;
 /// The most entries of a document that are new though their dates are old.
 const MAX_BACKDATED: usize = 10;
 /// How much older than its publication an entry may be dated: feeds date by day, in different time zones, and
@@ -139,11 +141,13 @@ impl Adapter for Feeds {
             .ok_or_else(|| PollError::NotFound("not a web address".to_owned()))?;
         let mut headers = vec![("accept", ACCEPT)];
         headers.extend(cursor.into_iter().flat_map(conditions));
+        let is_conditional = headers.len() > 1;
         let answer = self
             .fetch
             .get(&url, &headers, &FetchLimits::default())
             .await?;
-        if let (304, Some(cursor)) = (answer.status, cursor) {
+        // Where nothing was asked for, it is an error.
+        if let (304, Some(cursor), true) = (answer.status, cursor, is_conditional) {
             let mut cursor = cursor.clone();
             cursor.floor = floor_at(Timestamp::now());
             return Ok(Polled {
@@ -247,7 +251,8 @@ impl Reader {
 pub fn parse(body: &[u8], content_type: Option<&str>, url: &Url) -> Result<Document, PollError> {
     let body = decode::unpack(body, FetchLimits::default().max_bytes);
     let text = decode::decode(&body, content_type.and_then(charset));
-    let text = text.trim_start();
+    let is_blank = |c: char| c.is_whitespace() || matches!(c, '\u{FEFF}' | '\0');
+    let text = text.trim_start_matches(is_blank);
     if text.starts_with('{') {
         let read = json::build(text, url);
         return read.map_err(|error| PollError::Malformed(error.to_string()));
@@ -320,7 +325,11 @@ fn offer(
         .iter()
         .map(|one| reading.sane(one.time()))
         .collect();
-    let is_late = backdated(reading, &times, &is_new);
+    let is_known = is_new.iter().zip(&recognised);
+    let is_known: Vec<bool> = is_known
+        .map(|(new, recognised)| !new || *recognised)
+        .collect();
+    let is_late = backdated(reading, &times, &is_known);
     let mut order: Vec<usize> = (0..keys.len()).collect();
     order.sort_by_key(|place| feed.entries[*place].time());
     let newest = newest_seen(reading);
@@ -371,15 +380,16 @@ fn offer(
 /// Returns which entries are new in spite of an old date: a few that stand among the known ones, on the side of the new
 /// ones. A feed that shows more of its past has its old entries on the other side, and one that gives all its entries
 /// new ids has many.
-fn backdated(reading: &Reading, times: &[Option<Timestamp>], is_new: &[bool]) -> Vec<bool> {
-    let dated: Vec<_> = times.iter().flatten().collect();
-    let rises = dated.windows(2).filter(|pair| pair[0] < pair[1]).count();
-    let is_oldest_first = rises * 2 > dated.len();
-    let is_known = |place: &usize| !is_new[*place];
-    let (first, last) = (
-        (0..is_new.len()).find(is_known),
-        (0..is_new.len()).rfind(is_known),
-    );
+fn backdated(reading: &Reading, times: &[Option<Timestamp>], is_known: &[bool]) -> Vec<bool> {
+    let known = times
+        .iter()
+        .zip(is_known)
+        .filter(|(_, is_known)| **is_known);
+    let known: Vec<_> = known.filter_map(|(time, _)| *time).collect();
+    let rises = known.windows(2).filter(|pair| pair[0] < pair[1]).count();
+    let is_oldest_first = rises * 2 > known.len().saturating_sub(1);
+    let first = is_known.iter().position(|is_known| *is_known);
+    let last = is_known.iter().rposition(|is_known| *is_known);
     let among = |place: usize| {
         if is_oldest_first {
             first.is_some_and(|first| place > first)
@@ -388,9 +398,10 @@ fn backdated(reading: &Reading, times: &[Option<Timestamp>], is_new: &[bool]) ->
         }
     };
     let is_backdated = |place: usize| {
-        is_new[place] && !reading.is_first() && reading.is_old(times[place]) && among(place)
+        let is_old = !reading.is_first() && reading.is_old(times[place]);
+        !is_known[place] && is_old && among(place)
     };
-    let found: Vec<bool> = (0..is_new.len()).map(is_backdated).collect();
+    let found: Vec<bool> = (0..is_known.len()).map(is_backdated).collect();
     if found.iter().filter(|found| **found).count() > MAX_BACKDATED {
         return vec![false; found.len()];
     }
@@ -436,9 +447,9 @@ fn validators(
     let header = |name| answer.header(name).filter(sane).map(str::to_owned);
     let (etag, modified) = (header("etag"), header("last-modified"));
     match modified.as_deref().and_then(date::date) {
-        Some(time) if time > now.plus(SKEW) => (None, None),
+        Some(time) if time > now.plus(SKEW) || to_seconds(time) < EARLIEST => (None, None),
         Some(time) if newest.is_some_and(|newest| newest.min(now) > time.plus(SKEW)) => {
-            (etag, None)
+            (None, None)
         }
         _ => (etag, modified),
     }

@@ -34,25 +34,31 @@ fn some(name: &str, uri: Option<String>) -> Option<Person> {
 /// Begin and end of the mail address in `text`.
 fn mail(text: &str) -> Option<(usize, usize)> {
     let at = text.char_indices().find_map(|(at, c)| {
-        let is_inner = |c: char| c.is_ascii_alphanumeric();
-        let before = text[..at].chars().next_back().is_some_and(is_inner);
-        let after = text[at + c.len_utf8()..]
-            .chars()
-            .next()
-            .is_some_and(is_inner);
-        (c == '@' && before && after).then_some(at)
+        let before = text[..at].chars().next_back().is_some_and(is_letter);
+        let after = text[at + c.len_utf8()..].chars().next();
+        (c == '@' && before && after.is_some_and(is_letter)).then_some(at)
     })?;
-    let is_part = |c: char| c.is_ascii_alphanumeric() || ".!#$%&'*+/=?^_`{|}~-".contains(c);
-    let local = text[..at].chars().rev().take_while(|c| is_part(*c)).count();
-    let start = at - local;
+    let is_part = |c: char| is_letter(c) || ".!#$%&'*+/=?^_`{|}~-".contains(c);
+    let start = text[..at].rfind(|c| !is_part(c));
+    let start = start.map_or(0, |before| {
+        before + text[before..].chars().next().map_or(1, char::len_utf8)
+    });
     // `@ana@forum.example` is the name of an account.
     if text[..start].ends_with('@') {
         return None;
     }
-    let domain = text[at + 1..].chars();
-    let domain = domain.take_while(|c| c.is_ascii_alphanumeric() || matches!(c, '.' | '-'));
-    let end = at + 1 + domain.count();
-    text[at..end].contains('.').then_some((start, end))
+    let domain = &text[at + 1..];
+    let length = domain.find(|c: char| !(is_letter(c) || matches!(c, '.' | '-')));
+    let domain = &domain[..length.unwrap_or(domain.len())];
+    let end = at + 1 + domain.len();
+    // A machine of the own network, next to a name in brackets.
+    let is_marked = text[end..].trim_start().starts_with(['(', '>', ')', '（']);
+    (domain.contains('.') || is_marked).then_some((start, end))
+}
+
+/// Returns true for what addresses consist of: not for scripts that are written without spaces.
+fn is_letter(c: char) -> bool {
+    c.is_alphanumeric() && c < '\u{2E80}'
 }
 
 /// Punctuation around a name or an address.
@@ -87,7 +93,11 @@ mod tests {
             ("“me@example.com” Ana", Some("Ana")),
             ("me@example.com—Ana", Some("Ana")),
             ("me@example.com\u{A0}Ana", Some("Ana")),
-            ("é@example.com", Some("é@example.com")),
+            ("é@example.com", None),
+            ("jörg@garden.example (Jörg)", Some("Jörg")),
+            ("jane@gärten.example (Jane)", Some("Jane")),
+            ("root@localhost (Jane Doe)", Some("Jane Doe")),
+            ("陈明me@example.com", Some("陈明")),
             ("jane@garden.example", None),
             ("(jane@garden.example)", None),
             ("  ", None),

@@ -8,7 +8,7 @@
 //! Cost: linear in the document. Only the tag that is being read is held, with at most [`MAX_ATTRIBUTES`] attributes
 //! of [`MAX_VALUE_BYTES`] each.
 
-use std::convert::Infallible;
+use std::{borrow::Cow, convert::Infallible};
 
 use html5gum::{
     Span, Tokenizer,
@@ -53,67 +53,94 @@ pub(super) trait Sink {
 }
 
 pub(super) fn read(document: &str, sink: &mut impl Sink) {
-    let mut ends = Ends::default();
-    let mut rest = document;
-    let mut plain = 0;
-    while let Some(found) = rest[plain..].find('<') {
+    let mut cdata = [Search::new("]]>"), Search::new(CDATA)];
+    let mut comments = [Search::new("-->"), Search::new(COMMENT)];
+    let (mut start, mut plain) = (0, 0);
+    while let Some(found) = document[plain..].find('<') {
         let at = plain + found;
-        let special = &rest[at..];
-        if ![CDATA, "<!--", "<?"]
+        let special = &document[at..];
+        if ![CDATA, COMMENT, "<?"]
             .iter()
             .any(|begin| special.starts_with(begin))
         {
             plain = at + 1;
             continue;
         }
-        tokenize(&rest[..at], sink);
-        let length = if let Some(inner) = special.strip_prefix(CDATA) {
-            let (text, end) = match ends.cdata.find(inner, "]]>") {
-                Some(end) => (&inner[..end], "]]>"),
-                None => (unclosed(inner, sink.open_text()), ""),
-            };
+        tokenize(&document[start..at], sink);
+        start = if special.starts_with(CDATA) {
+            let inner = at + CDATA.len();
+            let [end, next] = cdata.each_mut().map(|search| search.from(document, inner));
+            let text = section(&document[inner..], (end, next), inner, sink.open_text());
             sink.text(text);
-            CDATA.len() + text.len() + end.len()
-        } else if let Some(inner) = special.strip_prefix("<!--") {
-            // A comment that is never closed is none.
-            4 + ends.comment.find(inner, "-->").map_or(0, |end| end + 3)
+            let after = inner + text.len();
+            after + if end == Some(after) { 3 } else { 0 }
+        } else if special.starts_with(COMMENT) {
+            let inner = at + COMMENT.len();
+            let [end, next] = comments
+                .each_mut()
+                .map(|search| search.from(document, inner));
+            // A comment that is not closed before the next one begins is text.
+            match end {
+                Some(end) if next.is_none_or(|next| end < next) => end + 3,
+                _ => inner,
+            }
         } else {
             let inner = &special[2..];
-            let end = ends.instruction.find(inner, "?>").map(|end| end + 2);
-            let end = end.or_else(|| Some(ends.tag.find(inner, ">")? + 1));
-            2 + end.unwrap_or(0)
+            let inner = &inner[..inner.find('<').unwrap_or(inner.len())];
+            let end = inner.find("?>").map(|end| end + 2);
+            let end = end.or_else(|| Some(inner.find('>')? + 1));
+            at + 2 + end.unwrap_or(0)
         };
-        rest = &special[length..];
-        plain = 0;
+        plain = start;
     }
-    tokenize(rest, sink);
+    tokenize(&document[start..], sink);
 }
 
 const CDATA: &str = "<![CDATA[";
+const COMMENT: &str = "<!--";
 
-#[derive(Default)]
-struct Ends {
-    cdata: End,
-    comment: End,
-    instruction: End,
-    tag: End,
+/// Looks for a text from ever later places, and reads the document only once.
+struct Search {
+    text: &'static str,
+    found: Option<usize>,
+    is_done: bool,
 }
 
-/// An end that is looked for until it was not found once: so all searches together read the document once.
-#[derive(Default)]
-struct End {
-    is_missing: bool,
+impl Search {
+    fn new(text: &'static str) -> Self {
+        Self {
+            text,
+            found: None,
+            is_done: false,
+        }
+    }
+
+    fn from(&mut self, document: &str, place: usize) -> Option<usize> {
+        if !self.is_done && self.found.is_none_or(|found| found < place) {
+            self.found = document[place..].find(self.text).map(|found| place + found);
+            self.is_done = self.found.is_none();
+        }
+        self.found
+    }
 }
 
-impl End {
-    fn find(&mut self, text: &str, end: &str) -> Option<usize> {
-        let found = if self.is_missing {
-            None
-        } else {
-            text.find(end)
-        };
-        self.is_missing = found.is_none();
-        found
+/// The text of a CDATA section at `place`, given the places of the next end and the next begin. The section was not
+/// closed if its element ends before the next section begins.
+fn section<'a>(
+    inner: &'a str,
+    (end, next): (Option<usize>, Option<usize>),
+    place: usize,
+    element: Option<&str>,
+) -> &'a str {
+    match (end, next) {
+        (Some(end), next) if next.is_none_or(|next| end < next) => &inner[..end - place],
+        (end, next) => {
+            let before_next = next.map_or(inner, |next| &inner[..next - place]);
+            match (end, unclosed(before_next, element)) {
+                (Some(end), text) if text.len() == before_next.len() => &inner[..end - place],
+                (_, text) => text,
+            }
+        }
     }
 }
 
@@ -127,6 +154,42 @@ fn unclosed<'a>(inner: &'a str, element: Option<&str>) -> &'a str {
     &inner[..end.unwrap_or(inner.len())]
 }
 
+/// Escapes what is markup in HTML by error: `&section=` is no reference, and `<b</title>` begins with a text.
+fn without_errors(markup: &str) -> Cow<'_, str> {
+    let mut out = String::new();
+    let mut written = 0;
+    for (at, c) in markup.match_indices(['&', '<']) {
+        let rest = &markup[at + 1..];
+        let escape = match c {
+            "&" if !is_reference(rest) => "&amp;",
+            "<" if rest.starts_with(|c: char| c.is_ascii_alphabetic()) && !is_tag(rest) => "&lt;",
+            _ => continue,
+        };
+        out.push_str(&markup[written..at]);
+        out.push_str(escape);
+        written = at + 1;
+    }
+    if written == 0 {
+        return Cow::Borrowed(markup);
+    }
+    out.push_str(&markup[written..]);
+    Cow::Owned(out)
+}
+
+/// Returns true if a name or a number with a semicolon follows.
+fn is_reference(rest: &str) -> bool {
+    const LONGEST: usize = 40;
+    let mut bytes = rest.bytes().take(LONGEST);
+    let end = bytes.position(|byte| !(byte.is_ascii_alphanumeric() || byte == b'#'));
+    end.is_some_and(|end| end > 0 && rest.as_bytes().get(end) == Some(&b';'))
+}
+
+/// Returns true if no other tag begins within the name of this one.
+fn is_tag(rest: &str) -> bool {
+    let end = rest.find(|c: char| c.is_ascii_whitespace() || matches!(c, '>' | '/' | '<'));
+    end.is_none_or(|end| rest.as_bytes()[end] != b'<')
+}
+
 fn tokenize(markup: &str, sink: &mut impl Sink) {
     if !markup.contains(['<', '&']) {
         if !markup.is_empty() {
@@ -134,6 +197,7 @@ fn tokenize(markup: &str, sink: &mut impl Sink) {
         }
         return;
     }
+    let markup = without_errors(markup);
     let mut tag = Tag::default();
     let emitter = CallbackEmitter::new(|event: CallbackEvent<'_>, _: Span<()>| {
         match event {
@@ -162,7 +226,7 @@ fn tokenize(markup: &str, sink: &mut impl Sink) {
         }
         None::<Infallible>
     });
-    match Tokenizer::new_with_emitter(markup, emitter).finish() {
+    match Tokenizer::new_with_emitter(&*markup, emitter).finish() {
         Ok(()) => {}
         Err(never) => match never {},
     }
@@ -222,6 +286,24 @@ mod tests {
         assert_eq!(log("<!-- never closed <a>x"), " never closed [a]x");
         assert_eq!(log("<d><![CDATA[x</d><d>y"), "[d]x[/d][d]y");
         assert_eq!(log("<a>&nosuch; &copy;"), "[a]&nosuch; ©");
+        assert_eq!(
+            log("<d>?id=2&section=b&copy=1&#65;</d>"),
+            "[d]?id=2&section=b&copy=1A[/d]"
+        );
+        assert_eq!(log("<d>a <b</d><e>"), "[d]a <b[/d][e]");
+        assert_eq!(
+            log("<?xml version='1.0'><a>1<![CDATA[<?php ?>]]>"),
+            "[a]1<?php ?>"
+        );
+        assert_eq!(
+            log("<d><![CDATA[One</d><d><![CDATA[Two]]></d>"),
+            "[d]One[/d][d]Two[/d]"
+        );
+        assert_eq!(
+            log("<d><![CDATA[One <![CDATA[two]]></d>"),
+            "[d]One <![CDATA[two[/d]"
+        );
+        assert_eq!(log("<!-- open <a> <!-- ok --><b>"), " open [a] [b]");
     }
 
     #[test]

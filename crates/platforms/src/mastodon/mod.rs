@@ -166,18 +166,22 @@ impl Mastodon {
         let links = answer.header("link").unwrap_or_default();
         // Some servers exchange the names of the two.
         let linked = ["prev", "next"].map(|rel| self.link(links, rel, url));
-        let that_goes = |parameters: &[&str]| {
-            let mut links = linked.iter().flatten();
-            let goes = |url: &&Url| {
-                let mut query = url.query_pairs();
-                query.any(|(name, _)| parameters.contains(&&*name))
-            };
-            links.find(goes).cloned()
+        let goes = |url: &Url, parameters: &[&str]| {
+            let mut query = url.query_pairs();
+            query.any(|(name, _)| parameters.contains(&&*name))
+        };
+        let (newer, older) = (&["min_id", "since_id"][..], &["max_id"][..]);
+        let that_goes = |named: usize, wanted: &[&str], other: &[&str]| {
+            let is_wanted = |url: &&Url| goes(url, wanted);
+            let found = linked.iter().flatten().find(is_wanted);
+            found
+                .or(linked[named].as_ref().filter(|url| !goes(url, other)))
+                .cloned()
         };
         Ok(Page {
             statuses: answer.json()?,
-            newer: that_goes(&["min_id", "since_id"]),
-            older: that_goes(&["max_id"]),
+            newer: that_goes(0, newer, older),
+            older: that_goes(1, older, newer),
         })
     }
 

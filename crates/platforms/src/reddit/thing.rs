@@ -163,10 +163,9 @@ impl Thing {
         let text = original.and_then(|original| original["selftext"].as_str());
         let text =
             text.filter(|text| !NOTICES.contains(&text.trim().to_ascii_lowercase().as_str()));
-        let items = self
-            .gallery_data
-            .as_ref()
-            .and_then(|data| data["items"].as_array());
+        let gallery = self.gallery_data.as_ref();
+        let gallery = gallery.or(original.map(|original| &original["gallery_data"]));
+        let items = gallery.and_then(|data| data["items"].as_array());
         let captions = items
             .into_iter()
             .flatten()

@@ -60,8 +60,12 @@ struct Text {
     href: Option<String>,
     /// True if it is a fallback for readers that show no quotes, which the author did not write.
     is_quote: bool,
+    /// The hidden element is such a fallback.
+    hides_quote: bool,
     /// The hidden element that the parser is in.
     hidden: Option<String>,
+    /// Elements of the same name that are open in a hidden fallback.
+    depth: usize,
     /// Number of open `pre` elements.
     preformatted: usize,
     /// The open link's address, and the position where its text starts.
@@ -116,9 +120,11 @@ impl Text {
     }
 
     fn open(&mut self, name: &str, self_closing: bool) {
-        if self.hidden.is_some() {
+        if let Some(hidden) = &self.hidden {
+            self.depth += usize::from(self.hides_quote && hidden == name && !self_closing);
             return;
         }
+        self.hides_quote = self.is_quote;
         match name {
             name if self.is_quote && !self_closing => self.hidden = Some(name.to_owned()),
             "script" | "style" | "noscript" | "iframe" | "noembed" | "noframes" | "template"
@@ -145,8 +151,10 @@ impl Text {
 
     fn close(&mut self, name: &str) {
         if let Some(hidden) = &self.hidden {
-            if hidden == name {
-                self.hidden = None;
+            match hidden == name {
+                true if self.depth > 0 => self.depth -= 1,
+                true => self.hidden = None,
+                false => {}
             }
             return;
         }
@@ -185,8 +193,8 @@ impl Text {
             self.out.push(' ');
             return;
         }
-        let tail = self.out.bytes().rev().take_while(|b| *b == b'\n').count();
-        for _ in tail..lines {
+        let tail = self.out.bytes().rev().take(lines);
+        for _ in tail.take_while(|b| *b == b'\n').count()..lines {
             self.out.push('\n');
         }
     }

@@ -39,8 +39,8 @@ fn end_block(out: &mut String, lines: usize) {
     if lines == 0 || out.is_empty() || out.ends_with("\n- ") || out == "- " {
         return;
     }
-    let tail = out.bytes().rev().take_while(|b| *b == b'\n').count();
-    for _ in tail..lines {
+    let tail = out.bytes().rev().take(lines);
+    for _ in tail.take_while(|b| *b == b'\n').count()..lines {
         out.push('\n');
     }
 }

@@ -14,6 +14,8 @@ pub(crate) fn read_json<T: DeserializeOwned>(body: &[u8]) -> serde_json::Result<
     }
 }
 
+/// How much white space is looked through.
+const MAX_SPACE: usize = 1_000;
 /// The deepest nesting that the parser takes, but for a few levels.
 const MAX_DEPTH: usize = 100;
 
@@ -35,6 +37,12 @@ pub(crate) fn json(body: &[u8]) -> Option<Vec<u8>> {
                 repaired.extend(b"null");
                 is_changed = true;
                 at = end_of_nesting(body, at);
+                continue;
+            }
+            // A comma before the end of a list or an object.
+            b',' if !in_string && ends_after(&body[at + 1..]) => {
+                is_changed = true;
+                at += 1;
                 continue;
             }
             b'[' | b'{' if !in_string => depth += 1,
@@ -82,6 +90,13 @@ pub(crate) fn json(body: &[u8]) -> Option<Vec<u8>> {
         at = end;
     }
     is_changed.then_some(repaired)
+}
+
+/// Returns true if the next byte that is no white space ends a list or an object.
+fn ends_after(rest: &[u8]) -> bool {
+    let rest = rest.iter().take(MAX_SPACE);
+    let next = rest.copied().find(|byte| !byte.is_ascii_whitespace());
+    matches!(next, Some(b'}' | b']'))
 }
 
 /// Returns true for a byte of a number, `NaN` or `Infinity`.

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use domain::Post;
+use domain::{Post, Timestamp};
 use platforms::{
     Adapter as _, Cursor, Fetched, PollError, PollLimits, Polled, Source, feed::Feeds,
 };
@@ -449,6 +449,35 @@ async fn hostile_documents_are_bounded() {
             "<link>https://a.example/</link>".repeat(60_000)
         )),
         rss(&"</item>".repeat(400_000)),
+        rss(&format!(
+            "{}<item>{}",
+            format!("<a xml:base='{}/'>", "x".repeat(8_000)).repeat(100),
+            "<link>a</link>".repeat(1_000)
+        )),
+        rss(&format!(
+            "<item><title>a</title><description><![CDATA[<pre>{}{}",
+            "\n".repeat(262_144),
+            "<p>".repeat(87_000)
+        )),
+        rss(&format!(
+            "<item><title>a</title><description><![CDATA[{}{}",
+            "<br>".repeat(65_000),
+            "<p>".repeat(87_000)
+        )),
+        rss(&format!(
+            "<item>{}",
+            "<pubDate>a b c d e f g h i j k l m n o p q r s t u v w x y z</pubDate>".repeat(37_000)
+        )),
+        rss(&format!("<item><title>{}", "<![CDATA[</t".repeat(300_000))),
+        json(&format!(
+            "{{{}\"id\":1}}",
+            "\"author\":\"\",".repeat(300_000)
+        )),
+        json(&format!(
+            "{{}}],{}\"a\":[",
+            "\"items\":{\"id\":1},".repeat(200_000)
+        )),
+        json(&"{\"items\":[{\"id\":1},{\"id\":2},{\"id\":3}]},".repeat(80_000)),
         format!("<rss{}>", " xmlns:a='b'".repeat(300_000)),
         json(&"{},".repeat(1_000_000)),
         json(&"[".repeat(1_000_000)),
@@ -456,8 +485,232 @@ async fn hostile_documents_are_bounded() {
         "<".repeat(2_000_000),
         "&".repeat(2_000_000),
     ] {
+        let begin = std::time::Instant::now();
         let polled = poll_with("", document.as_bytes(), None).await;
+        println!("{:?} {}", begin.elapsed(), &document[..60]);
         let count = polled.map_or(0, |polled| polled.posts.len());
         assert!(count <= 2_000, "{count}: {}", &document[..60]);
+    }
+}
+
+/// Documents of several readings; which posts each brings.
+async fn readings(documents: &[(&str, &[&str])]) {
+    let mut cursor: Option<Cursor> = None;
+    for (items, expected) in documents {
+        let document =
+            format!("<rss version='2.0'><channel><title>Site</title>{items}</channel></rss>");
+        let polled = poll_with("", document.as_bytes(), cursor.as_ref())
+            .await
+            .unwrap();
+        let titles: Vec<_> = polled
+            .posts
+            .iter()
+            .filter_map(|post| post.title.as_deref())
+            .collect();
+        assert_eq!(titles, *expected, "{document}");
+        cursor = Cursor::from_json(&polled.cursor.to_json());
+    }
+}
+
+fn item(title: &str, rest: &str) -> String {
+    format!("<item><title>{title}</title>{rest}</item>")
+}
+
+#[tokio::test]
+async fn entries_are_identified_over_several_readings() {
+    let dated = |title: &str, hour: u8, rest: &str| {
+        let day = Timestamp::now().to_chrono().format("%Y-%m-%d");
+        item(
+            title,
+            &format!("<pubDate>{day} 00:{hour:02}:00</pubDate>{rest}"),
+        )
+    };
+    // One entry at a time, under one id, or under the address of the site.
+    for id in ["<guid>latest</guid>", "<link>https://site.example/</link>"] {
+        let links = [
+            "<link>https://site.example/a</link>",
+            "<link>https://site.example/b</link>",
+        ];
+        let links = if id.starts_with("<guid>") {
+            links
+        } else {
+            ["", ""]
+        };
+        let (a, b) = (
+            dated("A", 1, &format!("{id}{}", links[0])),
+            dated("B", 2, &format!("{id}{}", links[1])),
+        );
+        readings(&[(&a, &["A"]), (&a, &[]), (&b, &["B"]), (&b, &[])]).await;
+    }
+    // An edit is no new entry.
+    let guid = "<guid>1</guid><link>https://site.example/1</link>";
+    let (a, edited) = (dated("A", 1, guid), dated("A, edited", 2, guid));
+    readings(&[(&a, &["A"]), (&edited, &[])]).await;
+    // The same title and date under another address, next to the known one.
+    let link =
+        |id: u8| format!("<guid>{id}</guid><link>https://site.example/view.php?id={id}</link>");
+    let (a, b) = (
+        dated("New comment", 1, &link(1)),
+        dated("New comment", 1, &link(2)),
+    );
+    readings(&[
+        (&a, &["New comment"]),
+        (&format!("{b}{a}"), &["New comment"]),
+        (&format!("{b}{a}"), &[]),
+    ])
+    .await;
+    // A session in the links of a text.
+    let text = |sid: u8| {
+        let text = format!(
+            "<description><![CDATA[<a href='https://site.example/?sid={sid}'>Shears</a>]]></description>"
+        );
+        dated(
+            "A",
+            1,
+            &format!("<guid>https://site.example/t?sid={sid}</guid>{text}"),
+        )
+    };
+    readings(&[(&text(1), &["A"]), (&text(2), &[]), (&text(3), &[])]).await;
+    // An entry of long ago that appears among known ones, in either order.
+    let old = item("Old", "<guid>old</guid><pubDate>2015-01-01</pubDate>");
+    let known =
+        dated("Known", 1, "<guid>known</guid>") + &dated("Known too", 2, "<guid>too</guid>");
+    let new = dated("New", 3, "<guid>new</guid>");
+    readings(&[
+        (&known, &["Known", "Known too"]),
+        (&format!("{known}{old}{new}"), &["Old", "New"]),
+    ])
+    .await;
+}
+
+#[tokio::test]
+async fn revisions_of_one_entry_are_one() {
+    let entry = |title: &str, minute: u8| {
+        format!(
+            "<entry><id>tag:a,1</id><title>{title}</title><updated>2026-01-05T10:{minute:02}:00Z</updated></entry>"
+        )
+    };
+    let document = format!(
+        "<feed xmlns='http://www.w3.org/2005/Atom'>{}{}</feed>",
+        entry("A, edited", 2),
+        entry("A", 1)
+    );
+    let polled = poll(&document).await;
+    assert_eq!((polled.posts.len(), polled.notice), (1, None));
+}
+
+#[tokio::test]
+async fn namespaces_and_marks_by_error_lose_nothing() {
+    let items = "<item><title>One</title><description>First.</description></item><item><title>Two</title><description>Second.</description></item>";
+    for root in [
+        "http://search.yahoo.com/mrss/",
+        "http://purl.org/dc/elements/1.1/",
+        "http://www.w3.org/1999/xhtml",
+        "http://www.itunes.com/dtds/podcast-1.0.dtd",
+        "x",
+    ] {
+        reads(
+            &format!("<rss xmlns='{root}'><channel><title>Site</title>{items}</channel></rss>"),
+            &TWO,
+        )
+        .await;
+        let own = items.replace("<item>", &format!("<item xmlns='{root}'>"));
+        reads(
+            &format!("<rss><channel><title>Site</title>{own}</channel></rss>"),
+            &TWO,
+        )
+        .await;
+    }
+    let rss = |namespaces: &str, inner: &str| {
+        format!(
+            "<rss {namespaces}><channel><title>Site</title><item><title>One</title>{inner}</item></channel></rss>"
+        )
+    };
+    for (namespaces, inner, expected) in [
+        (
+            "xmlns:content='http://purl.org/rss/modules/content/'",
+            "<content:encoded>Long.</content:encoded>",
+            "One | Long. | Site",
+        ),
+        (
+            "xmlns:media='http://www.rssboard.org/media-rss'",
+            "<media:description type='html'>&lt;p>A &lt;b>bowl&lt;/b>&lt;/p></media:description>",
+            "One | A bowl | Site",
+        ),
+        (
+            "xmlns:media='http://search.yahoo.com/mrss/'",
+            "<description><![CDATA[<img src='x'>]]></description><media:description>A bowl</media:description>",
+            "One | A bowl | Site",
+        ),
+        (
+            "",
+            "<author>Jane<description>First.</description>",
+            "One | First. | Jane",
+        ),
+        (
+            "",
+            "<description>First.</description><category><id>5</id></category>",
+            "One | First. | Site",
+        ),
+    ] {
+        reads(&rss(namespaces, inner), &[expected]).await;
+    }
+    let link = poll(&rss(
+        "",
+        "<link>https://bakery.example/?id=2&section=bread&copy=1</link>",
+    ))
+    .await;
+    assert_eq!(
+        link.posts[0].url,
+        "https://bakery.example/?id=2&section=bread&copy=1"
+    );
+    let json = "{\"version\": \"1\", \"title\": \"Site\", \"items\": [{\"id\": 1, \"title\": \"One\", \"content_text\": \"First.\", \"author\": false,}, \
+                {\"id\": 2, \"title\": \"Two\", \"content_html\": \"<img>\", \"content_text\": \"Second.\", \"authors\": 7},]}";
+    reads(json, &TWO).await;
+    reads(&format!("\u{FEFF}\u{FEFF}\n\u{FEFF}{json}"), &TWO).await;
+}
+
+#[tokio::test]
+async fn titles_about_markup_keep_it() {
+    for (title, text) in [
+        (
+            "Self-closing &lt;br/&gt; in React",
+            "Self-closing <br/> in React",
+        ),
+        ("Use &lt;/ul&gt;", "Use </ul>"),
+        ("Why &lt;template&gt; matters", "Why <template> matters"),
+        ("A &lt;b&gt;bold&lt;/b&gt; claim", "A bold claim"),
+        ("Vec&lt;T&gt; &amp;amp; co", "Vec<T> & co"),
+    ] {
+        let document = format!(
+            "<rss><channel><title>Site</title><item><title>{title}</title></item></channel></rss>"
+        );
+        reads(&document, &[&format!("{text} |  | Site")]).await;
+    }
+}
+
+#[tokio::test]
+async fn answer_304_to_no_condition_is_an_error() {
+    let answer = Fetched {
+        status: 304,
+        headers: Vec::new(),
+        body: Vec::new(),
+        final_url: Url::parse("https://site.example/feed").unwrap(),
+    };
+    let feeds = Feeds::new(
+        "boards".into(),
+        Source::Forum,
+        None,
+        Arc::new(Always(answer)),
+    );
+    let first = poll("<rss><channel><item><title>A</title></item></channel></rss>").await;
+    let limits = PollLimits::default();
+    for cursor in [None, Some(&first.cursor)] {
+        assert!(
+            feeds
+                .poll("https://site.example/feed", cursor, &limits)
+                .await
+                .is_err()
+        );
     }
 }
