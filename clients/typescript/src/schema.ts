@@ -1238,8 +1238,8 @@ export interface components {
             /** @description Why the last look gave nothing; absent when it did. */
             error?: string;
             /**
-             * @description What is odd about a feed that can be read: it has no entries, gives several entries the same id, or gives its
-             *     entries new ids at each reading. Absent where nothing is.
+             * @description What is odd about a feed that can be read: it has no entries, ends too early, gives several entries the same id,
+             *     or gives its entries new ids at each reading. Absent where nothing is.
              */
             notice?: string;
             /** @description The last seven UTC days on which the feed brought anything, newest first. */

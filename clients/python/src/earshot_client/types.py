@@ -939,8 +939,8 @@ class Feed(TypedDict):
     """
     notice: NotRequired[str]
     """
-    What is odd about a feed that can be read: it has no entries, gives several entries the same id, or gives its
-    entries new ids at each reading. Absent where nothing is.
+    What is odd about a feed that can be read: it has no entries, ends too early, gives several entries the same id,
+    or gives its entries new ids at each reading. Absent where nothing is.
 
     """
     days: list[FeedDay]

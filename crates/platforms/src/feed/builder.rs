@@ -134,6 +134,8 @@ impl Builder {
     }
 
     fn finish(mut self) -> Option<Document> {
+        let is_root = |frame: &Frame| matches!(frame.role, Role::Root | Role::Entry);
+        self.document.is_cut = self.open.iter().any(is_root);
         self.end_capture();
         self.end_person();
         self.end_entry();

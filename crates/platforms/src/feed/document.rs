@@ -16,6 +16,8 @@ pub struct Document {
     pub entries: Vec<Entry>,
     /// Entries beyond the most that are read.
     pub(super) surplus: usize,
+    /// The document ends before its end: the rest may be lost.
+    pub(super) is_cut: bool,
     /// Items that are no objects.
     pub(super) odd: usize,
 }

@@ -48,7 +48,11 @@ pub(super) fn build(body: &str, url: &Url) -> serde_json::Result<Document> {
     }
     match error {
         Some(error) if feed.items.is_empty() => Err(error),
-        _ => Ok(feed.into_document(url)),
+        error => {
+            let mut document = feed.into_document(url);
+            document.is_cut = error.is_some();
+            Ok(document)
+        }
     }
 }
 
@@ -110,6 +114,7 @@ impl Object {
             ttl: None,
             entries: items.into_iter().map(|item| item.into_entry(url)).collect(),
             surplus: self.surplus,
+            is_cut: false,
             odd: odd.len(),
         }
     }

@@ -269,6 +269,8 @@ fn notice(document: &Document, memory: &Memory) -> Option<&'static str> {
         Some("The feed has no entries.")
     } else if document.surplus > 0 {
         Some("The feed has more entries than are read; the last ones of its document are left out.")
+    } else if document.is_cut {
+        Some("The feed's document ends too early; entries after its end are missing.")
     } else if memory.renews_ids {
         Some(
             "The feed gives its entries new ids at each reading. Entries are recognised by title, time and text.",
