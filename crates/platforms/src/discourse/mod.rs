@@ -131,6 +131,16 @@ impl Discourse {
         PollError::Refused { status, advice }
     }
 
+    /// The address of the list of all posts, from `before` on.
+    fn posts(&self, before: Option<u64>) -> Url {
+        let mut url = self.below("posts.json");
+        if let Some(before) = before {
+            url.query_pairs_mut()
+                .append_pair("before", &before.to_string());
+        }
+        url
+    }
+
     fn below(&self, path: &str) -> Url {
         below(&self.base_url, path)
     }

@@ -2,7 +2,6 @@
 
 use domain::{Post, PostType, Timestamp};
 use serde::Deserialize;
-use url::Url;
 
 use super::{
     Discourse,
@@ -73,7 +72,7 @@ async fn read_page(
     reading: &mut Reading,
     pages: &mut Pages,
 ) -> Result<Option<u64>, PollError> {
-    let page: PostsPage = site.get(&address(site, before), "posts").await?;
+    let page: PostsPage = site.get(&site.posts(before), "posts").await?;
     let mut oldest = None;
     for value in &page.latest_posts {
         let post = match shape::Post::deserialize(value) {
@@ -87,15 +86,6 @@ async fn read_page(
         offer(site, &post, reading, pages).await?;
     }
     Ok(oldest)
-}
-
-pub(super) fn address(site: &Discourse, before: Option<u64>) -> Url {
-    let mut url = site.below("posts.json");
-    if let Some(before) = before {
-        url.query_pairs_mut()
-            .append_pair("before", &before.to_string());
-    }
-    url
 }
 
 async fn offer(

@@ -13,7 +13,6 @@ use tokio::sync::Mutex;
 
 use super::{
     Discourse,
-    posts::address,
     shape::{Post, PostsPage},
 };
 use crate::reading::Reading;
@@ -40,7 +39,7 @@ pub(super) async fn topics(
     let mut found = Vec::new();
     let mut before = None;
     for _ in 0..MAX_PAGES {
-        let page = site.get::<PostsPage>(&address(site, before), "posts").await;
+        let page = site.get::<PostsPage>(&site.posts(before), "posts").await;
         let page = match page {
             Ok(page) => page,
             Err(error) => {
