@@ -66,13 +66,9 @@ automountServiceAccountToken: false
 enableServiceLinks: false
 securityContext:
   runAsNonRoot: true
-  {{- with .Values.podIds }}
-  {{- range $name := list "runAsUser" "runAsGroup" "fsGroup" }}
-  {{- with index $.Values.podIds $name }}
-  {{ $name }}: {{ int64 . }}
-  {{- end }}
-  {{- end }}
-  {{- end }}
+  runAsUser: 65532
+  runAsGroup: 65532
+  fsGroup: 65532
   fsGroupChangePolicy: OnRootMismatch
   seccompProfile:
     type: RuntimeDefault
