@@ -46,7 +46,7 @@ impl Readings {
             let mut words: Vec<Box<str>> = Vec::new();
             let mut after_break = Vec::new();
             let mut next = 0;
-            for token in path(&tokens, joined) {
+            for token in path(&tokens, joined, stemmed) {
                 if token.place > next {
                     after_break.push(words.len());
                 }
@@ -74,7 +74,14 @@ impl Readings {
 
 /// Returns one token per position, from the first to the last: marked tokens where there are any; joined ones where
 /// requested, where a part is a single letter, and for a possessive; words otherwise.
-fn path<'a, 'b>(tokens: &'a [Token<'b>], joined: bool) -> impl Iterator<Item = &'a Token<'b>> {
+///
+/// Where the stem of a joined token is that of its first part (`cab-e`), a search takes the part, so the words are
+/// returned.
+fn path<'a, 'b>(
+    tokens: &'a [Token<'b>],
+    joined: bool,
+    stemmed: bool,
+) -> impl Iterator<Item = &'a Token<'b>> {
     let mut free = 0;
     let mut at = 0;
     std::iter::from_fn(move || {
@@ -96,10 +103,13 @@ fn path<'a, 'b>(tokens: &'a [Token<'b>], joined: bool) -> impl Iterator<Item = &
                     chars.next().is_some_and(char::is_alphabetic) && chars.next().is_none()
                 })
         };
+        let like_part =
+            |whole: &Token<'_>| stemmed && text::stem(&whole.text) == text::stem(&tokens[at].text);
+        let whole = |whole: &&Token<'_>| {
+            joined || whole.width == 1 || (letter_in(whole) && !like_part(whole))
+        };
         let token = here(Kind::Marked)
-            .or_else(|| {
-                here(Kind::Joined).filter(|whole| joined || whole.width == 1 || letter_in(whole))
-            })
+            .or_else(|| here(Kind::Joined).filter(whole))
             .unwrap_or(&tokens[at]);
         free = token.place + token.width;
         Some(token)

@@ -181,6 +181,14 @@ fn names_are_found_as_they_are_written() {
 }
 
 #[test]
+fn a_joined_word_with_the_stem_of_its_part_is_found() {
+    for term in ["the creat-e tool", "The abab-é+京"] {
+        let plan = json!({"focus": "SALES", "include": [{"text": term, "weight": 1.0}]});
+        assert_eq!(decide(plan, term).terms, [term]);
+    }
+}
+
+#[test]
 fn spans_show_the_positions_of_terms() {
     let plan = json!({"include": [{"text": "crm tool", "weight": 1.0}, {"text": "café", "weight": 1.0}],
         "require": [["help"]], "threshold": 2.0});
