@@ -66,9 +66,13 @@ automountServiceAccountToken: false
 enableServiceLinks: false
 securityContext:
   runAsNonRoot: true
-  runAsUser: 65532
-  runAsGroup: 65532
-  fsGroup: 65532
+  {{- with .Values.podIds }}
+  {{- range $name := list "runAsUser" "runAsGroup" "fsGroup" }}
+  {{- with index $.Values.podIds $name }}
+  {{ $name }}: {{ int64 . }}
+  {{- end }}
+  {{- end }}
+  {{- end }}
   fsGroupChangePolicy: OnRootMismatch
   seccompProfile:
     type: RuntimeDefault
