@@ -64,7 +64,7 @@ impl RabbitMq {
     /// # Errors
     /// When `url` is not an AMQP address.
     pub fn new(url: &str, options: RabbitMqOptions) -> Result<Self, InvalidUrl> {
-        let uri: AMQPUri = url.parse().map_err(InvalidUrl)?;
+        let uri = parse(url).map_err(InvalidUrl)?;
         let link = |role| {
             Arc::new(Link::new(
                 uri.clone(),
@@ -169,5 +169,32 @@ impl RabbitMq {
             Arc::clone(&self.topology),
             kind,
         ))
+    }
+}
+
+/// Parses an address. RabbitMQ's operator writes addresses that end in `/`, and means the default virtual host.
+fn parse(url: &str) -> Result<AMQPUri, String> {
+    let mut uri: AMQPUri = url.parse()?;
+    if uri.vhost.is_empty() {
+        uri.vhost = "/".to_owned();
+    }
+    Ok(uri)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::parse;
+
+    #[test]
+    fn address_without_a_virtual_host_means_the_default_one() {
+        for (url, vhost) in [
+            ("amqp://user:pass@broker:5672/", "/"),
+            ("amqp://user:pass@broker:5672", "/"),
+            ("amqps://broker/?heartbeat=10", "/"),
+            ("amqp://broker/%2f", "/"),
+            ("amqp://broker/earshot", "earshot"),
+        ] {
+            assert_eq!(parse(url).unwrap().vhost, vhost, "{url}");
+        }
     }
 }

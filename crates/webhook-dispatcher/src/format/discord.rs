@@ -7,6 +7,7 @@
 
 use domain::Post;
 use serde_json::{Value, json};
+use url::Url;
 
 use super::{heading, origin, text};
 
@@ -16,9 +17,15 @@ const MAX_AUTHOR: usize = 256;
 const MAX_FOOTER: usize = 1_000;
 
 pub(super) fn message(post: &Post) -> Value {
+    let link = public_link(&post.url);
+    // The address is still readable.
+    let footer = match (&link, text::link(&post.url)) {
+        (None, Some(address)) => format!("{} · {address}", origin(post)),
+        _ => origin(post),
+    };
     let mut embed = json!({
         "title": escaped(&heading(post), MAX_TITLE),
-        "footer": {"text": text::plain(&origin(post), MAX_FOOTER)},
+        "footer": {"text": text::plain(&footer, MAX_FOOTER)},
         "timestamp": post.time,
     });
     if let Some(body) = &post.text {
@@ -27,14 +34,22 @@ pub(super) fn message(post: &Post) -> Value {
     let author = text::plain(&post.user.name, MAX_AUTHOR);
     if !author.is_empty() {
         embed["author"] = json!({"name": author});
-        if let Some(link) = text::link(&post.user.url) {
+        if let Some(link) = public_link(&post.user.url) {
             embed["author"]["url"] = link.into();
         }
     }
-    if let Some(link) = text::link(&post.url) {
+    if let Some(link) = link {
         embed["url"] = link.into();
     }
     json!({"embeds": [embed], "allowed_mentions": {"parse": []}})
+}
+
+/// Returns the address for a link. Discord refuses the whole message for one whose host has no dot.
+fn public_link(address: &str) -> Option<String> {
+    let link = text::link(address)?;
+    let host = Url::parse(&link).ok()?.host_str()?.to_owned();
+    let is_name = host.trim_end_matches('.').contains('.') && !host.starts_with('[');
+    is_name.then_some(link)
 }
 
 /// Escapes every character with a meaning in Discord's Markdown, even one that has it only at the start of a line.

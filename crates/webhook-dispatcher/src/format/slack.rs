@@ -26,8 +26,10 @@ pub(super) fn message(post: &Post) -> Value {
         blocks.push(json!({"type": "section", "text": plain(&body, MAX_SECTION)}));
     }
     let mut elements = vec![plain(&origin(post), MAX_CONTEXT)];
+    let mut fallback = mrkdwn(&heading, MAX_FALLBACK);
     if let Some(link) = text::link(&post.url) {
         let link = link.replace('&', "&amp;");
+        fallback = format!("<{link}|{}>", fallback.replace('|', "¦").replace('\n', " "));
         elements.insert(
             0,
             json!({"type": "mrkdwn", "text": format!("<{link}|Open the post>")}),
@@ -35,8 +37,8 @@ pub(super) fn message(post: &Post) -> Value {
     }
     blocks.push(json!({"type": "context", "elements": elements}));
     json!({
-        // For notifications, and for clients that show no blocks.
-        "text": mrkdwn(&heading, MAX_FALLBACK),
+        // For notifications, and for clients that show no blocks, such as Mattermost.
+        "text": fallback,
         "blocks": blocks,
         "unfurl_links": false,
         "unfurl_media": false,

@@ -43,7 +43,7 @@ fn slack_gets_blocks() {
     let plain = "<!channel> <@U123> @everyone @here [free](https://evil.example) **bold** `code` ||spoiler|| \
         <script>alert(1)</script> <at>Bob</at> & desrever\n# heading\n- item";
     let expected = json!({
-        "text": "Which backup?",
+        "text": "<https://forum.example/t/1?a=b&amp;c=d|Which backup?>",
         "blocks": [
             {"type": "header", "text": {"type": "plain_text", "text": "Which backup?", "emoji": false}},
             {"type": "section", "text": {"type": "plain_text", "text": plain, "emoji": false}},
@@ -64,8 +64,10 @@ fn slack_mrkdwn_has_no_markup_of_the_post() {
     hostile.url = "https://evil.example/|<!here>&x".to_owned();
     let message = message(Format::Slack, &hostile);
     let fallback = message["text"].as_str().unwrap();
-    assert!(!fallback.contains(['<', '>']), "{fallback}");
-    assert!(fallback.starts_with("&lt;!channel&gt; &lt;@U123&gt;") && fallback.contains(" &amp; "));
+    let shown = fallback.strip_prefix("<https://evil.example/%7C%3C!here%3E&amp;x|");
+    let shown = shown.and_then(|shown| shown.strip_suffix('>')).unwrap();
+    assert!(!shown.contains(['<', '>', '|', '\n']), "{shown}");
+    assert!(shown.starts_with("&lt;!channel&gt; &lt;@U123&gt;") && shown.contains(" &amp; "));
     let link = &message["blocks"][1]["elements"][0]["text"];
     assert_eq!(
         link,
@@ -94,6 +96,35 @@ fn discord_gets_an_embed_without_mentions() {
         "allowed_mentions": {"parse": []}
     });
     assert_eq!(message, expected);
+}
+
+/// Discord refuses a message for a link to a host without a dot.
+#[test]
+fn discord_gets_no_link_that_it_refuses() {
+    for (url, is_linked) in [
+        ("http://localhost:8080/t/1", false),
+        ("https://intranet/t/1", false),
+        ("https://[::1]/t/1", false),
+        ("https://forum./t/1", false),
+        ("https://forum.example/t/1", true),
+        ("https://192.0.2.1/t/1", true),
+    ] {
+        let mut post = post(Some("Which backup?"), None);
+        post.url = url.to_owned();
+        post.user.url = url.to_owned();
+        let embed = &message(Format::Discord, &post)["embeds"][0];
+        let links = [embed.get("url"), embed["author"].get("url")];
+        assert!(
+            links.iter().all(|link| link.is_some() == is_linked),
+            "{embed}"
+        );
+        let footer = embed["footer"]["text"].as_str().unwrap();
+        // An address with brackets is no link anywhere.
+        assert!(
+            url.contains('[') || footer.contains(url) != is_linked,
+            "{footer}"
+        );
+    }
 }
 
 #[test]
