@@ -290,12 +290,17 @@ async fn caller(request: &ServiceRequest, key: Option<ApiKey>) -> Result<Caller,
     let now = Instant::now();
     let origin = state.guesses.origin(request);
     let address = guesses::network(origin);
-    if let Some(wait) = state.guesses.wait(address, now)
-        && !state.keys.has_worked(&key)
-    {
-        return Err(rates::too_many_failures(wait));
-    }
+    let throttled = state.guesses.wait(address, now);
+    let throttled = throttled.filter(|_| !state.keys.has_worked(&key));
+    let turn = match throttled {
+        Some(wait) => match state.guesses.turn().await {
+            Some(turn) => Some(turn),
+            None => return Err(rates::too_many_failures(wait)),
+        },
+        None => None,
+    };
     let record = state.keys.find(&state.database, key.id).await?;
+    drop(turn);
     // The hash is compared even without a record, so that timing does not reveal which ids exist.
     let hash = record
         .as_ref()
@@ -303,7 +308,10 @@ async fn caller(request: &ServiceRequest, key: Option<ApiKey>) -> Result<Caller,
     let matches = key.matches(hash);
     let Some(record) = record.filter(|record| matches && record.is_valid(Timestamp::now())) else {
         state.guesses.failed(address, now);
-        return Err(ApiError::Unauthenticated);
+        return Err(match throttled {
+            Some(wait) => rates::too_many_failures(wait),
+            None => ApiError::Unauthenticated,
+        });
     };
     Ok(Caller {
         key: record,

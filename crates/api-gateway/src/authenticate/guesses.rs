@@ -3,11 +3,10 @@
 //! A key has 256 random bits, so no one guesses one. The throttle saves the look-up that each attempt costs, and
 //! makes attempts visible (`earshot_failed_keys_total`, and a line in the log).
 //!
-//! An address may fail [`BURST`] times, and once more per [`INTERVAL`]. After that it gets 429 without a look-up. A
-//! key that has worked here recently is never delayed ([`super::KeyCache::has_worked`]), regardless of who shares
-//! its address. A key that is new here waits at most [`MAX_WAIT`], even if others keep failing. Each replica counts
-//! for itself. Concurrent attempts are all checked before any of them counts. The process's database connections
-//! bound their number.
+//! An address may fail [`BURST`] times, and once more per [`INTERVAL`]. After that its keys that are wrong get 429, and
+//! all of its keys are looked up one after the other, [`LOOKUPS`] at a time for all such addresses. So a right key is
+//! never locked out by wrong ones from its address: it waits for [`LONGEST_QUEUE`] at most, and not at all if it has
+//! worked here recently ([`super::KeyCache::has_worked`]). Each replica counts for itself.
 //!
 //! The address is that of the connection. If that is one of `gateway.trusted_proxies`, it is the last address in
 //! `X-Forwarded-For` that is not a trusted proxy. Of an IPv6 address only the first 64 bits count, because one
@@ -26,11 +25,16 @@ use std::{
 use actix_web::{dev::ServiceRequest, http::header::HeaderMap};
 use ipnet::IpNet;
 use prometheus::{IntCounterVec, Opts};
+use tokio::sync::{Semaphore, SemaphorePermit};
 
 /// Failures that an address may have at once.
 pub(crate) const BURST: u32 = 20;
 /// Time until an address may fail once more.
 const INTERVAL: Duration = Duration::from_secs(1);
+/// Look-ups at a time for all addresses that are throttled.
+const LOOKUPS: usize = 4;
+/// Longest wait for such a look-up.
+const LONGEST_QUEUE: Duration = Duration::from_secs(2);
 /// Longest wait, regardless of how many failures the address had.
 const MAX_WAIT: Duration = Duration::from_secs(20);
 const MAX_ADDRESSES: usize = 16_384;
@@ -52,6 +56,7 @@ static FAILED: LazyLock<IntCounterVec> = LazyLock::new(|| {
 /// Failures by address, each stored as the time when they are forgiven.
 pub(crate) struct Guesses {
     owed_until: Mutex<HashMap<IpAddr, Instant>>,
+    lookups: Semaphore,
     proxies: Vec<IpNet>,
 }
 
@@ -59,6 +64,7 @@ impl Guesses {
     pub(crate) fn new(proxies: Vec<IpNet>) -> Self {
         Self {
             owed_until: Mutex::default(),
+            lookups: Semaphore::new(LOOKUPS),
             proxies,
         }
     }
@@ -91,7 +97,13 @@ impl Guesses {
         client
     }
 
-    /// Returns how long `address` must wait before an unknown key from it is looked up.
+    /// Waits until a key from an address that is throttled may be looked up. `None` if too many wait.
+    pub(super) async fn turn(&self) -> Option<SemaphorePermit<'_>> {
+        let turn = tokio::time::timeout(LONGEST_QUEUE, self.lookups.acquire());
+        turn.await.ok()?.ok()
+    }
+
+    /// Returns how long `address` should wait before its next wrong key; `None` if it is not throttled.
     pub(super) fn wait(&self, address: IpAddr, now: Instant) -> Option<Duration> {
         let owed = self.lock().get(&address)?.saturating_duration_since(now);
         let wait = owed.saturating_sub(INTERVAL * (BURST - 1));
