@@ -15,13 +15,15 @@ use super::{
     Blocks, Heading, Link, LinkKind, MAX_HEADINGS, MAX_LINE_BYTES, MAX_LINKS, MAX_SMALL_PRINT,
     MAX_SMALL_PRINT_BYTES, MAX_TEXT_BYTES, PageText,
     regions::{self, Region},
-    structured, tidy,
+    state, structured, tidy,
 };
 
 /// Maximum depth; deeper elements count as part of their ancestor.
 const MAX_DEPTH: usize = 256;
 /// Minimum main text, in bytes; with less, boilerplate regions count too.
 const MIN_MAIN_BYTES: usize = 80;
+/// Maximum size of all scripts that are read for the page's data; a longer one is not read.
+const MAX_SCRIPT_BYTES: usize = 1 << 20;
 /// Maximum number of attributes that are read per element.
 const MAX_ATTRIBUTES: usize = 64;
 
@@ -88,6 +90,7 @@ struct Anchor {
 enum Place {
     Title,
     JsonLd,
+    Script,
     Heading(u8),
     Block,
 }
@@ -102,6 +105,10 @@ struct Walk {
     place: Place,
     title: String,
     json_ld: String,
+    script: String,
+    /// Scripts that may hold the page's data, and their total size.
+    scripts: Vec<String>,
+    script_bytes: usize,
     heading: String,
     block: String,
     /// Text of the footer since its last block began.
@@ -146,6 +153,9 @@ impl Walk {
             place: Place::Block,
             title: String::new(),
             json_ld: String::new(),
+            script: String::new(),
+            scripts: Vec::new(),
+            script_bytes: 0,
             heading: String::new(),
             block: String::new(),
             small_print: String::new(),
@@ -234,6 +244,10 @@ impl Walk {
                 self.place = Place::JsonLd;
                 self.json_ld.clear();
             }
+            b"script" if self.place == Place::Block => {
+                self.place = Place::Script;
+                self.script.clear();
+            }
             b"h1" => self.open_heading(1),
             b"h2" => self.open_heading(2),
             b"h3" => self.open_heading(3),
@@ -266,6 +280,10 @@ impl Walk {
             b"script" if self.place == Place::JsonLd => {
                 self.place = Place::Block;
                 structured::read_json_ld(&std::mem::take(&mut self.json_ld), &mut self.page);
+            }
+            b"script" if self.place == Place::Script => {
+                self.place = Place::Block;
+                self.keep_script();
             }
             b"h1" | b"h2" | b"h3" => self.close_heading(),
             b"a" => self.close_anchor(),
@@ -312,7 +330,7 @@ impl Walk {
         let is_shown = match self.place {
             Place::Heading(_) => true,
             Place::Block => self.anchor.is_some() || self.standing() != Region::Never,
-            Place::Title | Place::JsonLd => false,
+            Place::Title | Place::JsonLd | Place::Script => false,
         };
         if is_shown && !text.is_empty() && self.close_seam(text) {
             self.append(" ");
@@ -329,6 +347,7 @@ impl Walk {
         match self.place {
             Place::Title => return append(&mut self.title, 4 * MAX_LINE_BYTES),
             Place::JsonLd => return append(&mut self.json_ld, MAX_TEXT_BYTES),
+            Place::Script => return append(&mut self.script, MAX_SCRIPT_BYTES),
             Place::Heading(_) => append(&mut self.heading, 4 * MAX_LINE_BYTES),
             Place::Block if self.standing() != Region::Never => {
                 append(&mut self.block, MAX_TEXT_BYTES);
@@ -358,7 +377,9 @@ impl Walk {
             "application-name" if page.site_name.is_empty() => &mut page.site_name,
             _ => return,
         };
-        let text = tidy(tag.attribute(b"content"), MAX_LINE_BYTES);
+        // Some builders escape twice.
+        let text = tag.attribute(b"content").replace("&amp;", "&");
+        let text = tidy(&text, MAX_LINE_BYTES);
         if !text.is_empty() {
             *slot = text;
         }
@@ -495,6 +516,14 @@ impl Walk {
             b"template" if tag.has(b"shadowrootmode") || tag.has(b"shadowroot") => Region::Plain,
             name => regions::by_tag(name),
         };
+        // React streams late parts of a page in hidden elements, which a script moves to their places.
+        if name == b"div" && tag.has(b"hidden") && tag.attribute(b"id").starts_with("S:") {
+            return Region::Plain;
+        }
+        // Pages of ASP.NET are one form.
+        if name == b"form" && tag.attribute(b"action").contains(".aspx") && self.is_in(b"body") {
+            return Region::Plain;
+        }
         // Wrappers say much about the layout and nothing about the text.
         if matches!(name, b"html" | b"body") || by_tag != Region::Plain {
             return by_tag;
@@ -534,10 +563,41 @@ impl Walk {
         standing
     }
 
-    fn finish(mut self) -> PageText {
+    fn keep_script(&mut self) {
+        let script = std::mem::take(&mut self.script);
+        let bytes = self.script_bytes + script.len();
+        if state::is_data(&script) && bytes <= MAX_SCRIPT_BYTES {
+            self.script_bytes = bytes;
+            self.scripts.push(script);
+        }
+    }
+
+    /// Reads the data for scripts, on a page without text.
+    fn read_scripts(&mut self) {
+        for script in std::mem::take(&mut self.scripts) {
+            for text in state::texts(&script) {
+                self.open.clear();
+                self.beyond = 0;
+                self.muted = None;
+                self.block_is_boilerplate = false;
+                tokenize(&text, false, self);
+                self.end_text();
+            }
+        }
+    }
+
+    fn end_text(&mut self) {
         self.close_heading();
         self.close_anchor();
         self.flush_block();
+        self.place = Place::Block;
+    }
+
+    fn finish(mut self) -> PageText {
+        self.end_text();
+        if self.blocks.bytes + self.boilerplate.bytes < MIN_MAIN_BYTES {
+            self.read_scripts();
+        }
         self.page.title = tidy(&self.title, MAX_LINE_BYTES);
         self.page.blocks = self.blocks.blocks;
         let boilerplate = self.boilerplate.blocks.iter().map(|block| &block.text);

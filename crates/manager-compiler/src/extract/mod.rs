@@ -4,8 +4,8 @@
 //! page and nesting costs nothing. All stored text has a limit. Nothing on a page is executed or obeyed; it is only
 //! read.
 //!
-//! [`decode`] decodes bytes to text, [`html`] reads the tags, [`structured`] reads JSON-LD, and [`document`] reads
-//! other formats: plain text, Markdown, and feeds. [`people`] drops testimonials and staff, and [`walls`] detects pages
+//! [`decode`] decodes bytes to text, [`html`] reads the tags, [`structured`] reads JSON-LD, [`state`] reads the data of
+//! pages that scripts render, and [`document`] reads other formats: plain text, Markdown, and feeds. [`people`] drops testimonials and staff, and [`walls`] detects pages
 //! that only ask for consent or for scripts.
 
 mod decode;
@@ -13,6 +13,7 @@ mod document;
 mod html;
 mod people;
 mod regions;
+mod state;
 mod structured;
 mod walls;
 
@@ -238,7 +239,8 @@ impl Blocks {
     fn push(&mut self, text: String, heading: Option<usize>) {
         // Each block has a fixed cost, so that a million blocks of one letter are limited too.
         let bytes = text.len() + 16;
-        if !text.is_empty() && self.bytes + bytes <= MAX_TEXT_BYTES {
+        let says_something = text.chars().any(char::is_alphanumeric);
+        if says_something && self.bytes + bytes <= MAX_TEXT_BYTES {
             self.bytes += bytes;
             self.blocks.push(Block { text, heading });
         }

@@ -43,24 +43,34 @@ pub(super) fn by_attribute(name: &[u8], value: &str) -> Region {
             "dialog" | "complementary" | "banner" => Region::Boilerplate,
             _ => Region::Plain,
         },
+        b"class"
+            if ["skip-link", "skip-nav", "skip-to"]
+                .iter()
+                .any(|link| value.contains(link)) =>
+        {
+            Region::Never
+        }
         b"class" | b"id" if is_boilerplate_class(value) => Region::Boilerplate,
         _ => Region::Plain,
     }
 }
 
-/// Matches whole words, so that `cookie-bar` and `siteFooter` match and `unavoidable` does not.
+/// Matches whole words, so that `cookie-bar` and `siteFooter` match and `unavoidable` does not. What a wrapper has or lacks
+/// is not what it is: `no-sidebar`, `wsite-not-footer`.
 fn is_boilerplate_class(value: &str) -> bool {
     if value.len() > 300 {
         return false;
     }
     let mut word = String::new();
     let mut previous_lower = false;
+    let mut is_of_wrapper = false;
     for c in value.chars().chain([' ']) {
         let boundary = !c.is_ascii_alphanumeric() || (c.is_ascii_uppercase() && previous_lower);
         if boundary {
-            if BOILERPLATE_CLASSES.contains(&word.as_str()) {
+            if BOILERPLATE_CLASSES.contains(&word.as_str()) && !is_of_wrapper {
                 return true;
             }
+            is_of_wrapper = c == '-' && matches!(word.as_str(), "no" | "not" | "has" | "with");
             word.clear();
         }
         if c.is_ascii_alphanumeric() {
@@ -79,6 +89,7 @@ const BOILERPLATE_CLASSES: &[&str] = &[
     "breadcrumb",
     "breadcrumbs",
     "byline",
+    "cart",
     "comment",
     "comments",
     "consent",

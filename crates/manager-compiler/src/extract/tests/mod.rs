@@ -1,5 +1,7 @@
 //! Extraction from invented pages, well-formed and hostile.
 
+mod builders;
+
 use url::Url;
 
 use super::{LinkKind, PageText, extract, html};
