@@ -1225,8 +1225,8 @@ export interface components {
             /** @description How often posts may have been missing, for the platform gave no more. */
             gaps: number;
             /**
-             * @description How many posts of the feed were skipped so far, because they could not be read or stored. The feed continues
-             *     without them.
+             * @description How many posts of the feed were skipped so far, because they could not be read or stored, are empty, or were dated
+             *     far back when they appeared. The feed continues without them.
              */
             quarantinedPosts: number;
             /** @description The last time that posts were skipped; absent if none were. */
@@ -1238,8 +1238,8 @@ export interface components {
             /** @description Why the last look gave nothing; absent when it did. */
             error?: string;
             /**
-             * @description What is odd about a feed that can be read: it has no entries, ends too early, gives several entries the same id,
-             *     or gives its entries new ids at each reading. Absent where nothing is.
+             * @description What is odd about a feed that can be read: it has no entries or more than are read, ends too early, gives several
+             *     entries the same id or its entries new ids at each reading, or its pages do not advance. Absent where nothing is.
              */
             notice?: string;
             /** @description The last seven UTC days on which the feed brought anything, newest first. */

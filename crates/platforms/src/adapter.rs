@@ -147,8 +147,8 @@ pub struct Polled {
     /// Store it in the transaction that stores the posts. Equal to the old cursor if nothing changed, except
     /// for a floor that rises every hour.
     pub cursor: Cursor,
-    /// Posts that cannot be read. Each is given once, though the platform may list it again.
-    pub unreadable: Vec<Unreadable>,
+    /// Items that became no posts. Each is given once, though the platform may list it again.
+    pub skipped: Vec<Skipped>,
     /// Set if posts may have been missed.
     pub gap: Option<Gap>,
     /// Oddity of a feed that is read without an error, for its watchers. Unchanged if `not_modified`.
@@ -170,18 +170,21 @@ impl Polled {
     pub fn is_empty(&self) -> bool {
         self.posts.is_empty()
             && self.deleted.is_empty()
-            && self.unreadable.is_empty()
+            && self.skipped.is_empty()
             && self.gap.is_none()
             && self.throttled.is_none()
     }
 }
 
-/// One item of an answer that cannot be read, while the others can.
+/// One item of an answer that became no post, while the others did.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Unreadable {
+pub struct Skipped {
     /// The platform's own id, where the item has one.
     pub id: Option<String>,
     pub reason: String,
+    /// False if the item has a form that the adapter does not know. True if its author left it empty, or dated it far
+    /// back.
+    pub is_readable: bool,
 }
 
 /// A period whose posts may be missing, because a limit ended the reading.

@@ -38,7 +38,7 @@ pub mod simulator;
 pub mod text;
 pub mod x;
 
-pub use adapter::{Adapter, Community, Gap, PollLimits, Polled, Unreadable};
+pub use adapter::{Adapter, Community, Gap, PollLimits, Polled, Skipped};
 pub use address_key::AddressKey;
 pub use budget::{Budget, Unlimited};
 pub use cursor::Cursor;

@@ -11,13 +11,17 @@ use domain::{Post, Timestamp};
 use serde_json::Value;
 
 use crate::{
-    Cursor, Gap, PollLimits, Polled, Unreadable,
+    Cursor, Gap, PollLimits, Polled, Skipped,
     cursor::{HIDDEN, KEEP_UNMET, MAX_SEEN, Seen, Unread, from_seconds, key, to_seconds},
     text,
 };
 
 /// The longest id of an item that cannot be read.
 const MAX_ID_BYTES: usize = 200;
+
+/// Notice for a feed whose next page was the same page.
+const STALLED: &str =
+    "The platform's pages do not advance. Posts that came between two readings may be missing.";
 
 /// A floor further in the future was set by a clock that was wrong.
 const MAX_SKEW: Duration = Duration::from_hours(1);
@@ -63,7 +67,9 @@ pub(crate) struct Reading {
     /// Posts, by [`Post::id`], that the platform reports as deleted.
     pub(crate) deleted: Vec<String>,
     pub(crate) gap: Option<Gap>,
-    unreadable: Vec<Unreadable>,
+    skipped: Vec<Skipped>,
+    /// True if the next page was the same page.
+    pub(crate) stalled: bool,
 }
 
 impl Reading {
@@ -88,7 +94,8 @@ impl Reading {
             partial: false,
             deleted: Vec::new(),
             gap: None,
-            unreadable: Vec::new(),
+            skipped: Vec::new(),
+            stalled: false,
             cursor,
         }
     }
@@ -261,7 +268,11 @@ impl Reading {
         }
         let reason = text::line(&reason.to_string());
         tracing::debug!(id, reason, "an item cannot be read");
-        self.unreadable.push(Unreadable { id, reason });
+        self.skipped.push(Skipped {
+            id,
+            reason,
+            is_readable: false,
+        });
     }
 
     /// Builds the result of the poll. Sorts and bounds the posts, and carries over what the cursor still needs.
@@ -332,10 +343,10 @@ impl Reading {
         Polled {
             posts,
             deleted: self.deleted,
-            unreadable: self.unreadable,
+            skipped: self.skipped,
             cursor: self.cursor,
             gap: self.gap,
-            notice: None,
+            notice: self.stalled.then_some(STALLED),
             more: self.left.is_some(),
             not_modified: false,
             next_hint: None,

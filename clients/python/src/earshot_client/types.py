@@ -925,8 +925,8 @@ class Feed(TypedDict):
     """
     quarantinedPosts: int
     """
-    How many posts of the feed were skipped so far, because they could not be read or stored. The feed continues
-    without them.
+    How many posts of the feed were skipped so far, because they could not be read or stored, are empty, or were dated
+    far back when they appeared. The feed continues without them.
 
     """
     lastQuarantine: NotRequired[FeedLastQuarantine]
@@ -939,8 +939,8 @@ class Feed(TypedDict):
     """
     notice: NotRequired[str]
     """
-    What is odd about a feed that can be read: it has no entries, ends too early, gives several entries the same id,
-    or gives its entries new ids at each reading. Absent where nothing is.
+    What is odd about a feed that can be read: it has no entries or more than are read, ends too early, gives several
+    entries the same id or its entries new ids at each reading, or its pages do not advance. Absent where nothing is.
 
     """
     days: list[FeedDay]

@@ -49,8 +49,8 @@ use self::{
     socket::{Item, Reader},
 };
 use crate::{
-    Adapter, Budget, Cursor, Fetch, Gap, PollError, PollLimits, Polled, Unreadable,
-    fetch::USER_AGENT, hackernews::below,
+    Adapter, Budget, Cursor, Fetch, Gap, PollError, PollLimits, Polled, Skipped, fetch::USER_AGENT,
+    hackernews::below,
 };
 
 /// The only feed: every post of the network.
@@ -126,8 +126,8 @@ struct Taken {
     /// True if any event was readable; `unreadable` if any was not.
     readable: bool,
     has_unreadable: bool,
-    /// Unreadable frames that were not met before.
-    unreadable: Vec<Unreadable>,
+    /// Skipped frames that were not met before.
+    skipped: Vec<Skipped>,
     ended: Option<PollError>,
 }
 
@@ -231,7 +231,11 @@ impl Jetstream {
             taken.has_unreadable = true;
             // A stream that is resumed sends some frames twice.
             if recent.meet(key, recent.at) {
-                taken.unreadable.push(Unreadable { id: None, reason });
+                taken.skipped.push(Skipped {
+                    id: None,
+                    reason,
+                    is_readable: false,
+                });
             }
             return;
         }
@@ -341,7 +345,7 @@ impl Adapter for Jetstream {
         Ok(Polled {
             posts: taken.posts,
             deleted: taken.deleted,
-            unreadable: taken.unreadable,
+            skipped: taken.skipped,
             cursor: next,
             gap: taken.gap,
             // This poll has already waited, so the next one may follow at once.

@@ -41,7 +41,7 @@ pub use document::{Document, Entry, Markup};
 
 use crate::{
     Adapter, AddressKey, Cursor, Fetch, FetchLimits, Fetched, Gap, PollError, PollLimits, Polled,
-    Source, Unreadable,
+    Skipped, Source,
     cursor::{from_seconds, key, to_seconds},
     reading::{Met, Reading},
 };
@@ -152,7 +152,7 @@ impl Adapter for Feeds {
             cursor.floor = floor_at(Timestamp::now());
             return Ok(Polled {
                 deleted: Vec::new(),
-                unreadable: Vec::new(),
+                skipped: Vec::new(),
                 posts: Vec::new(),
                 cursor,
                 gap: None,
@@ -215,7 +215,7 @@ impl Reader {
         let mut memory = reading.cursor.feed.take().unwrap_or_default();
         let offered = offer(&origin, &document, &mut memory, &mut reading);
         let mut polled = reading.finish();
-        polled.unreadable.extend(offered.skipped);
+        polled.skipped.extend(offered.skipped);
         // While there is more to return, the server must send the same document again.
         let whole = Some(answer).filter(|_| !polled.more);
         let newest = document.entries.iter().filter_map(Entry::time).max();
@@ -298,16 +298,17 @@ fn hour_of(time: Timestamp) -> Option<Timestamp> {
 struct Offered {
     gap: Option<Gap>,
     /// New entries that are not returned as posts.
-    skipped: Vec<Unreadable>,
+    skipped: Vec<Skipped>,
 }
 
 const BLANK: &str = "the entry has neither a title nor a text";
 const BACKDATED: &str = "the entry was dated far back when it appeared";
 
-fn skip(native: &str, reason: &str) -> Unreadable {
-    Unreadable {
+fn skip(native: &str, reason: &str) -> Skipped {
+    Skipped {
         id: Some(native.to_owned()),
         reason: reason.to_owned(),
+        is_readable: true,
     }
 }
 

@@ -269,13 +269,16 @@ impl Adapter for Lemmy {
                 at.number -= 1;
                 continue;
             }
-            let exhausted = listed.is_empty()
-                || (at.number > 1 && page.next_page == at.next && at.next.is_some());
+            let repeats = at.number > 1 && page.next_page == at.next && at.next.is_some();
             // A short page is the last one, but if it had something new, the next page is read too.
             let ended = listed.len() < PER_PAGE && !any_new;
             // With cursors, the list ends where no next cursor is returned.
             let cursors_end = at.next.is_some() && page.next_page.is_none();
-            if is_end || exhausted || ended || cursors_end {
+            if is_end || listed.is_empty() || ended || cursors_end {
+                return Ok(pages.finish(reading, None));
+            }
+            if repeats {
+                reading.stalled = true;
                 return Ok(pages.finish(reading, None));
             }
             at = Position {

@@ -280,6 +280,7 @@ impl Adapter for Mastodon {
             // A page that does not advance would be read for ever.
             let Some(newest) = newest.filter(|id| by_age(id, &last).is_gt()) else {
                 if new_here > 0 {
+                    reading.stalled = true;
                     reading.gap = Some(Gap {
                         from: reading.floor(),
                         to: None,

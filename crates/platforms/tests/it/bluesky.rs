@@ -488,7 +488,7 @@ async fn malformed_frames_are_skipped_and_only_malformed_frames_are_an_error() {
     let polled = poll_once(&quick(vec![mixed])).await.unwrap();
     assert_eq!(polled.posts.len(), 10);
     // Each kind of garbage once, though it came ten times.
-    assert_eq!(polled.unreadable.len(), 7, "{:?}", polled.unreadable);
+    assert_eq!(polled.skipped.len(), 7, "{:?}", polled.skipped);
     // A poll that returned only garbage has to be stored too.
     let garbage = Polled {
         posts: Vec::new(),

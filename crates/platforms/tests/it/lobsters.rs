@@ -4,7 +4,7 @@ use std::{sync::Arc, time::Duration};
 
 use async_trait::async_trait;
 use platforms::{
-    Adapter, Fetch, FetchError, FetchLimits, Fetched, PollError, PollLimits, Unreadable,
+    Adapter, Fetch, FetchError, FetchLimits, Fetched, PollError, PollLimits, Skipped,
     lobsters::Lobsters,
     simulator::{Fault, FaultKind, NewPost},
 };
@@ -83,14 +83,11 @@ async fn a_story_that_cannot_be_read_stops_no_other_and_is_given_once() {
     let limits = PollLimits::default();
     let first = site.poll("newest", None, &limits).await.unwrap();
     assert_eq!(first.posts.iter().map(title).collect::<Vec<_>>(), ["fine"]);
-    let ids = first
-        .unreadable
-        .iter()
-        .map(|odd: &Unreadable| odd.id.as_deref());
+    let ids = first.skipped.iter().map(|odd: &Skipped| odd.id.as_deref());
     assert_eq!(ids.collect::<Vec<_>>(), [Some("bad1"), Some("a/b")]);
     let again = site.poll("newest", Some(&first.cursor), &limits);
     let again = again.await.unwrap();
-    assert_eq!((again.posts.len(), again.unreadable.len()), (0, 0));
+    assert_eq!((again.posts.len(), again.skipped.len()), (0, 0));
 }
 
 #[tokio::test]

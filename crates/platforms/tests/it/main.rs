@@ -33,5 +33,6 @@ mod reddit;
 mod registry;
 mod schedule;
 mod silence;
+mod stalled_pages;
 mod wild_feeds;
 mod x;

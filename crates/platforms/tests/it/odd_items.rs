@@ -114,12 +114,12 @@ async fn twice(adapter: &dyn Adapter, what: &str) -> (usize, [usize; 2]) {
     let first = adapter.poll(what, None, &limits).await.unwrap();
     let cursor = Cursor::from_json(&first.cursor.to_json());
     let second = adapter.poll(what, cursor.as_ref(), &limits).await.unwrap();
-    for odd in first.unreadable.iter().chain(&second.unreadable) {
+    for odd in first.skipped.iter().chain(&second.skipped) {
         assert!(odd.id.is_some() && !odd.reason.is_empty(), "{odd:?}");
     }
     (
         first.posts.len() + second.posts.len(),
-        [first.unreadable.len(), second.unreadable.len()],
+        [first.skipped.len(), second.skipped.len()],
     )
 }
 

@@ -152,13 +152,17 @@ impl Poll {
     ) -> Result<Stored, store::Error> {
         let polled = found.polled;
         let (feed, replica) = (&self.feed.name, self.backbone.replica);
-        let unreadable = polled.unreadable.iter().map(|one| Quarantined {
-            kind: QuarantineKind::Unreadable,
+        let skipped = polled.skipped.iter().map(|one| Quarantined {
+            kind: if one.is_readable {
+                QuarantineKind::Unfit
+            } else {
+                QuarantineKind::Unreadable
+            },
             post_id: one.id.clone(),
             reason: one.reason.clone(),
         });
         let posts = polled.posts.len().saturating_sub(refused.len());
-        let quarantined: Vec<Quarantined> = refused.into_iter().chain(unreadable).collect();
+        let quarantined: Vec<Quarantined> = refused.into_iter().chain(skipped).collect();
         feeds::quarantine(conn, feed, &quarantined).await?;
         let erased = if self.watched.erases {
             erasure::erase(conn, &polled.deleted).await?

@@ -44,6 +44,7 @@ impl Poll {
             let reason = match post.kind {
                 QuarantineKind::Unreadable => "unreadable",
                 QuarantineKind::Refused => "refused",
+                QuarantineKind::Unfit => "unfit",
             };
             metrics::QUARANTINED
                 .with_label_values(&[self.watched.name(), reason])

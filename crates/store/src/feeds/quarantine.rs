@@ -31,6 +31,8 @@ pub enum QuarantineKind {
     Unreadable,
     /// The database refuses a value of the post.
     Refused,
+    /// The item can be read, and is no post: empty, or dated far back when it appeared.
+    Unfit,
 }
 
 impl QuarantineKind {
@@ -40,6 +42,7 @@ impl QuarantineKind {
         match self {
             Self::Unreadable => "UNREADABLE",
             Self::Refused => "REFUSED",
+            Self::Unfit => "UNFIT",
         }
     }
 }
@@ -50,6 +53,7 @@ impl Quarantined {
         match self.kind {
             QuarantineKind::Unreadable => format!("cannot be read: {}", self.reason),
             QuarantineKind::Refused => "cannot be stored".to_owned(),
+            QuarantineKind::Unfit => self.reason.clone(),
         }
     }
 }

@@ -45,6 +45,16 @@ async fn the_newest_quarantined_posts_of_a_feed_are_listed_and_all_are_counted()
     let (_, reason) = health[0].last_quarantine.clone().unwrap();
     assert_eq!(reason, "cannot be read: no 502");
 
+    let empty = Quarantined {
+        kind: QuarantineKind::Unfit,
+        reason: "no text".to_owned(),
+        ..odd(503)
+    };
+    feeds::quarantine(conn, &names[0], &[empty]).await.unwrap();
+    let health = feeds::health_of(conn, manager).await.unwrap();
+    let (_, reason) = health[0].last_quarantine.clone().unwrap();
+    assert_eq!(reason, "no text");
+
     assert_eq!(feeds::purge_quarantine(conn).await.unwrap(), 0);
     run(
         conn,
