@@ -9,34 +9,24 @@
 //!
 //! `[gateway] console = false` disables it.
 
-use std::{
-    io::Write as _,
-    sync::{LazyLock, OnceLock},
-};
+use std::sync::LazyLock;
 
 use actix_web::{
     HttpRequest, HttpResponse, HttpResponseBuilder,
     http::header::{
-        ACCEPT_ENCODING, CACHE_CONTROL, CONTENT_ENCODING, CONTENT_SECURITY_POLICY, CONTENT_TYPE,
-        HeaderName, HeaderValue, LOCATION, REFERRER_POLICY, VARY, X_CONTENT_TYPE_OPTIONS,
+        CACHE_CONTROL, CONTENT_SECURITY_POLICY, CONTENT_TYPE, HeaderName, HeaderValue, LOCATION,
+        REFERRER_POLICY, X_CONTENT_TYPE_OPTIONS,
     },
     web::{self, Data},
 };
-use flate2::{Compression, write::GzEncoder};
 
-use crate::{ApiError, state::AppState};
+use crate::{ApiError, packed::Packed, state::AppState};
 
 const PAGE: &str = "index.html";
 const POLICY: &str = "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self'; \
     font-src 'self'; connect-src 'self'; base-uri 'none'; form-action 'none'; \
     frame-ancestors 'none'; require-trusted-types-for 'script'; trusted-types 'none'";
 const OPENER_POLICY: HeaderName = HeaderName::from_static("cross-origin-opener-policy");
-/// Files below this size fit into one packet uncompressed.
-const WORTH_PACKING: usize = 1_024;
-/// Best quality that is fast: 11 takes a second for a file of 150 KiB.
-const BROTLI_QUALITY: i32 = 9;
-const BROTLI_WINDOW: i32 = 22;
-
 static EMBEDDED: &[(&str, &[u8])] = include!(concat!(env!("OUT_DIR"), "/console.rs"));
 
 static FILES: LazyLock<Vec<File>> = LazyLock::new(|| {
@@ -47,10 +37,7 @@ static FILES: LazyLock<Vec<File>> = LazyLock::new(|| {
 struct File {
     name: &'static str,
     content_type: &'static str,
-    bytes: &'static [u8],
-    /// Cached, because compressing for every request would let clients keep the CPU busy.
-    gzip: OnceLock<Vec<u8>>,
-    brotli: OnceLock<Vec<u8>>,
+    content: Packed,
 }
 
 impl File {
@@ -66,9 +53,7 @@ impl File {
         Self {
             name,
             content_type,
-            bytes,
-            gzip: OnceLock::new(),
-            brotli: OnceLock::new(),
+            content: Packed::new(bytes),
         }
     }
 
@@ -82,46 +67,8 @@ impl File {
         mut answer: HttpResponseBuilder,
     ) -> HttpResponse {
         answer.insert_header((CONTENT_TYPE, self.content_type));
-        if self.bytes.len() < WORTH_PACKING {
-            return answer.body(self.bytes);
-        }
-        // `observe` has reduced the header to the one encoding that we use.
-        let wished = request.headers().get(ACCEPT_ENCODING);
-        let (coding, bytes) = match wished.and_then(|wished| wished.to_str().ok()) {
-            Some("br") => ("br", packed(&self.brotli, self.bytes, brotli)),
-            Some("gzip") => ("gzip", packed(&self.gzip, self.bytes, gzip)),
-            _ => ("identity", self.bytes),
-        };
-        // Set for uncompressed files too, to prevent compression.
-        answer.insert_header((CONTENT_ENCODING, coding));
-        answer.insert_header((VARY, "accept-encoding"));
-        answer.body(bytes)
+        self.content.answer(request, answer)
     }
-}
-
-fn packed(
-    place: &'static OnceLock<Vec<u8>>,
-    bytes: &'static [u8],
-    pack: fn(&[u8]) -> std::io::Result<Vec<u8>>,
-) -> &'static [u8] {
-    place.get_or_init(|| pack(bytes).expect("writing to memory does not fail"))
-}
-
-fn gzip(bytes: &[u8]) -> std::io::Result<Vec<u8>> {
-    let mut packed = GzEncoder::new(Vec::new(), Compression::best());
-    packed.write_all(bytes)?;
-    packed.finish()
-}
-
-fn brotli(mut bytes: &[u8]) -> std::io::Result<Vec<u8>> {
-    let parameters = ::brotli::enc::BrotliEncoderParams {
-        quality: BROTLI_QUALITY,
-        lgwin: BROTLI_WINDOW,
-        ..Default::default()
-    };
-    let mut packed = Vec::new();
-    ::brotli::BrotliCompress(&mut bytes, &mut packed, &parameters)?;
-    Ok(packed)
 }
 
 /// `GET /console`: redirects to the page, whose addresses are relative to its folder.
@@ -180,13 +127,11 @@ fn head(caching: &'static str) -> HttpResponseBuilder {
 
 #[cfg(test)]
 mod tests {
-    use std::io::Read as _;
-
-    use super::{FILES, File, PAGE, brotli, gzip};
+    use super::{FILES, File, PAGE};
 
     #[test]
     fn page_refers_only_to_existing_local_files() {
-        let page = std::str::from_utf8(File::find(PAGE).unwrap().bytes).unwrap();
+        let page = std::str::from_utf8(File::find(PAGE).unwrap().content.bytes()).unwrap();
         let named: Vec<_> = ["src=\"", "href=\""]
             .into_iter()
             .flat_map(|attribute| page.split(attribute).skip(1))
@@ -217,20 +162,5 @@ mod tests {
             let hashed = file.name.split('.').count() >= 3;
             assert!(hashed || file.name == PAGE, "{}", file.name);
         }
-    }
-
-    #[test]
-    fn compressed_files_decompress_to_the_original() {
-        let script = FILES.iter().find(|file| file.name.ends_with(".js"));
-        let bytes = script.unwrap().bytes;
-        let (mut plain, packed) = (Vec::new(), gzip(bytes).unwrap());
-        flate2::read::GzDecoder::new(&packed[..])
-            .read_to_end(&mut plain)
-            .unwrap();
-        assert_eq!(plain, bytes);
-        let (mut plain, packed) = (Vec::new(), brotli(bytes).unwrap());
-        ::brotli::BrotliDecompress(&mut &packed[..], &mut plain).unwrap();
-        assert_eq!(plain, bytes);
-        assert!(packed.len() * 2 < bytes.len());
     }
 }

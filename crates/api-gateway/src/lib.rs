@@ -25,6 +25,7 @@ mod in_process;
 mod inner_api;
 mod observe;
 mod own;
+mod packed;
 mod pages;
 mod query;
 mod quotas;
