@@ -1,7 +1,10 @@
 //! Deliveries: created once per Scan and Connection, leased while their request is in flight, with every attempt
 //! recorded.
 
-use std::time::{Duration, Instant};
+use std::{
+    sync::Arc,
+    time::{Duration, Instant},
+};
 
 use chrono::{DateTime, Utc};
 use diesel::{
@@ -13,13 +16,14 @@ use domain::{
     connection::{Format, Headers, Method, SigningSecret},
 };
 
-use crate::{Error, connections, scans::PostRow, seal::Sealer};
+use crate::{Error, connections, seal::Sealer};
 
 mod claim;
 mod fan_out;
 mod log;
 mod notice_filters;
 mod orphans;
+mod posts;
 mod reopen;
 mod results;
 mod sweep;
@@ -92,9 +96,19 @@ pub struct Task {
     pub format: Format,
     pub max_per_second: Option<u32>,
     pub signing_secrets: Vec<SigningSecret>,
-    pub post: Post,
+    /// Shared by the deliveries of a fan-out.
+    pub post: Arc<Post>,
     /// Trace context of what led to it, if it is traced.
     pub traceparent: Option<String>,
+}
+
+impl Task {
+    /// Size of its title and text, which is nearly the size of the whole post.
+    #[must_use]
+    pub fn post_bytes(&self) -> usize {
+        let len = |text: &Option<String>| text.as_ref().map_or(0, String::len);
+        len(&self.post.title) + len(&self.post.text)
+    }
 }
 
 /// A leased delivery that cannot be sent, for example because its Connection's headers are sealed with a key that
@@ -159,7 +173,7 @@ struct Opening {
 }
 
 impl EndpointRow {
-    fn task(self, opening: Opening, post: PostRow, sealer: &Sealer) -> Result<Task, Error> {
+    fn task(self, opening: Opening, post: Arc<Post>, sealer: &Sealer) -> Result<Task, Error> {
         let connection = opening.delivery.connection_name();
         Ok(Task {
             delivery: opening.delivery,
@@ -186,7 +200,7 @@ impl EndpointRow {
                 connection,
                 sealer,
             )?,
-            post: post.into_post()?,
+            post,
             traceparent: opening.traceparent,
         })
     }

@@ -151,7 +151,7 @@ async fn insert(
     scans: &[Made],
 ) -> Result<Permitted, store::Error> {
     let (sealer, replica) = (&dispatcher.sealer, dispatcher.backbone.replica);
-    let admit = |connection, account| dispatcher.lanes.offer(connection, account);
+    let admit = |connection, account, bytes| dispatcher.lanes.offer(connection, account, bytes);
     Ok(deliveries::fan_out(conn, sealer, scans, replica, admit).await?)
 }
 

@@ -9,7 +9,8 @@
 //! fewer than are free of this half ([`store::fair`]): alone a quarter. Accounts take turns, and so do the
 //! Connections of an account. An account alone opens seven eighths of the maximum, so that others find capacity even if
 //! all its Connections hang at once. While the number of results that wait to be written reaches the maximum of open
-//! requests, nothing new is taken.
+//! requests, nothing new is taken. The posts of all held deliveries have a maximum size. One account alone takes at most
+//! three quarters of it.
 //!
 //! It uses one short lock, and a step costs the same for any number of Connections.
 
@@ -40,6 +41,10 @@ const FORGET: Duration = Duration::from_secs(600);
 /// Maximum number of requested deliveries that are held at a time.
 const MAX_URGENT: u32 = 32;
 
+/// Bytes that are reserved for a delivery whose post is not read yet: the longest title and text, 40,500 characters of
+/// four bytes.
+const LARGEST_POST: usize = 4 * 40_500;
+
 /// Minimum share of a batch of claims for each Connection that is behind.
 const LEAST_SHARE: u32 = 8;
 
@@ -62,11 +67,12 @@ impl Lanes {
         })
     }
 
-    /// Returns a place for a new delivery; none if older ones wait in the database.
+    /// Returns a place for a new delivery with a post of this size; none if older ones wait in the database.
     pub(crate) fn offer(
         self: &Arc<Self>,
         connection: ConnectionName,
         account: Id,
+        bytes: usize,
     ) -> Option<Place> {
         let mut state = self.lock();
         let lane = state.lane(connection, account);
@@ -74,7 +80,8 @@ impl Lanes {
             return None;
         }
         lane.blocked = false;
-        self.promise(&mut state, connection, 1, Origin::Fresh).pop()
+        self.promise(&mut state, connection, 1, bytes, Origin::Fresh)
+            .pop()
     }
 
     /// Returns up to `most` places for waiting deliveries, even if the lane is behind.
@@ -86,17 +93,18 @@ impl Lanes {
     ) -> Vec<Place> {
         let mut state = self.lock();
         state.lane(connection, account);
-        self.promise(&mut state, connection, most, Origin::Waiting)
+        self.promise(&mut state, connection, most, LARGEST_POST, Origin::Waiting)
     }
 
     /// Returns a place for a probe, or for a delivery that a person asked for, regardless of other limits.
     pub(crate) fn exempt_place(self: &Arc<Self>, connection: ConnectionName, account: Id) -> Place {
         let mut state = self.lock();
         state.lane(connection, account).promised += 1;
-        state.hold(connection, 1);
+        state.hold(connection, 1, LARGEST_POST);
         Place {
             lanes: Arc::clone(self),
             connection,
+            bytes: LARGEST_POST,
             filled: false,
         }
     }
@@ -121,6 +129,7 @@ impl Lanes {
         let mut state = self.lock();
         let admitted = state.probation_held.admits(account);
         let room = self.room(&state, Origin::Waiting) > 0 && state.held_places.admits(account);
+        let room = room && state.post_bytes.admitted(account) >= LARGEST_POST;
         let lane = state.lane(connection, account);
         let room = room && (admitted || !lane.on_probation);
         lane.starved = !room || lane.held() * 2 > lane.capacity();
@@ -157,6 +166,7 @@ impl Lanes {
                 &mut state,
                 connection,
                 left.min(share).min(capacity - held),
+                LARGEST_POST,
                 Origin::Waiting,
             );
             if !places.is_empty() {
@@ -167,11 +177,13 @@ impl Lanes {
         wants
     }
 
+    /// Reserves places with `bytes` each.
     fn promise(
         self: &Arc<Self>,
         state: &mut State,
         connection: ConnectionName,
         most: u32,
+        bytes: usize,
         origin: Origin,
     ) -> Vec<Place> {
         let mut in_all = self.room(state, origin);
@@ -190,11 +202,16 @@ impl Lanes {
             let admitted = state.probation_held.admitted(lane.account);
             count = count.min(number(admitted));
         }
+        let in_bytes = state.post_bytes.admitted(lane.account).checked_div(bytes);
+        let in_bytes = in_bytes.map_or(count, number);
+        state.short_of_bytes |= in_bytes < count;
+        count = count.min(in_bytes);
         lane.promised += count;
-        state.hold(connection, count);
+        state.hold(connection, count, bytes * count as usize);
         let place = |_| Place {
             lanes: Arc::clone(self),
             connection,
+            bytes,
             filled: false,
         };
         (0..count).map(place).collect()
@@ -230,11 +247,13 @@ impl Lanes {
         }
         place.filled = true;
         lane.promised -= 1;
+        let bytes = ready.bytes();
         if ready.is_exempt() {
             lane.queue.push_front(ready);
         } else {
             lane.queue.push_back(ready);
         }
+        state.fit(&mut place, bytes);
         state.list(place.connection);
         Ok(())
     }
@@ -252,7 +271,7 @@ impl Lanes {
             .into_iter()
             .find_map(|on_probation| state.take(on_probation))?;
         state.opened += 1;
-        let opened = state.opened;
+        let (opened, bytes) = (state.opened, ready.bytes());
         if let Some(lane) = state.lanes.get_mut(&connection) {
             lane.open.push(Open {
                 number: opened,
@@ -271,6 +290,7 @@ impl Lanes {
                 lanes: Arc::clone(self),
                 connection,
                 opened,
+                bytes,
                 success: false,
             },
         ))
@@ -313,7 +333,8 @@ impl Lanes {
             lane.queue.drain(..).partition(Ready::is_exempt);
         lane.queue = kept;
         let count = u32::try_from(given.len()).unwrap_or(u32::MAX);
-        state.release(connection, count);
+        let bytes = given.iter().map(Ready::bytes).sum();
+        state.release(connection, count, bytes);
         given.into()
     }
 
@@ -336,7 +357,8 @@ impl Lanes {
                 continue;
             };
             let queue = std::mem::take(&mut lane.queue);
-            state.release(connection, u32::try_from(queue.len()).unwrap_or(u32::MAX));
+            let bytes = queue.iter().map(Ready::bytes).sum();
+            state.release(connection, number(queue.len()), bytes);
             given.extend(queue);
         }
         given

@@ -48,6 +48,14 @@ pub(crate) static IN_FLIGHT: LazyLock<IntGauge> = LazyLock::new(|| {
     .expect(UNREGISTERED)
 });
 
+pub(crate) static POST_BYTES: LazyLock<IntGauge> = LazyLock::new(|| {
+    register_int_gauge!(
+        "earshot_delivery_post_bytes",
+        "Size of the posts of deliveries that this replica holds"
+    )
+    .expect(UNREGISTERED)
+});
+
 pub(crate) static BLOCKED: LazyLock<IntCounterVec> = LazyLock::new(|| {
     register_int_counter_vec!(
         "earshot_outbound_blocked_total",

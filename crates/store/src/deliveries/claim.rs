@@ -1,6 +1,6 @@
 //! Leases waiting deliveries: for each Connection as many as it has capacity for, the longest due first.
 
-use std::collections::HashMap;
+use std::{collections::HashMap, sync::Arc};
 
 use chrono::{DateTime, Utc};
 use diesel::{
@@ -323,7 +323,8 @@ impl TaskRow {
             urgent: self.urgent,
             traceparent: self.traceparent,
         };
-        let task = self.endpoint.task(opening, self.post, sealer);
+        let post = self.post.into_post();
+        let task = post.and_then(|post| self.endpoint.task(opening, Arc::new(post), sealer));
         task.map_err(|error| {
             Box::new(Unsendable {
                 delivery,

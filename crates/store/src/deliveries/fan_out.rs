@@ -2,9 +2,10 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use chrono::{DateTime, Utc};
 use diesel::{
     QueryableByName, sql_query,
-    sql_types::{Array, Bool, Nullable, Text, Timestamptz, Uuid as SqlUuid},
+    sql_types::{Array, Bool, Integer, Nullable, Text, Timestamptz, Uuid as SqlUuid},
 };
 use diesel_async::{AsyncPgConnection, RunQueryDsl};
 use domain::{ConnectionName, DeliveryName, Id, ScanName};
@@ -13,15 +14,9 @@ use uuid::Uuid;
 use super::{
     Age, EndpointRow, Opening, Task, endpoint_columns,
     notice_filters::{self, Filtered},
-    time_of,
+    posts, time_of,
 };
-use crate::{
-    QueryResult,
-    lanes::Due,
-    prepared::Prepared,
-    scans::{PostRow, post_columns},
-    seal::Sealer,
-};
+use crate::{QueryResult, lanes::Due, prepared::Prepared, seal::Sealer};
 
 #[derive(QueryableByName)]
 #[diesel(check_for_backend(diesel::pg::Pg))]
@@ -46,10 +41,14 @@ struct Row {
     erased: bool,
     #[diesel(sql_type = Nullable<Text>)]
     filter: Option<String>,
+    #[diesel(sql_type = SqlUuid)]
+    post_id: Uuid,
+    #[diesel(sql_type = Timestamptz)]
+    post_receive_time: DateTime<Utc>,
+    #[diesel(sql_type = Integer)]
+    post_bytes: i32,
     #[diesel(embed)]
     endpoint: EndpointRow,
-    #[diesel(embed)]
-    post: PostRow,
 }
 
 impl Row {
@@ -58,6 +57,13 @@ impl Row {
             namespace: Id::from_uuid(self.namespace_id),
             manager: Id::from_uuid(self.manager_id),
             scan: Id::from_uuid(self.scan_id),
+        }
+    }
+
+    fn connection(&self) -> ConnectionName {
+        ConnectionName {
+            namespace: Id::from_uuid(self.namespace_id),
+            connection: Id::from_uuid(self.connection_id),
         }
     }
 
@@ -106,12 +112,14 @@ pub struct FannedOut<P> {
 
 /// Inserts the deliveries of Scans, one per Connection in the Manager's current notices whose filter the Scan meets,
 /// and marks the Scans.
-/// Deliveries that get a permit from `admit` are leased to `replica`. `admit` is called only if the Connection is
+/// Deliveries that get a permit from `admit` are leased to `replica`; it is given the Connection, its account and
+/// [`Task::post_bytes`]. `admit` is called only if the Connection is
 /// enabled, its circuit breaker is closed, it has no rate limit, and nothing waits for it in the database. The
 /// other deliveries wait. Those of a post that was deleted at its source meanwhile are cancelled. A Scan that was
 /// marked before, or is gone, gets no deliveries.
 ///
-/// Two statements for a few Scans, and three for many. With filters there is one more, or several if there are many
+/// Two statements for a few Scans, and three for many. One more reads the posts of leased deliveries, each once for
+/// all of them. With filters there is one more, or several if there are many
 /// filters; Scans of an account with filters beyond its share of a transaction are left for a later call. Call inside
 /// a transaction of [`crate::keyed`], because they would otherwise be planned at each call. A Scan's row lock makes a
 /// second caller wait, and then find the mark.
@@ -123,7 +131,7 @@ pub async fn fan_out<P>(
     sealer: &Sealer,
     scans: impl IntoIterator<Item = impl Into<Made>>,
     replica: Uuid,
-    mut admit: impl FnMut(ConnectionName, Id) -> Option<P>,
+    mut admit: impl FnMut(ConnectionName, Id, usize) -> Option<P>,
 ) -> QueryResult<FannedOut<P>> {
     let made = scans.into_iter().map(Into::into);
     let traces: BTreeMap<ScanName, Option<String>> = made
@@ -152,10 +160,11 @@ pub async fn fan_out<P>(
                  l.open_until IS NOT NULL OR c.max_per_second IS NOT NULL AS restrained, \
                  p.erase_time IS NOT NULL AS erased, n.filter, ",
             endpoint_columns!(),
-            post_columns!(),
-            " FROM marked AS m \
+            "m.post_id, m.post_receive_time, \
+                 coalesce(octet_length(p.title), 0) + coalesce(octet_length(p.text), 0) AS post_bytes \
+             FROM marked AS m \
              CROSS JOIN LATERAL ( \
-                 SELECT * FROM posts WHERE receive_time = m.post_receive_time AND id = m.post_id LIMIT 1 \
+                 SELECT title, text, erase_time FROM posts WHERE receive_time = m.post_receive_time AND id = m.post_id LIMIT 1 \
              ) AS p \
              JOIN manager_notices AS n ON n.namespace_id = m.namespace_id AND n.manager_id = m.manager_id \
              JOIN connections AS c ON c.namespace_id = n.namespace_id AND c.id = n.connection_id \
@@ -181,23 +190,31 @@ pub async fn fan_out<P>(
         waiting: BTreeSet::new(),
         surplus,
     };
+    // Only the posts of deliveries with a permit are read: the caller bounds their sizes.
+    let admitted = |row: Row| {
+        let bytes = usize::try_from(row.post_bytes).unwrap_or(0);
+        let may_be_sent = row.clear && !row.erased;
+        let permit =
+            may_be_sent.then(|| admit(row.connection(), Id::from_uuid(row.account_id), bytes));
+        (row, permit.flatten())
+    };
+    let rows: Vec<(Row, Option<P>)> = rows.into_iter().map(admitted).collect();
+    let leased = rows.iter().filter(|(_, permit)| permit.is_some());
+    let keys = leased.map(|(row, _)| (row.post_id, row.post_receive_time));
+    let posts = posts::load(conn, keys.collect()).await?;
+
     let mut inserts: Vec<Insert> = Vec::with_capacity(rows.len());
-    for row in rows {
+    for (row, permit) in rows {
         let scan = row.scan();
+        let connection = row.connection();
         let delivery = DeliveryName {
-            namespace: scan.namespace,
-            connection: Id::from_uuid(row.connection_id),
+            namespace: connection.namespace,
+            connection: connection.connection,
             delivery: Id::generate(),
         };
         // One Scan may have several deliveries.
         let traceparent = traces.get(&scan).cloned().flatten();
         let account = Id::from_uuid(row.account_id);
-        let connection = delivery.connection_name();
-        let permit = if row.clear && !row.erased {
-            admit(connection, account)
-        } else {
-            None
-        };
         // A delivery whose values cannot be read, for example without their key, waits in the database: it delays
         // neither the Scan's other Connections nor other events.
         let task = permit.and_then(|permit| {
@@ -212,7 +229,8 @@ pub async fn fan_out<P>(
                 urgent: false,
                 traceparent: traceparent.clone(),
             };
-            let task = row.endpoint.task(opening, row.post, sealer).ok()?;
+            let post = posts.get(&row.post_id)?.clone();
+            let task = row.endpoint.task(opening, post, sealer).ok()?;
             Some((task, permit))
         });
         inserts.push(Insert {

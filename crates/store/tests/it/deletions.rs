@@ -58,7 +58,7 @@ impl Sending {
             .at
             .conn
             .transaction(async |conn| {
-                let admit = |_, _| in_hand.then_some(());
+                let admit = |_, _, _| in_hand.then_some(());
                 deliveries::fan_out(conn, &sealer, &scan, replica, admit).await
             })
             .await

@@ -70,14 +70,14 @@ impl Sending {
         let (conn, sealer) = (&mut self.at.conn, &self.at.fixture.sealer);
         for scans in scans.chunks(200) {
             let sent =
-                deliveries::fan_out(conn, sealer, scans, self.replica, |_, _| None::<()>).await;
+                deliveries::fan_out(conn, sealer, scans, self.replica, |_, _, _| None::<()>).await;
             assert!(sent.unwrap().tasks.is_empty());
         }
     }
 
     async fn fan_out(&mut self, scan: ScanName, admitted: &[ConnectionName]) -> Vec<Task> {
         let sealer = self.at.fixture.sealer.clone();
-        let admit = |name, _| admitted.contains(&name).then_some(());
+        let admit = |name, _, _| admitted.contains(&name).then_some(());
         let scans = [scan];
         let sent = deliveries::fan_out(&mut self.at.conn, &sealer, &scans, self.replica, admit);
         let sent = sent.await.unwrap().tasks.into_iter();

@@ -177,10 +177,13 @@ fn start(
                 let number = sent.entry(connection).or_default();
                 let wait = allowance.wait(*number);
                 *number += 1;
-                let (Some(place), Some(ready)) = (places.pop(), ready(dispatcher, claim, false))
+                let (Some(mut place), Some(ready)) =
+                    (places.pop(), ready(dispatcher, claim, false))
                 else {
                     continue;
                 };
+                // It may wait for a second.
+                place.fit(&ready);
                 let dispatcher = Arc::clone(dispatcher);
                 tokio::spawn(async move {
                     tokio::time::sleep(wait).await;

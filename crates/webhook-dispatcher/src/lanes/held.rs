@@ -5,12 +5,14 @@ use std::sync::Arc;
 
 use domain::ConnectionName;
 
-use super::Lanes;
+use super::{Lanes, Ready};
 
 /// A reserved place in a lane, until it is filled or dropped.
 pub(crate) struct Place {
     pub(super) lanes: Arc<Lanes>,
     pub(crate) connection: ConnectionName,
+    /// Reserved bytes.
+    pub(super) bytes: usize,
     pub(super) filled: bool,
 }
 
@@ -19,12 +21,21 @@ pub(crate) struct Permit {
     pub(super) lanes: Arc<Lanes>,
     pub(super) connection: ConnectionName,
     pub(super) opened: u64,
+    pub(super) bytes: usize,
     pub(super) success: bool,
 }
 
 /// A result that is not written yet, until it is dropped.
 pub(crate) struct Unwritten {
     pub(super) lanes: Arc<Lanes>,
+}
+
+impl Place {
+    /// Reserves as many bytes as the delivery has, which is mostly fewer than before.
+    pub(crate) fn fit(&mut self, ready: &Ready) {
+        let lanes = Arc::clone(&self.lanes);
+        lanes.lock().fit(self, ready.bytes());
+    }
 }
 
 impl Permit {
@@ -45,7 +56,7 @@ impl Drop for Permit {
             }
             lane.close(self.opened, self.success, self.lanes.lane_limit);
         }
-        state.release(self.connection, 1);
+        state.release(self.connection, 1, self.bytes);
         state.classify(self.connection);
         state.list(self.connection);
         let hungry = state
@@ -55,6 +66,8 @@ impl Drop for Permit {
         let fed = hungry.as_ref().is_some_and(|lane| lane.starved);
         let hungry = hungry.map(|lane| lane.starved = false).is_some();
         state.fed |= fed;
+        // Other lanes may wait for these bytes.
+        let hungry = std::mem::take(&mut state.short_of_bytes) || hungry;
         drop(guard);
         self.lanes.freed.notify_waiters();
         if hungry {
@@ -73,7 +86,7 @@ impl Drop for Place {
         if let Some(lane) = state.lanes.get_mut(&self.connection) {
             lane.promised = lane.promised.saturating_sub(1);
         }
-        state.release(self.connection, 1);
+        state.release(self.connection, 1, self.bytes);
         drop(guard);
         self.lanes.freed.notify_waiters();
     }

@@ -14,6 +14,11 @@ pub(crate) struct Ready {
 }
 
 impl Ready {
+    /// Number of bytes that count towards [`super::state::MAX_POST_BYTES`].
+    pub(super) fn bytes(&self) -> usize {
+        self.task.post_bytes()
+    }
+
     /// Returns true if it is sent even though the circuit breaker is open.
     pub(super) fn is_exempt(&self) -> bool {
         self.probe || self.task.urgent

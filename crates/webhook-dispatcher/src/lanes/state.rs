@@ -5,11 +5,18 @@ use std::collections::HashMap;
 use domain::{ConnectionName, Id};
 use store::fair::Places;
 
-use super::{lane::Lane, ready::Ready, ring::Ring};
+use super::{held::Place, lane::Lane, ready::Ready, ring::Ring};
+use crate::metrics;
 
 /// An account alone has at most seven eighths of all open requests. With as many as it likes it could keep others
 /// waiting for as long as its requests hang.
 const WEIGHT: usize = 7;
+
+/// Maximum size of the posts of all deliveries that are held. A post counts once for each delivery, even if several
+/// share it, because each has a body of that size while its request is open.
+pub(super) const MAX_POST_BYTES: usize = 64 * 1024 * 1024;
+/// An account alone has at most three quarters of it.
+const BYTES_WEIGHT: usize = 3;
 
 pub(super) struct State {
     pub(super) open: Places,
@@ -20,6 +27,9 @@ pub(super) struct State {
     /// The same by account, for deliveries that wait in the database.
     pub(super) held_places: Places,
     pub(super) probation_held: Places,
+    pub(super) post_bytes: Places,
+    /// True if a delivery found no bytes since the last one ended.
+    pub(super) short_of_bytes: bool,
     pub(super) unwritten: u32,
     /// No more requests are opened.
     pub(super) closing: bool,
@@ -45,6 +55,8 @@ impl State {
             held: 0,
             held_places: Places::weighted(number(max_held), WEIGHT).ignoring_excess(),
             probation_held: half(max_held),
+            post_bytes: Places::weighted(MAX_POST_BYTES, BYTES_WEIGHT),
+            short_of_bytes: false,
             unwritten: 0,
             closing: false,
             opened: 0,
@@ -63,9 +75,12 @@ impl State {
             .or_insert_with(|| Lane::new(account))
     }
 
-    pub(super) fn hold(&mut self, connection: ConnectionName, count: u32) {
+    /// Counts `count` deliveries with `bytes` in total.
+    pub(super) fn hold(&mut self, connection: ConnectionName, count: u32, bytes: usize) {
         self.held += count;
         if let Some(lane) = self.lanes.get(&connection) {
+            self.post_bytes.take_some(lane.account, bytes);
+            metrics::POST_BYTES.add(signed(bytes));
             self.held_places.take_some(lane.account, number(count));
             if lane.on_probation {
                 self.probation_held.take_some(lane.account, number(count));
@@ -73,14 +88,23 @@ impl State {
         }
     }
 
-    pub(super) fn release(&mut self, connection: ConnectionName, count: u32) {
+    pub(super) fn release(&mut self, connection: ConnectionName, count: u32, bytes: usize) {
         self.held = self.held.saturating_sub(count);
         if let Some(lane) = self.lanes.get(&connection) {
+            self.post_bytes.release(lane.account, bytes);
+            metrics::POST_BYTES.sub(signed(bytes));
             self.held_places.release(lane.account, number(count));
             if lane.on_probation {
                 self.probation_held.release(lane.account, number(count));
             }
         }
+    }
+
+    /// Replaces the reserved bytes of a place with those of its delivery.
+    pub(super) fn fit(&mut self, place: &mut Place, bytes: usize) {
+        self.release(place.connection, 0, place.bytes);
+        self.hold(place.connection, 0, bytes);
+        place.bytes = bytes;
     }
 
     /// Lists a lane with something to open, so that [`Self::take`] finds it.
@@ -157,6 +181,10 @@ impl State {
         }
         self.fed || self.behind.len() > 0
     }
+}
+
+fn signed(bytes: usize) -> i64 {
+    i64::try_from(bytes).unwrap_or(i64::MAX)
 }
 
 fn number(count: u32) -> usize {

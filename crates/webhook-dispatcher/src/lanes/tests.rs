@@ -11,7 +11,7 @@ use domain::{
 };
 use store::deliveries::{Age, Task};
 
-use super::{Lanes, Permit, Place, Ready};
+use super::{LARGEST_POST, Lanes, Permit, Place, Ready, state::MAX_POST_BYTES};
 use crate::in_hand::Hand;
 
 struct Endpoint {
@@ -31,8 +31,12 @@ fn endpoint(account: Id) -> Endpoint {
 }
 
 fn ready(connection: ConnectionName) -> Ready {
+    ready_with(connection, "")
+}
+
+fn ready_with(connection: ConnectionName, text: &str) -> Ready {
     let post = serde_json::json!({
-        "type": "FORUM_LINK", "time": Timestamp::now(), "id": "a", "url": "https://a.example/",
+        "type": "FORUM_LINK", "time": Timestamp::now(), "id": "a", "url": "https://a.example/", "text": text,
         "user": {"id": "u", "name": "U", "url": "https://a.example/u"}
     });
     let task = Task {
@@ -59,7 +63,7 @@ fn ready(connection: ConnectionName) -> Ready {
         format: Format::default(),
         max_per_second: None,
         signing_secrets: Vec::new(),
-        post: serde_json::from_value(post).unwrap(),
+        post: Arc::new(serde_json::from_value(post).unwrap()),
         traceparent: None,
     };
     let in_hand = Hand::default().take(task.delivery.delivery);
@@ -238,13 +242,13 @@ fn accounts_take_turns_when_capacity_is_short() {
 fn new_deliveries_do_not_overtake_waiting_ones() {
     let lanes = Lanes::new(10, 2);
     let at = endpoint(Id::generate());
-    assert!(lanes.offer(at.connection, at.account).is_some());
+    assert!(lanes.offer(at.connection, at.account, 0).is_some());
     lanes.fall_behind(at.connection, at.account);
-    assert!(lanes.offer(at.connection, at.account).is_none());
+    assert!(lanes.offer(at.connection, at.account, 0).is_none());
     assert_eq!(lanes.wants(10).len(), 1);
     lanes.catch_up(at.connection);
     assert!(lanes.wants(10).is_empty());
-    assert!(lanes.offer(at.connection, at.account).is_some());
+    assert!(lanes.offer(at.connection, at.account, 0).is_some());
 }
 
 #[test]
@@ -279,7 +283,7 @@ fn results_that_cannot_be_written_hold_back_requests() {
     fill(&lanes, lanes.places(at.connection, at.account, 1));
     unwritten.push(lanes.unwritten());
     assert!(lanes.next().is_none());
-    assert!(lanes.offer(at.connection, at.account).is_none());
+    assert!(lanes.offer(at.connection, at.account, 0).is_none());
     unwritten.pop();
     assert!(lanes.next().is_some());
 }
@@ -323,4 +327,82 @@ fn few_lanes_that_are_behind_leave_capacity_for_others() {
     let wanted = lanes.wants(128);
     assert_eq!(wanted.len(), 16);
     assert!(wanted.iter().all(|(_, places)| places.len() == 8));
+}
+
+/// Fills all places that are offered for posts of the largest size.
+fn fill_with_large_posts(lanes: &Arc<Lanes>, at: &[Endpoint]) -> usize {
+    let text = "x".repeat(LARGEST_POST);
+    let mut count = 0;
+    for at in at {
+        while let Some(place) = lanes.offer(at.connection, at.account, text.len()) {
+            assert!(lanes.put(place, ready_with(at.connection, &text)).is_ok());
+            count += 1;
+        }
+    }
+    count
+}
+
+#[test]
+fn large_posts_of_an_account_leave_bytes_for_others() {
+    let lanes = Lanes::new(10_000, 8);
+    let (large, small) = (Id::generate(), Id::generate());
+    let many: Vec<_> = (0..40).map(|_| endpoint(large)).collect();
+    let one = endpoint(small);
+    for at in many.iter().chain([&one]) {
+        prove(&lanes, at);
+    }
+    let count = fill_with_large_posts(&lanes, &many);
+    assert_eq!(count, MAX_POST_BYTES / 4 * 3 / LARGEST_POST);
+    assert!(!lanes.has_place(many[0].connection, large));
+    assert!(lanes.places(many[39].connection, large, 1).is_empty());
+
+    assert!(lanes.has_place(one.connection, small));
+    assert_eq!(lanes.places(one.connection, small, 1).len(), 1);
+    assert!(lanes.offer(one.connection, small, LARGEST_POST).is_some());
+    // Nothing is left over when all have ended, however they end.
+    let opened = open(&lanes);
+    let returned = lanes.block(many[0].connection).len() + lanes.empty().len();
+    assert_eq!(returned, count - opened.len());
+    drop(opened);
+    assert_eq!(lanes.lock().post_bytes.holders().count(), 0);
+}
+
+#[tokio::test]
+async fn lanes_without_bytes_ask_again_when_a_request_ends() {
+    let lanes = Lanes::new(10_000, 8);
+    let account = Id::generate();
+    let many: Vec<_> = (0..40).map(|_| endpoint(account)).collect();
+    for at in &many {
+        prove(&lanes, at);
+    }
+    fill_with_large_posts(&lanes, &many);
+    let waiting = endpoint(account);
+    lanes.fall_behind(waiting.connection, account);
+    assert!(lanes.wants(1).is_empty());
+    let mut open = open(&lanes);
+    // Of another Connection.
+    for permit in open.drain(..2) {
+        permit.done(true);
+    }
+    lanes.hungry().await;
+    assert_eq!(lanes.wants(1).len(), 1);
+}
+
+#[test]
+fn place_reserves_the_largest_post_until_the_size_is_known() {
+    let lanes = Lanes::new(10_000, 8);
+    let at = endpoint(Id::generate());
+    prove(&lanes, &at);
+    let mut places = lanes.places(at.connection, at.account, 3);
+    let held = || lanes.lock().post_bytes.held_by(at.account);
+    assert_eq!(held(), 3 * LARGEST_POST);
+    places[0].fit(&ready_with(at.connection, "four"));
+    assert_eq!(held(), 2 * LARGEST_POST + 4);
+    let ready = ready_with(at.connection, "three");
+    assert!(lanes.put(places.pop().unwrap(), ready).is_ok());
+    assert_eq!(held(), LARGEST_POST + 9);
+    drop(places);
+    assert_eq!(held(), 5);
+    drop(open(&lanes));
+    assert_eq!(held(), 0);
 }

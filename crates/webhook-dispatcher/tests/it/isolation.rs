@@ -1,7 +1,8 @@
 //! One customer's broken server does not slow down others.
 
+use domain::Post;
 use store::{replays, seal::Sealer};
-use test_support::{Answer, eventually};
+use test_support::{Answer, TestServer, eventually};
 use tokio::sync::watch;
 
 use crate::support::{World, after_warming, always};
@@ -58,6 +59,71 @@ async fn hung_endpoint_only_blocks_its_own_lane() {
     world.beats(1).await;
     assert_eq!(hung.count(), asked, "nothing is sent past an open breaker");
     drop(replica);
+}
+
+#[tokio::test]
+async fn large_posts_of_one_account_leave_memory_for_others() {
+    const NOTICES: usize = 10;
+    const WARM: usize = 8 * NOTICES;
+    const SCANS: usize = 40;
+    const TEXT_BYTES: usize = 160_000;
+    // Three quarters of what a replica holds.
+    const MOST: usize = 48 * 1024 * 1024 / TEXT_BYTES;
+    let mut world = World::new().await;
+    let (release, held) = watch::channel(false);
+    let answer = Answer::once(&held, Answer::Status(200));
+    let hung = TestServer::start(move |number, _| match number {
+        0..WARM => Answer::Status(200),
+        _ => answer.clone(),
+    });
+    let (hung, well) = (hung.await, always(Answer::Status(200)).await);
+    let mut connections = Vec::new();
+    for _ in 0..NOTICES {
+        connections.push(world.connection(&hung).await);
+    }
+    let manager = world.manager(&connections).await;
+    let replica = world.ready_dispatcher().await;
+    for number in 1..=8 {
+        world
+            .scan_and_tell(manager, &format!("warm {number}"))
+            .await;
+        let sent = i64::try_from(number * NOTICES).unwrap();
+        world.until("SUCCEEDED", sent).await;
+    }
+    let large = |name: &str| Post {
+        text: Some("\u{1f4e1}".repeat(TEXT_BYTES / 4)),
+        ..test_support::post(&format!("hackernews:{name}"), name)
+    };
+    let posts: Vec<_> = (0..SCANS)
+        .map(|number| large(&format!("large {number}")))
+        .collect();
+    for scan in world.record(manager, &posts).await {
+        world.tell(scan).await;
+    }
+    eventually("all are fanned out", async || {
+        world.database.count("scans WHERE NOT fanned_out").await == 0
+    })
+    .await;
+    // By then the dispatcher has claimed all that it may.
+    world.beats(2).await;
+    let in_flight = usize::try_from(world.in_state("IN_FLIGHT").await).unwrap();
+    assert!(
+        (NOTICES..=MOST).contains(&in_flight),
+        "{in_flight} are held"
+    );
+
+    let mut conn = world.database.connect().await;
+    world.fixture = world.fixture.beside(&mut conn, "other").await;
+    let other = world.manager_for(&well).await;
+    for scan in world.record(other, &[large("other")]).await {
+        world.tell(scan).await;
+    }
+    eventually("another account's is sent", async || well.count() == 1).await;
+    release.send(true).expect("the receiver waits");
+    let all = WARM + SCANS * NOTICES + 1;
+    world.until("SUCCEEDED", i64::try_from(all).unwrap()).await;
+    assert_eq!(hung.count() + well.count(), all, "each once");
+    replica.stop().await;
 }
 
 #[tokio::test]

@@ -85,7 +85,7 @@ impl World {
         self.record(manager, &[post]).await[0]
     }
 
-    async fn record(&self, manager: ManagerName, posts: &[Post]) -> Vec<ScanName> {
+    pub(crate) async fn record(&self, manager: ManagerName, posts: &[Post]) -> Vec<ScanName> {
         let new: Vec<_> = posts
             .iter()
             .map(|post| NewScan {

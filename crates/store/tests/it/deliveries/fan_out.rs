@@ -64,6 +64,26 @@ async fn a_scan_is_fanned_out_once_in_the_order_of_the_notices() {
     assert!(at.fan_out(gone, &[first]).await.is_empty());
 }
 
+#[tokio::test]
+async fn post_is_read_once_for_all_deliveries_with_a_permit() {
+    let mut at = sending(3).await;
+    let new = post("forum:1", "kettle");
+    let text_bytes = "kettle".len() + new.text.as_ref().map_or(0, String::len);
+    let scan = record(&mut at.at.conn, at.manager, &[new]).await[0];
+    let (sealer, last) = (at.at.fixture.sealer.clone(), at.connections[2]);
+    let mut sizes = Vec::new();
+    let admit = |name, _, bytes| {
+        sizes.push(bytes);
+        (name != last).then_some(())
+    };
+    let found = deliveries::fan_out(&mut at.at.conn, &sealer, &[scan], at.replica, admit).await;
+    let tasks = found.unwrap().tasks;
+    assert_eq!(sizes, [text_bytes; 3]);
+    assert_eq!(tasks.len(), 2);
+    assert_eq!(tasks[0].0.post_bytes(), text_bytes);
+    assert!(Arc::ptr_eq(&tasks[0].0.post, &tasks[1].0.post));
+}
+
 /// A notice's filter accepts the Scans that a list with this filter has.
 #[tokio::test]
 async fn scan_is_delivered_where_it_meets_the_filter_of_the_notice() {
@@ -127,7 +147,7 @@ async fn concurrent_callers_fan_out_a_scan_once() {
             tokio::spawn(async move {
                 let mut conn = pool.get().await.unwrap();
                 conn.transaction(async |conn| {
-                    let admit = |name, _| Some(name);
+                    let admit = |name, _, _| Some(name);
                     deliveries::fan_out(conn, &sealer, &[scan], Uuid::new_v4(), admit).await
                 })
                 .await
@@ -155,7 +175,7 @@ async fn the_fan_out_uses_a_generic_plan() {
         let scan = at.scan(&format!("forum:{round}")).await;
         let conn = &mut at.at.conn;
         keyed::begin(conn).await.unwrap();
-        let admit = |name, _| Some(name);
+        let admit = |name, _, _| Some(name);
         let found = deliveries::fan_out(conn, &sealer, &[scan], at.replica, admit).await;
         assert_eq!(keyed::end(conn, found).await.unwrap().tasks.len(), 1);
     }
@@ -178,7 +198,7 @@ async fn many_scans_fan_out_in_one_statement() {
     assert_eq!(at.fan_out(scans[0], &[first]).await.len(), 1);
     scans.push(scans[1]);
     let sealer = at.at.fixture.sealer.clone();
-    let admit = |name, _| (name == first).then_some(());
+    let admit = |name, _, _| (name == first).then_some(());
     let found = deliveries::fan_out(&mut at.at.conn, &sealer, &scans, at.replica, admit)
         .await
         .unwrap();
@@ -194,7 +214,7 @@ async fn a_delivery_whose_secrets_cannot_be_opened_waits() {
     let mut at = sending(1).await;
     let scan = at.scan("forum:1").await;
     let stranger = Sealer::new([("other".to_owned(), [1; 32])]).unwrap();
-    let admit = |name, _| Some(name);
+    let admit = |name, _, _| Some(name);
     let found = deliveries::fan_out(&mut at.at.conn, &stranger, &[scan], at.replica, admit)
         .await
         .unwrap();
@@ -233,7 +253,7 @@ async fn only_connections_that_accept_deliveries_are_admitted() {
     let scan = at.scan("forum:1").await;
     let sealer = at.at.fixture.sealer.clone();
     let mut asked = Vec::new();
-    let admit = |name, _| {
+    let admit = |name, _, _| {
         asked.push(name);
         None::<()>
     };
@@ -305,7 +325,7 @@ async fn a_scan_is_found_by_key_among_many_without_fan_out() {
     let read = conn.transaction(async |conn| {
         let before = rows_read(conn, "scans").await;
         let one = &scans[..1];
-        deliveries::fan_out(conn, sealer, one, replica, |_, _| None::<()>).await?;
+        deliveries::fan_out(conn, sealer, one, replica, |_, _, _| None::<()>).await?;
         Ok::<_, store::Error>(rows_read(conn, "scans").await - before)
     });
     let read = read.await.unwrap();
@@ -357,7 +377,7 @@ async fn filters_of_one_account_cost_others_few_statements() {
     conn.set_instrumentation(statements.clone());
 
     let sealer = &at.at.fixture.sealer;
-    let found = deliveries::fan_out(conn, sealer, &scans, replica, |_, _| None::<()>)
+    let found = deliveries::fan_out(conn, sealer, &scans, replica, |_, _, _| None::<()>)
         .await
         .unwrap();
 
@@ -369,7 +389,7 @@ async fn filters_of_one_account_cost_others_few_statements() {
     assert_eq!(number(conn, deliveries).await, 8 * 10 + 1);
     let mut surplus = found.surplus;
     while !surplus.is_empty() {
-        let found = deliveries::fan_out(conn, sealer, &surplus, replica, |_, _| None::<()>)
+        let found = deliveries::fan_out(conn, sealer, &surplus, replica, |_, _, _| None::<()>)
             .await
             .unwrap();
         assert!(found.surplus.len() < surplus.len());
