@@ -2716,7 +2716,7 @@ export interface components {
         /** @description The last segment of the Replay's `name`. */
         ReplayId: components["schemas"]["Id"];
         /**
-         * @description The most items that a page may have. 0 is 5; what is over 100 is 100.
+         * @description The most items that a page may have. 0 is 5; what is over 100 is 100. A page ends earlier at 4 MB.
          * @example 20
          */
         PageSize: number;
@@ -2854,7 +2854,7 @@ export interface operations {
         parameters: {
             query?: {
                 /**
-                 * @description The most items that a page may have. 0 is 5; what is over 100 is 100.
+                 * @description The most items that a page may have. 0 is 5; what is over 100 is 100. A page ends earlier at 4 MB.
                  * @example 20
                  */
                 pageSize?: components["parameters"]["PageSize"];
@@ -3161,7 +3161,7 @@ export interface operations {
         parameters: {
             query?: {
                 /**
-                 * @description The most items that a page may have. 0 is 5; what is over 100 is 100.
+                 * @description The most items that a page may have. 0 is 5; what is over 100 is 100. A page ends earlier at 4 MB.
                  * @example 20
                  */
                 pageSize?: components["parameters"]["PageSize"];
@@ -3743,7 +3743,7 @@ export interface operations {
         parameters: {
             query?: {
                 /**
-                 * @description The most items that a page may have. 0 is 5; what is over 100 is 100.
+                 * @description The most items that a page may have. 0 is 5; what is over 100 is 100. A page ends earlier at 4 MB.
                  * @example 20
                  */
                 pageSize?: components["parameters"]["PageSize"];
@@ -3952,7 +3952,7 @@ export interface operations {
         parameters: {
             query?: {
                 /**
-                 * @description The most items that a page may have. 0 is 5; what is over 100 is 100.
+                 * @description The most items that a page may have. 0 is 5; what is over 100 is 100. A page ends earlier at 4 MB.
                  * @example 20
                  */
                 pageSize?: components["parameters"]["PageSize"];
@@ -4647,7 +4647,7 @@ export interface operations {
         parameters: {
             query?: {
                 /**
-                 * @description The most items that a page may have. 0 is 5; what is over 100 is 100.
+                 * @description The most items that a page may have. 0 is 5; what is over 100 is 100. A page ends earlier at 4 MB.
                  * @example 20
                  */
                 pageSize?: components["parameters"]["PageSize"];
@@ -4715,7 +4715,7 @@ export interface operations {
         parameters: {
             query?: {
                 /**
-                 * @description The most items that a page may have. 0 is 5; what is over 100 is 100.
+                 * @description The most items that a page may have. 0 is 5; what is over 100 is 100. A page ends earlier at 4 MB.
                  * @example 20
                  */
                 pageSize?: components["parameters"]["PageSize"];
@@ -4893,7 +4893,7 @@ export interface operations {
         parameters: {
             query?: {
                 /**
-                 * @description The most items that a page may have. 0 is 5; what is over 100 is 100.
+                 * @description The most items that a page may have. 0 is 5; what is over 100 is 100. A page ends earlier at 4 MB.
                  * @example 20
                  */
                 pageSize?: components["parameters"]["PageSize"];

@@ -17,7 +17,7 @@ use uuid::Uuid;
 
 use crate::{
     Error, QueryResult,
-    listing::{Listing, Page, column, no_other_index, nullable},
+    listing::{Listing, Page, Rows, column, no_other_index, nullable},
     words,
 };
 
@@ -199,12 +199,12 @@ pub async fn list(
     list: &ListQuery,
 ) -> Result<Page<AuditEvent>, Error> {
     let (listing, parents) = scope.listing();
-    let rows: Vec<Row> = listing.page(&parents, list).load(conn).await?;
+    let Rows::<Row> { rows, more } = listing.page(&parents, list).read(conn, list).await?;
     let items = rows
         .into_iter()
         .map(|row| Ok((Id::from_uuid(row.id), row.into_event()?)))
         .collect::<Result<_, Error>>()?;
-    Ok(Page::new(list, items))
+    Ok(Page::new(list, items, more))
 }
 
 /// Maximum cost of [`list`].

@@ -14,7 +14,7 @@ use uuid::Uuid;
 
 use crate::{
     Error, QueryResult,
-    listing::{Listing, Page, column, no_other_index, nullable},
+    listing::{Listing, Page, Rows, column, no_other_index, nullable},
     schema::connections,
     seal::Sealer,
     words,
@@ -291,15 +291,15 @@ pub async fn list(
     namespace: Id,
     list: &ListQuery,
 ) -> Result<Page<Connection>, Error> {
-    let rows: Vec<Row> = LISTING
+    let Rows::<Row> { rows, more } = LISTING
         .page(&[namespace.to_uuid()], list)
-        .load(conn)
+        .read(conn, list)
         .await?;
     let items = rows
         .into_iter()
         .map(|row| Ok((Id::from_uuid(row.id), row.open_or_mask(sealer)?)))
         .collect::<Result<_, Error>>()?;
-    Ok(Page::new(list, items))
+    Ok(Page::new(list, items, more))
 }
 
 /// Maximum cost of [`list`].

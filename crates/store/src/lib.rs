@@ -56,7 +56,7 @@ pub mod stats;
 pub use diesel::result::{Error as QueryError, QueryResult};
 pub use diesel_async::{AsyncConnection, AsyncPgConnection};
 pub use error::{Error, is_passing, lost_namespace};
-pub use listing::{MAX_COST, Page, is_by_create_time};
+pub use listing::{MAX_COST, MAX_PAGE_BYTES, Page, is_by_create_time};
 pub use pool::{
     ConnectError, Connection, Pool, connect, connect_with_patience, establish, idle,
     is_plain_by_omission, unused,

@@ -20,11 +20,14 @@ use crate::QueryResult;
 
 mod cost;
 mod query;
+mod rows;
 #[cfg(test)]
 mod tests;
 
 pub use cost::{MAX_COST, is_by_create_time};
 use query::{Bind, Query};
+pub use rows::MAX_PAGE_BYTES;
+pub(crate) use rows::Rows;
 
 /// The SQL of a field.
 #[derive(Debug, Clone, Copy)]
@@ -97,19 +100,20 @@ pub struct Page<T> {
 }
 
 impl<T: Serialize> Page<T> {
-    /// A page from the rows of [`Listing::page`], including the surplus row.
-    pub(crate) fn new(list: &ListQuery, rows: Vec<(Id, T)>) -> Self {
-        Self::with_place(list, rows, |item| place(list, item))
+    /// A page of these items. `more` is [`Rows::more`].
+    pub(crate) fn new(list: &ListQuery, items: Vec<(Id, T)>, more: bool) -> Self {
+        Self::with_place(list, items, more, |item| place(list, item))
     }
 
     /// Same as [`Page::new`], for items with a `createTime`. Most lists are ordered only by that, and then the page
     /// token needs no JSON of an item.
     pub(crate) fn of_times(
         list: &ListQuery,
-        rows: Vec<(Id, T)>,
+        items: Vec<(Id, T)>,
+        more: bool,
         create_time: impl Fn(&T) -> Timestamp,
     ) -> Self {
-        Self::with_place(list, rows, |item| match list.order.0.as_slice() {
+        Self::with_place(list, items, more, |item| match list.order.0.as_slice() {
             [(field, _)] if field.name == "createTime" => {
                 vec![Some(Literal::Time(create_time(item)))]
             }
@@ -119,13 +123,11 @@ impl<T: Serialize> Page<T> {
 
     fn with_place(
         list: &ListQuery,
-        mut rows: Vec<(Id, T)>,
+        items: Vec<(Id, T)>,
+        more: bool,
         place: impl Fn(&T) -> Vec<Option<Literal>>,
     ) -> Self {
-        let size = usize::try_from(list.page_size).unwrap_or(usize::MAX);
-        let more = rows.len() > size;
-        rows.truncate(size);
-        let next_page_token = rows.last().filter(|_| more).map(|(id, item)| {
+        let next_page_token = items.last().filter(|_| more).map(|(id, item)| {
             PageToken {
                 values: place(item),
                 id: *id,
@@ -133,7 +135,7 @@ impl<T: Serialize> Page<T> {
             .encode(&list.binding)
         });
         Self {
-            items: rows.into_iter().map(|(_, item)| item).collect(),
+            items: items.into_iter().map(|(_, item)| item).collect(),
             next_page_token,
         }
     }

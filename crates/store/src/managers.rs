@@ -18,7 +18,7 @@ use uuid::Uuid;
 
 use crate::{
     Error, QueryResult,
-    listing::{Listing, Page, column, no_other_index, nullable},
+    listing::{Listing, Page, Rows, column, no_other_index, nullable},
     schema::{manager_notices, managers, scan_clocks},
     words,
 };
@@ -349,9 +349,9 @@ pub async fn list(
     namespace: Id,
     list: &ListQuery,
 ) -> Result<Page<Manager>, Error> {
-    let rows: Vec<Row> = LISTING
+    let Rows::<Row> { rows, more } = LISTING
         .page(&[namespace.to_uuid()], list)
-        .load(conn)
+        .read(conn, list)
         .await?;
     let ids: Vec<Uuid> = rows.iter().map(|row| row.id).collect();
     let mut notices = load_notices(conn, namespace, &ids).await?;
@@ -364,7 +364,7 @@ pub async fn list(
         .collect::<Result<_, Error>>()?;
     let told = health::tell(conn, namespace, read).await?.into_iter();
     let items = told.map(|manager| (manager.name.manager, manager));
-    Ok(Page::new(list, items.collect()))
+    Ok(Page::new(list, items.collect(), more))
 }
 
 /// Maximum cost of [`list`].

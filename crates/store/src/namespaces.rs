@@ -13,7 +13,7 @@ use uuid::Uuid;
 
 use crate::{
     QueryError, QueryResult,
-    listing::{Listing, Page, column, no_other_index},
+    listing::{Listing, Page, Rows, column, no_other_index},
     managers, plans, purges,
     schema::{connections, managers as managers_table, namespaces},
     words,
@@ -236,12 +236,13 @@ pub async fn list(
         None => LISTING.page(&[account.to_uuid()], list),
         Some(key) => NARROWED.page(&[account.to_uuid(), key.to_uuid()], list),
     };
-    let rows: Vec<Row> = query.load(conn).await?;
+    let Rows::<Row> { rows, more } = query.read(conn, list).await?;
     Ok(Page::new(
         list,
         rows.into_iter()
             .map(|row| (Id::from_uuid(row.id), row.into()))
             .collect(),
+        more,
     ))
 }
 

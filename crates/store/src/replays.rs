@@ -17,7 +17,7 @@ use uuid::Uuid;
 
 use crate::{
     Error, QueryResult,
-    listing::{Listing, Page, column, no_other_index},
+    listing::{Listing, Page, Rows, column, no_other_index},
     words,
 };
 
@@ -216,12 +216,12 @@ pub async fn list(
         connection.namespace.to_uuid(),
         connection.connection.to_uuid(),
     ];
-    let rows: Vec<Row> = LISTING.page(&parents, list).load(conn).await?;
+    let Rows::<Row> { rows, more } = LISTING.page(&parents, list).read(conn, list).await?;
     let items = rows
         .into_iter()
         .map(|row| Ok((Id::from_uuid(row.id), row.into_replay()?)))
         .collect::<Result<_, Error>>()?;
-    Ok(Page::new(list, items))
+    Ok(Page::new(list, items, more))
 }
 
 /// Maximum cost of [`list`].

@@ -19,7 +19,7 @@ use uuid::Uuid;
 use crate::{
     Error, QueryResult,
     fair::Round,
-    listing::{Listing, Page, column, no_other_index, nullable},
+    listing::{Listing, Page, Rows, column, no_other_index, nullable},
     words,
 };
 
@@ -264,8 +264,8 @@ pub async fn list(
     manager: ManagerName,
     list: &ListQuery,
 ) -> Result<Page<Scan>, Error> {
-    let rows: Vec<Row> = LISTING.page(&parents(manager), list).load(conn).await?;
-    page(rows, list)
+    let query = LISTING.page(&parents(manager), list);
+    page(query.read(conn, list).await?, list)
 }
 
 /// Same as [`list`], for a Namespace that belongs to `account`. For a Namespace of another account the page is
@@ -278,8 +278,8 @@ pub async fn list_of_account(
 ) -> Result<Page<Scan>, Error> {
     let [namespace, id] = parents(manager);
     let parents = [namespace, id, account.to_uuid()];
-    let rows: Vec<Row> = OWN_LISTING.page(&parents, list).load(conn).await?;
-    page(rows, list)
+    let query = OWN_LISTING.page(&parents, list);
+    page(query.read(conn, list).await?, list)
 }
 
 /// Maximum cost of [`list`].
@@ -313,11 +313,8 @@ pub async fn list_all(
     namespace: Id,
     list: &ListQuery,
 ) -> Result<Page<Scan>, Error> {
-    let rows: Vec<Row> = ALL_LISTING
-        .page(&[namespace.to_uuid()], list)
-        .load(conn)
-        .await?;
-    page(rows, list)
+    let query = ALL_LISTING.page(&[namespace.to_uuid()], list);
+    page(query.read(conn, list).await?, list)
 }
 
 /// Maximum cost of [`list_all`].
@@ -330,12 +327,15 @@ pub async fn cost_of_all(
     ALL_LISTING.cost(conn, &parents, list, "").await
 }
 
-fn page(rows: Vec<Row>, list: &ListQuery) -> Result<Page<Scan>, Error> {
-    let items = rows
+fn page(read: Rows<Row>, list: &ListQuery) -> Result<Page<Scan>, Error> {
+    let items = read
+        .rows
         .into_iter()
         .map(|row| Ok((Id::from_uuid(row.id), row.into_scan()?)))
         .collect::<Result<_, Error>>()?;
-    Ok(Page::of_times(list, items, |scan: &Scan| scan.create_time))
+    Ok(Page::of_times(list, items, read.more, |scan: &Scan| {
+        scan.create_time
+    }))
 }
 
 /// Returns true if at least `count` Scans have no deliveries yet. Served by `scans_not_fanned_out_idx`.

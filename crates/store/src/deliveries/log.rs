@@ -22,7 +22,7 @@ use uuid::Uuid;
 use super::time_of;
 use crate::{
     Error, QueryResult,
-    listing::{Column, Listing, Page, column, nullable},
+    listing::{Column, Listing, Page, Rows, column, nullable},
     words,
 };
 
@@ -191,7 +191,7 @@ pub async fn list(
     list: &ListQuery,
 ) -> Result<Page<Delivery>, Error> {
     let (listing, parents) = of_one(connection, list);
-    page(listing.page(&parents, list).load(conn).await?, list)
+    page(listing.page(&parents, list).read(conn, list).await?, list)
 }
 
 /// Maximum cost of [`list()`].
@@ -228,7 +228,7 @@ pub async fn list_all(
         Some(scan) => OF_SCAN_ON_ANY.page(&on_any(namespace, scan), list),
         None => OF_EACH.page_of_each(&[namespace.to_uuid()], list, CLOSE),
     };
-    page(query.load(conn).await?, list)
+    page(query.read(conn, list).await?, list)
 }
 
 /// Maximum cost of [`list_all`].
@@ -264,12 +264,13 @@ fn scan_of(list: &ListQuery) -> Option<ScanName> {
     })
 }
 
-fn page(rows: Vec<Row>, list: &ListQuery) -> Result<Page<Delivery>, Error> {
-    let items = rows
+fn page(read: Rows<Row>, list: &ListQuery) -> Result<Page<Delivery>, Error> {
+    let items = read
+        .rows
         .into_iter()
         .map(|row| Ok((Id::from_uuid(row.id), row.into_delivery()?)))
         .collect::<Result<_, Error>>()?;
-    Ok(Page::new(list, items))
+    Ok(Page::new(list, items, read.more))
 }
 
 /// Reads by primary key: the id contains the time of its partition.

@@ -22,6 +22,7 @@ mod idempotency;
 mod isolation;
 mod keyed;
 mod keys;
+mod large_pages;
 mod lists;
 mod managers;
 mod migration_locks;
