@@ -14,13 +14,13 @@ use std::{
     fmt::Display,
     net::IpAddr,
     ops::DerefMut,
-    sync::{Arc, OnceLock},
+    sync::{Arc, Mutex, MutexGuard, PoisonError},
     time::Instant,
 };
 
 use actix_web::{
     Error, FromRequest, HttpMessage, HttpRequest, ResponseError,
-    body::{BoxBody, EitherBody, MessageBody},
+    body::{BodySize, BoxBody, EitherBody, MessageBody},
     dev::{Payload, ServiceRequest, ServiceResponse},
     http::{
         StatusCode,
@@ -36,10 +36,14 @@ use domain::{
     key::ApiKey,
 };
 use futures::future::{Ready, ready};
-use store::{AsyncPgConnection, QueryResult, audit, keys::KeyRecord, namespaces, rates::Payer};
+use store::{
+    AsyncPgConnection, MAX_PAGE_BYTES, QueryResult, audit, keys::KeyRecord, namespaces,
+    rates::Payer,
+};
 
 use crate::{
     ApiError,
+    in_flight::{self, Reserved},
     rates::{self, standing::Standing},
     request_id::RequestId,
     state::AppState,
@@ -55,9 +59,17 @@ pub(crate) struct Caller {
     /// Address of the client, behind trusted proxies.
     address: IpAddr,
     request_id: Option<RequestId>,
-    /// State of the key's rate limit, if the request was charged extra points.
-    charged: Arc<OnceLock<Standing>>,
+    extra: Arc<Mutex<Extra>>,
     state: web::Data<AppState>,
+}
+
+/// Extra costs of one request.
+#[derive(Default)]
+struct Extra {
+    /// State of the key's rate limit after extra points.
+    charged: Option<Standing>,
+    /// Bytes of the response.
+    reserved: Option<Reserved>,
 }
 
 impl Caller {
@@ -105,9 +117,44 @@ impl Caller {
         let points = points.min(self.state.rates.limit_of(payer.key) / 2);
         let state = &self.state;
         let standing = state.rates.charge(&state.database, payer, points).await?;
-        // A request is charged extra points at most once.
-        let _ = self.charged.set(standing);
+        self.extra().charged = Some(standing);
         Ok(())
+    }
+
+    /// Waits until the account may have another page of a list in memory. Call it before the rows are read, and
+    /// without a database connection.
+    pub(crate) async fn reserve_page(&self) -> Result<(), ApiError> {
+        let has_reserved = self.extra().reserved.is_some();
+        if !has_reserved {
+            let in_flight = &self.state.in_flight;
+            let reserved = in_flight.reserve(self.key.account, MAX_PAGE_BYTES).await?;
+            self.extra().reserved = Some(reserved);
+        }
+        Ok(())
+    }
+
+    /// Charges the response to a read by its size. Returns its share of the bytes in flight, if it counts.
+    async fn pay_for(&self, size: BodySize) -> Result<Option<Reserved>, ApiError> {
+        let reserved = self.extra().reserved.take();
+        let Some(bytes) = in_flight::counted(size) else {
+            return Ok(None);
+        };
+        let reserved = match reserved {
+            Some(reserved) => reserved,
+            None => {
+                let in_flight = &self.state.in_flight;
+                in_flight.reserve(self.key.account, bytes).await?
+            }
+        };
+        let points = rates::cost_of_response(bytes);
+        if points > 0 {
+            self.charge(points).await?;
+        }
+        Ok(Some(reserved))
+    }
+
+    fn extra(&self) -> MutexGuard<'_, Extra> {
+        self.extra.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Returns the Namespace with this id if the caller may read it.
@@ -256,12 +303,24 @@ async fn admit(
                         return Ok(answer.map_into_right_body());
                     }
                     state.keys.record_use(&state.database, &caller.key).await;
-                    let charged = Arc::clone(&caller.charged);
-                    request.extensions_mut().insert(caller);
-                    let mut answer = next.call(request).await?;
-                    let standing = charged.get().copied().unwrap_or(standing);
+                    let is_read = rates::is_read(request.method(), request.match_info().as_str());
+                    request.extensions_mut().insert(caller.clone());
+                    let answer = next.call(request).await?;
+                    let size = match is_read {
+                        true => answer.response().body().size(),
+                        // A change is made, so its response is sent.
+                        false => BodySize::None,
+                    };
+                    let mut answer = match caller.pay_for(size).await {
+                        Ok(None) => answer.map_into_left_body(),
+                        Ok(Some(reserved)) => answer
+                            .map_body(|_, body| reserved.hold(body.boxed()))
+                            .map_into_right_body(),
+                        Err(error) => answer.error_response(error).map_into_right_body(),
+                    };
+                    let standing = caller.extra().charged.unwrap_or(standing);
                     standing.add_to(answer.headers_mut());
-                    Ok(answer.map_into_left_body())
+                    Ok(answer)
                 }
                 Err(error) => Ok(request
                     .into_response(error.error_response())
@@ -319,7 +378,7 @@ async fn caller(request: &ServiceRequest, key: Option<ApiKey>) -> Result<Caller,
         test_mode: test_mode::parse(request.headers()).unwrap_or(false),
         address: origin,
         request_id: request.extensions().get::<RequestId>().cloned(),
-        charged: Arc::default(),
+        extra: Arc::default(),
         state,
     })
 }

@@ -44,6 +44,9 @@ pub enum ApiError {
     /// database connections.
     #[error("too many costly requests at the same time")]
     TooManyAtOnce,
+    /// Clients of the account do not read the responses that it has.
+    #[error("too many bytes of responses wait to be read: read them first")]
+    TooManyBytes,
     #[error("method not allowed")]
     MethodNotAllowed {
         /// Methods that the path supports.
@@ -95,7 +98,9 @@ impl ResponseError for ApiError {
             Self::Unauthenticated => StatusCode::UNAUTHORIZED,
             Self::Forbidden(_) => StatusCode::FORBIDDEN,
             Self::NotFound(_) => StatusCode::NOT_FOUND,
-            Self::RateLimited { .. } | Self::TooManyAtOnce => StatusCode::TOO_MANY_REQUESTS,
+            Self::RateLimited { .. } | Self::TooManyAtOnce | Self::TooManyBytes => {
+                StatusCode::TOO_MANY_REQUESTS
+            }
             Self::MethodNotAllowed { .. } => StatusCode::METHOD_NOT_ALLOWED,
             Self::BodyTimeout => StatusCode::REQUEST_TIMEOUT,
             Self::BodyTooLarge(_) => StatusCode::PAYLOAD_TOO_LARGE,
@@ -121,7 +126,7 @@ impl ResponseError for ApiError {
             Self::RateLimited { retry_after, .. } => {
                 answer.insert_header((header::RETRY_AFTER, *retry_after));
             }
-            Self::Unavailable(_) | Self::TooManyAtOnce => {
+            Self::Unavailable(_) | Self::TooManyAtOnce | Self::TooManyBytes => {
                 answer.insert_header((header::RETRY_AFTER, "1"));
             }
             _ => {}

@@ -76,6 +76,7 @@ async fn feed(caller: &Caller, path: &FeedPath, query: Parameters) -> Result<Fee
         manager: id.ok_or(ApiError::NotFound("manager"))?,
     };
     let newest = ListQuery::parse("", SCAN_FIELDS, Some(SCANS), None, None, None)?;
+    caller.reserve_page().await?;
     let mut conn = caller.connection().await?;
     let manager = managers::get(&mut conn, name).await?;
     let manager = manager.ok_or(ApiError::NotFound("manager"))?;

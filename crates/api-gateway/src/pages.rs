@@ -1,13 +1,15 @@
 //! Pages of lists, and limits on their cost.
 //!
 //! A page in the order of `createTime`, with no filter or only one on `createTime`, is read from an index. Such
-//! polling is never refused or cut off. For other pages `store` first estimates the maximum cost from the number of
+//! polling has no estimate and is never cut off. For other pages `store` first estimates the maximum cost from the number of
 //! rows to read ([0028](../../../docs/adr/0028-lists-by-estimated-cost.md)):
 //!
 //! - More than [`MAX_COST`] is refused, regardless of load.
 //! - Everything else is charged in points, in addition to the points of the read itself.
 //! - An account reads at most two expensive pages at a time, over all replicas.
 //! - A page that was estimated too low is cut off.
+//!
+//! Every page waits until its account has bytes in flight for it ([`crate::in_flight`]), and is charged by its size.
 
 use std::time::Duration;
 
@@ -36,6 +38,7 @@ where
     E: for<'c> Work<&'c mut AsyncPgConnection, QueryResult<u64>, Future: Send> + Send,
     R: for<'c> Work<&'c mut AsyncPgConnection, Result<Page<T>, store::Error>, Future: Send> + Send,
 {
+    caller.reserve_page().await?;
     let mut conn = caller.connection().await?;
     let cost = if store::is_by_create_time(list) {
         0

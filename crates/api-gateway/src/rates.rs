@@ -42,6 +42,8 @@ use standing::{Standing, seconds};
 const REFUSED_FOR_MS: i64 = 250;
 /// The largest lease is this part of the limit.
 const LARGEST_SHARE: u32 = 20;
+/// Size of a response that one point pays for.
+const BYTES_PER_POINT: usize = 100_000;
 /// The first lease of a key is this part of the largest.
 const FIRST_SHARE: u32 = 4;
 
@@ -61,14 +63,28 @@ static LIMITED: LazyLock<IntCounter> = LazyLock::new(|| {
 pub(crate) fn cost(method: &Method, path: &str) -> u32 {
     const COSTLY: [&str; 4] = [":test", ":preview", ":replay", ":backfill"];
     // The requests that a tool makes to the API are charged besides.
-    let reads = matches!(*method, Method::GET | Method::HEAD | Method::OPTIONS);
-    if reads || path == "/mcp" {
+    if is_safe(method) || path == "/mcp" {
         1
     } else if COSTLY.iter().any(|verb| path.ends_with(verb)) {
         20
     } else {
         5
     }
+}
+
+/// Returns true for a request that changes nothing, so that its response can still be refused.
+pub(crate) fn is_read(method: &Method, path: &str) -> bool {
+    is_safe(method) || path.ends_with(":preview")
+}
+
+fn is_safe(method: &Method) -> bool {
+    matches!(*method, Method::GET | Method::HEAD | Method::OPTIONS)
+}
+
+/// Returns the cost of a response of this size in points, in addition to the cost of its request, which pays for a
+/// small one.
+pub(crate) fn cost_of_response(bytes: usize) -> u32 {
+    u32::try_from(bytes.saturating_sub(1) / BYTES_PER_POINT).unwrap_or(u32::MAX)
 }
 
 /// Refusal of an address that sent invalid keys: it has no points until `wait` is over.
@@ -465,7 +481,7 @@ async fn finished<T: Send + 'static>(
 mod tests {
     use actix_web::http::Method;
 
-    use super::{cost, seconds};
+    use super::{cost, cost_of_response, seconds};
 
     #[test]
     fn costs_follow_the_work_of_an_operation() {
@@ -483,6 +499,19 @@ mod tests {
             (Method::POST, "/mcp", 1),
         ] {
             assert_eq!(cost(&method, path), points, "{method} {path}");
+        }
+    }
+
+    #[test]
+    fn response_costs_a_point_for_each_hundred_kilobytes_after_the_first() {
+        for (bytes, points) in [
+            (0, 0),
+            (100_000, 0),
+            (100_001, 1),
+            (200_000, 1),
+            (4_000_000, 39),
+        ] {
+            assert_eq!(cost_of_response(bytes), points, "{bytes}");
         }
     }
 

@@ -1,6 +1,6 @@
-//! Share of the database connections that each account may hold.
+//! Share of something that each account may hold, such as database connections.
 //!
-//! It is at most half of them, so that no account keeps the others waiting.
+//! Of the connections it is at most half, so that no account keeps the others waiting.
 
 use std::{
     collections::HashMap,
@@ -19,12 +19,12 @@ use tokio::{
 use crate::ApiError;
 
 /// How long a request waits for other requests of its account: as long as for any connection.
-const PATIENCE: Duration = Duration::from_secs(5);
+pub(crate) const PATIENCE: Duration = Duration::from_secs(5);
 /// Idle accounts are forgotten when so many are known.
 const SWEEP_AT: usize = 1_024;
 
 pub(crate) struct Shares {
-    /// Maximum number of connections of one account.
+    /// Maximum number of permits of one account.
     share: usize,
     accounts: Mutex<HashMap<Id, Arc<Semaphore>>>,
 }
@@ -44,8 +44,17 @@ impl Shares {
 
     /// Waits for a permit of `account` to hold one connection.
     pub(crate) async fn take(&self, account: Id) -> Result<OwnedSemaphorePermit, ApiError> {
+        self.take_many(account, 1).await
+    }
+
+    /// Waits for `count` permits of `account` at once.
+    pub(crate) async fn take_many(
+        &self,
+        account: Id,
+        count: u32,
+    ) -> Result<OwnedSemaphorePermit, ApiError> {
         let semaphore = self.semaphore(account);
-        match timeout(PATIENCE, semaphore.acquire_owned()).await {
+        match timeout(PATIENCE, semaphore.acquire_many_owned(count)).await {
             Ok(permit) => permit.map_err(|error| ApiError::Internal(error.into())),
             Err(_) => Err(ApiError::TooManyAtOnce),
         }

@@ -22,6 +22,7 @@ use crate::{
     authenticate::{guesses::Guesses, key_cache::KeyCache},
     database::Database,
     feeds::ConfiguredFeeds,
+    in_flight::InFlight,
     rates::Meter,
     shares::Shares,
 };
@@ -41,6 +42,7 @@ pub(crate) struct AppState {
     pub(crate) keys: KeyCache,
     pub(crate) guesses: Guesses,
     pub(crate) rates: Arc<Meter>,
+    pub(crate) in_flight: InFlight,
     /// Default quotas, for accounts without overrides.
     pub(crate) quotas: quotas::Limits,
     pub(crate) addresses: AddressPolicy,
@@ -73,6 +75,7 @@ impl AppState {
                 key: config.gateway.rate_limit_per_minute,
                 account: config.gateway.account_rate_limit(),
             })),
+            in_flight: InFlight::new(),
             quotas: backbone::default_quotas(config),
             addresses: config.outbound.address_policy(),
             feeds: ConfiguredFeeds::new(config),

@@ -41,6 +41,7 @@ pub(crate) async fn list(
         && caller.is_in_scope(manager.namespace)
         && store::is_by_create_time(list)
     {
+        caller.reserve_page().await?;
         let mut conn = caller.connection().await?;
         let page = scans::list_of_account(&mut conn, caller.key.account, manager, list).await?;
         if !page.items.is_empty() {

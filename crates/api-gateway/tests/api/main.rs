@@ -22,6 +22,7 @@ mod feeds_of_scans;
 mod hostile;
 mod idempotency;
 mod keys;
+mod large_pages;
 mod lists;
 mod malformed;
 mod managers;

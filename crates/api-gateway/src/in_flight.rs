@@ -1,0 +1,190 @@
+//! Limits the bytes of responses that are read from the database but not yet written to their clients.
+//!
+//! A client that reads slowly, or not at all, keeps its response in memory. Each account has a share of the bytes,
+//! and all accounts together have a limit. Lists reserve the size of a page before they read it, and return what it
+//! does not need. Responses of up to [`CHUNK_BYTES`] do not count: the HTTP library copies them into its buffers at
+//! once.
+
+use std::{
+    convert::Infallible,
+    pin::Pin,
+    sync::Arc,
+    task::{Context, Poll},
+};
+
+use actix_web::{
+    body::{BodySize, BoxBody, MessageBody},
+    web::Bytes,
+};
+use domain::Id;
+use store::MAX_PAGE_BYTES;
+use tokio::{
+    sync::{OwnedSemaphorePermit, Semaphore},
+    time::timeout,
+};
+
+use crate::{
+    ApiError,
+    shares::{PATIENCE, Shares},
+};
+
+/// Maximum bytes of one account.
+const ACCOUNT_BYTES: usize = 4 * MAX_PAGE_BYTES;
+/// Maximum bytes of all accounts. A process needs about twice as much memory for them, because JSON is written into a
+/// buffer that grows by doubling.
+const PROCESS_BYTES: usize = 16 * MAX_PAGE_BYTES;
+/// Size of the pieces that a body is written in.
+const CHUNK_BYTES: usize = 32 * 1024;
+
+pub(crate) struct InFlight {
+    accounts: Shares,
+    process: Arc<Semaphore>,
+}
+
+/// Bytes that count as in flight until this is dropped.
+pub(crate) struct Reserved {
+    of_account: OwnedSemaphorePermit,
+    of_process: OwnedSemaphorePermit,
+}
+
+impl InFlight {
+    pub(crate) fn new() -> Self {
+        Self {
+            accounts: Shares::each(ACCOUNT_BYTES),
+            process: Arc::new(Semaphore::new(PROCESS_BYTES)),
+        }
+    }
+
+    /// Waits until `account` may have a response of so many bytes. A response that exceeds the share of an account
+    /// takes the whole share.
+    pub(crate) async fn reserve(&self, account: Id, bytes: usize) -> Result<Reserved, ApiError> {
+        let count = u32::try_from(bytes.min(ACCOUNT_BYTES)).unwrap_or(u32::MAX);
+        let of_account = self.accounts.take_many(account, count).await;
+        let of_account = of_account.map_err(|error| match error {
+            ApiError::TooManyAtOnce => ApiError::TooManyBytes,
+            other => other,
+        })?;
+        let process = Arc::clone(&self.process).acquire_many_owned(count);
+        match timeout(PATIENCE, process).await {
+            Ok(of_process) => Ok(Reserved {
+                of_account,
+                of_process: of_process.map_err(|error| ApiError::Internal(error.into()))?,
+            }),
+            Err(_) => Err(ApiError::Unavailable(anyhow::anyhow!(
+                "too many bytes of responses wait to be read by clients"
+            ))),
+        }
+    }
+}
+
+impl Reserved {
+    /// Returns `body`, which keeps what it needs of the reserved bytes until it is written or dropped.
+    pub(crate) fn hold(mut self, body: BoxBody) -> BoxBody {
+        let body = match body.try_into_bytes() {
+            Ok(bytes) => bytes,
+            // A stream, which has no size.
+            Err(body) => return body,
+        };
+        for permit in [&mut self.of_account, &mut self.of_process] {
+            drop(permit.split(permit.num_permits().saturating_sub(body.len())));
+        }
+        BoxBody::new(CountedBody {
+            rest: body,
+            _reserved: self,
+        })
+    }
+}
+
+/// Returns the number of bytes of a response that counts.
+pub(crate) fn counted(size: BodySize) -> Option<usize> {
+    match size {
+        BodySize::Sized(bytes) => usize::try_from(bytes).ok(),
+        BodySize::None | BodySize::Stream => None,
+    }
+    .filter(|bytes| *bytes > CHUNK_BYTES)
+}
+
+/// A body in pieces. The HTTP library copies a piece into its own buffer, and asks for the next when that is nearly
+/// written.
+struct CountedBody {
+    rest: Bytes,
+    _reserved: Reserved,
+}
+
+impl MessageBody for CountedBody {
+    type Error = Infallible;
+
+    fn size(&self) -> BodySize {
+        BodySize::Sized(self.rest.len() as u64)
+    }
+
+    fn poll_next(
+        mut self: Pin<&mut Self>,
+        _: &mut Context<'_>,
+    ) -> Poll<Option<Result<Bytes, Infallible>>> {
+        let length = self.rest.len().min(CHUNK_BYTES);
+        Poll::Ready((length > 0).then(|| Ok(self.rest.split_to(length))))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use actix_web::body::{BodySize, BoxBody, MessageBody as _, to_bytes};
+    use domain::Id;
+    use store::MAX_PAGE_BYTES;
+
+    use super::{ACCOUNT_BYTES, CHUNK_BYTES, InFlight, PROCESS_BYTES, counted};
+    use crate::ApiError;
+
+    #[tokio::test(start_paused = true)]
+    async fn account_reads_again_when_a_response_is_written() {
+        let (in_flight, account) = (InFlight::new(), Id::generate());
+        let mut bodies = Vec::new();
+        for _ in 0..ACCOUNT_BYTES / MAX_PAGE_BYTES {
+            let reserved = in_flight.reserve(account, MAX_PAGE_BYTES).await.unwrap();
+            bodies.push(reserved.hold(BoxBody::new(vec![b'x'; MAX_PAGE_BYTES])));
+        }
+        let refused = in_flight.reserve(account, MAX_PAGE_BYTES).await;
+        assert!(matches!(refused, Err(ApiError::TooManyBytes)));
+        let other = in_flight.reserve(Id::generate(), MAX_PAGE_BYTES).await;
+        assert!(other.is_ok());
+
+        let body = bodies.pop().unwrap();
+        assert_eq!(body.size(), BodySize::Sized(MAX_PAGE_BYTES as u64));
+        assert_eq!(to_bytes(body).await.unwrap().len(), MAX_PAGE_BYTES);
+        assert!(in_flight.reserve(account, MAX_PAGE_BYTES).await.is_ok());
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn unused_part_of_a_reservation_is_returned() {
+        let (in_flight, account) = (InFlight::new(), Id::generate());
+        let reserved = in_flight.reserve(account, ACCOUNT_BYTES).await.unwrap();
+        let _body = reserved.hold(BoxBody::new("short"));
+        let rest = in_flight.reserve(account, ACCOUNT_BYTES - 5).await;
+        assert!(rest.is_ok());
+        assert!(in_flight.reserve(account, 1).await.is_err());
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn all_accounts_together_have_a_limit() {
+        let in_flight = InFlight::new();
+        let mut held = Vec::new();
+        for _ in 0..PROCESS_BYTES / ACCOUNT_BYTES {
+            // Takes the whole share, because it exceeds it.
+            held.push(in_flight.reserve(Id::generate(), 2 * ACCOUNT_BYTES).await);
+        }
+        assert!(held.iter().all(Result::is_ok));
+        let refused = in_flight.reserve(Id::generate(), 1).await;
+        assert!(matches!(refused, Err(ApiError::Unavailable(_))));
+        held.pop();
+        assert!(in_flight.reserve(Id::generate(), 1).await.is_ok());
+    }
+
+    #[test]
+    fn short_responses_and_streams_do_not_count() {
+        let sized = |bytes: usize| counted(BodySize::Sized(bytes as u64));
+        assert_eq!(sized(CHUNK_BYTES), None);
+        assert_eq!(sized(CHUNK_BYTES + 1), Some(CHUNK_BYTES + 1));
+        assert_eq!(counted(BodySize::Stream), None);
+    }
+}

@@ -1,0 +1,153 @@
+//! Pages of large items: they end early, cost more points, and count until the client has read them.
+
+use domain::{
+    Post,
+    key::{ApiKey, Role},
+};
+use serde_json::Value;
+use test_support::{eventually, post};
+use tokio::{
+    io::AsyncWriteExt,
+    net::{TcpSocket, TcpStream},
+};
+
+use crate::{
+    app::TestApp,
+    client::{Answer, Client},
+    scans::record,
+};
+
+/// Creates a Manager with 15 Scans of about 500 KB, and returns its key and the path of its Scans.
+async fn large_scans(app: &TestApp) -> (String, String) {
+    let key = ApiKey::generate();
+    app.store_key("acme", &key, Role::Owner, None, None).await;
+    let acme = Client::new(&app.base, Some(key.expose()));
+    let manager = acme.manager(&acme.namespace().await).await;
+    let posts: Vec<Post> = (0..15)
+        .map(|n| {
+            let mut large = post(&n.to_string(), &format!("title {n}"));
+            large.text = Some("x".repeat(500_000));
+            large
+        })
+        .collect();
+    record(app, &manager, &posts).await;
+    (key.expose(), format!("/v1/{manager}/scans"))
+}
+
+fn remaining(answer: &Answer) -> i64 {
+    let remaining = answer.headers["x-ratelimit-remaining"].to_str().unwrap();
+    remaining.parse().unwrap()
+}
+
+fn names(page: &Value) -> Vec<String> {
+    let scans = page["scans"].as_array().unwrap().iter();
+    scans.map(|scan| scan["name"].to_string()).collect()
+}
+
+#[tokio::test]
+async fn pages_of_large_scans_end_early_and_lose_none() {
+    let app = TestApp::start().await;
+    let (key, path) = large_scans(&app).await;
+    let acme = Client::new(&app.base, Some(key));
+    let (managers, _) = path.rsplit_once("/managers/").unwrap();
+    let all = format!("{managers}/managers/-/scans");
+    for (path, order) in [(&path, ""), (&path, "post.title"), (&all, "")] {
+        let (mut token, mut found, mut sizes) = (String::new(), Vec::new(), Vec::new());
+        loop {
+            let query = [
+                ("pageSize", "100"),
+                ("orderBy", order),
+                ("pageToken", &token),
+            ];
+            let page = acme.get_with(path, &query).await.body;
+            sizes.push(names(&page).len());
+            found.extend(names(&page));
+            let Some(next) = page["nextPageToken"].as_str() else {
+                break;
+            };
+            token = next.to_owned();
+        }
+        assert_eq!(sizes, [7, 7, 1], "{order}");
+        found.sort();
+        found.dedup();
+        assert_eq!(found.len(), 15, "{order}");
+    }
+}
+
+#[tokio::test]
+async fn large_page_costs_points_by_its_size() {
+    let app = TestApp::start_with(|config| config.gateway.rate_limit_per_minute = 600).await;
+    let (_, path) = large_scans(&app).await;
+    // Another key, so that no points of this minute come back meanwhile.
+    let acme = app.account("acme").await;
+    let before = acme.get("/v1/caller").await;
+    let page = acme.get_with(&path, &[("pageSize", "2")]).await;
+    assert_eq!(page.status, 200, "{}", page.body);
+    // One for the request, and ten for a megabyte without its first 100 KB.
+    assert_eq!(remaining(&before) - remaining(&page), 1 + 10);
+    // A page that costs more than is left is refused; a small one is not.
+    let mut refused = page;
+    while refused.status == 200 {
+        refused = acme.get_with(&path, &[("pageSize", "7")]).await;
+    }
+    assert_eq!(refused.status, 429, "{}", refused.body);
+    assert!(refused.headers.contains_key("retry-after"));
+    assert_eq!(acme.get("/v1/caller").await.status, 200);
+}
+
+/// Requests the page several times and reads nothing. The operating system keeps the first few responses.
+async fn never_read(app: &TestApp, key: &str, path: &str) -> TcpStream {
+    let socket = TcpSocket::new_v4().unwrap();
+    socket.set_recv_buffer_size(4_096).unwrap();
+    let address = app.base.strip_prefix("http://").unwrap().parse().unwrap();
+    let mut stream = socket.connect(address).await.unwrap();
+    let request = format!(
+        "GET {path}?pageSize=100 HTTP/1.1\r\nhost: x\r\nauthorization: Bearer {key}\r\n\r\n"
+    );
+    stream
+        .write_all(request.repeat(8).as_bytes())
+        .await
+        .unwrap();
+    stream
+}
+
+#[tokio::test]
+async fn account_that_does_not_read_its_responses_is_refused_until_it_does() {
+    let app = TestApp::start().await;
+    let (key, path) = large_scans(&app).await;
+    let acme = Client::new(&app.base, Some(key.clone()));
+    let mut unread = Vec::new();
+    for _ in 0..6 {
+        unread.push(never_read(&app, &key, &path).await);
+    }
+    let mut refused = None;
+    eventually("the share of the account is used up", async || {
+        let answer = acme.get(&path).await;
+        refused = (answer.status == 429).then_some(answer);
+        refused.is_some()
+    })
+    .await;
+    let refused = refused.unwrap();
+    assert_eq!(refused.headers["retry-after"], "1");
+    assert_eq!(
+        refused.body["message"],
+        "too many bytes of responses wait to be read: read them first"
+    );
+    // Other accounts, and short responses of this one, are not affected.
+    let other = app.account("other").await;
+    let namespace = other.namespace().await;
+    assert_eq!(
+        other
+            .get(&format!("/v1/{namespace}/connections"))
+            .await
+            .status,
+        200
+    );
+    assert_eq!(acme.get("/v1/caller").await.status, 200);
+
+    drop(unread);
+    eventually("the share is returned", async || {
+        acme.get(&path).await.status == 200
+    })
+    .await;
+}
