@@ -34,7 +34,6 @@ const READS_PER_SECOND: u32 = 5;
 /// Interval of checks for new Managers.
 const LOOK: Duration = Duration::from_secs(15);
 const LONGEST_WAIT: Duration = Duration::from_secs(15);
-const PAGE: usize = 100;
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 enum Lines {
@@ -286,8 +285,8 @@ impl Listener {
             let place = self.places.of(manager).unwrap_or(Timestamp::UNIX_EPOCH);
             let query =
                 Query::filtered(format!("createTime > \"{place}\"")).ordered("createTime asc");
-            let scans = self.client.list::<Scan>(&collection, &query).await?.items;
-            for scan in &scans {
+            let page = self.client.list::<Scan>(&collection, &query).await?;
+            for scan in &page.items {
                 let answer = match &self.forwarder {
                     Some(forwarder) => Some(forwarder.post(scan).await?),
                     None => None,
@@ -297,7 +296,7 @@ impl Listener {
                 self.print(scan, answer.as_deref())?;
                 next.keep()?;
             }
-            if scans.len() < PAGE {
+            if page.next_page_token.is_none() {
                 return Ok(());
             }
         }
