@@ -36,7 +36,7 @@ use domain::{FeedName, Focus, ManagerName, PlanVersion};
 use scratch::Scratch;
 use tier::Tier;
 
-use crate::{Decision, Plan, PostText};
+use crate::{Decision, Plan, PostText, evaluate};
 
 /// A merge is due when there are more tiers than this.
 const TIERS: usize = 6;
@@ -106,6 +106,26 @@ impl Index {
     #[must_use]
     pub fn matches(&self, post: &PostText, feed: &FeedName) -> Vec<(ManagerName, Decision)> {
         let mut found = Vec::new();
+        self.search(post, feed, |name, explain| found.push((name, explain())));
+        found.sort_by_key(|(name, _)| *name);
+        found
+    }
+
+    /// Returns the decision of one plan, as [`Self::matches`] returns it for a match.
+    #[must_use]
+    pub fn explain(&self, name: &ManagerName, post: &PostText) -> Option<Decision> {
+        let plan = self.plan(name)?;
+        Some(evaluate(&plan, post, None))
+    }
+
+    /// Passes the plans that [`Self::matches`] returns to `found`, in no order, each with a function that returns its
+    /// decision. A decision takes up to a thousand times the memory of a name.
+    pub fn search(
+        &self,
+        post: &PostText,
+        feed: &FeedName,
+        mut found: impl FnMut(ManagerName, &dyn Fn() -> Decision),
+    ) {
         with_scratch(|scratch| {
             for tier in &self.tiers {
                 let alive = |slot| !tier.is_dead(slot);
@@ -113,8 +133,6 @@ impl Index {
             }
             scratch.learn(post);
         });
-        found.sort_by_key(|(name, _)| *name);
-        found
     }
 
     /// Computes the evidence that depends on the post alone, classifiers and cues, for plans with a focus.

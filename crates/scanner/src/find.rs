@@ -4,9 +4,14 @@
 //! matches the changed plans: with many customers there is a change every second, and a large poll would otherwise
 //! never be stored.
 
-use std::{collections::HashSet, ptr, sync::Arc};
+use std::{
+    cell::LazyCell,
+    collections::HashSet,
+    sync::Arc,
+    time::{Duration, Instant},
+};
 
-use domain::{FeedName, ManagerName, Post, Timestamp};
+use domain::{FeedName, ManagerName, Match, Post, Timestamp, scan::Span};
 use matching::{Candidate, Index, Kept, PostText};
 use store::scans::NewScan;
 use tracing::field::Empty;
@@ -16,6 +21,13 @@ use crate::{
     plans::{PlanChanges, Plans},
 };
 
+/// Number of matches after which no further post is matched: a few megabytes.
+const MOST: usize = 50_000;
+/// Bytes of explanations that are kept until they are stored.
+const EXPLAINED: usize = 4 << 20;
+/// Time of matching before the thread is given back.
+const TURN: Duration = Duration::from_millis(10);
+
 /// Matches of posts, brought up to date as plans change.
 pub(crate) struct Matches<'a, W> {
     feed: &'a FeedName,
@@ -24,31 +36,42 @@ pub(crate) struct Matches<'a, W> {
     wanted: W,
     index: Arc<Index>,
     /// In the order of the posts. Muted matches stay here, because a Namespace may remove a mute.
-    found: Vec<Found<'a>>,
+    found: Vec<Found>,
     /// Matches that an earlier transaction stored.
-    stored: HashSet<(ManagerName, usize)>,
+    stored: HashSet<Pick>,
 }
 
-struct Found<'a> {
+/// A match, by its post and its Manager.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub(crate) struct Pick {
     /// Position of the post.
-    at: usize,
-    scan: NewScan<'a>,
+    pub(crate) at: usize,
+    pub(crate) manager: ManagerName,
+}
+
+struct Found {
+    pick: Pick,
     is_kept_out: bool,
+    /// Its explanation, unless those of the matches before it take [`EXPLAINED`] bytes: a post can match for thousands of
+    /// Managers, with some ten kilobytes each.
+    matched: Option<Match>,
 }
 
 impl<'a, W: Fn(&ManagerName, &Post) -> bool> Matches<'a, W> {
     /// Matches `posts` of `feed` against the plans of `index` that `wanted` selects.
-    pub(crate) fn of(
+    ///
+    /// Stops after [`MOST`] matches: [`Self::posts`] returns the posts that were matched, at least one.
+    pub(crate) async fn of(
         plans: &Plans,
         index: Arc<Index>,
         feed: &'a FeedName,
         posts: &'a [Post],
         wanted: W,
     ) -> Self {
-        let found = search(plans, &index, feed, posts, &wanted);
+        let (found, matched) = search(plans, &index, feed, posts, &wanted, MOST).await;
         Self {
             feed,
-            posts,
+            posts: &posts[..matched],
             wanted,
             index,
             found,
@@ -57,37 +80,62 @@ impl<'a, W: Fn(&ManagerName, &Post) -> bool> Matches<'a, W> {
     }
 
     /// The index whose matches these are.
-    pub(crate) fn index(&self) -> &Index {
+    pub(crate) fn index(&self) -> &Arc<Index> {
         &self.index
     }
 
-    /// Returns the matches to store, in the order of the posts.
-    pub(crate) fn new_scans(&self) -> Vec<NewScan<'a>> {
-        let new = self.found.iter().filter(|found| {
-            !found.is_kept_out && !self.stored.contains(&(found.scan.manager, found.at))
-        });
-        new.map(|found| found.scan.clone()).collect()
+    pub(crate) fn posts(&self) -> &'a [Post] {
+        self.posts
     }
 
-    pub(crate) fn note_stored(&mut self, scans: &[NewScan<'_>]) {
-        // Both are in the order of the posts.
-        let mut posts = self.posts.iter().enumerate().peekable();
-        for scan in scans {
-            while posts
-                .next_if(|(_, post)| !ptr::eq(*post, scan.post))
-                .is_some()
-            {}
-            let at = posts.peek().map(|(at, _)| *at);
-            self.stored.extend(at.map(|at| (scan.manager, at)));
+    /// Returns the matches to store, in the order of the posts.
+    pub(crate) fn picks(&self) -> Vec<Pick> {
+        let new = self
+            .found
+            .iter()
+            .filter(|found| !found.is_kept_out && !self.stored.contains(&found.pick));
+        new.map(|found| found.pick).collect()
+    }
+
+    /// Returns the matches in full. Pass a block of them, because of their size.
+    pub(crate) async fn explain(&self, picks: &[Pick]) -> Vec<NewScan<'a>> {
+        let mut scans = Vec::with_capacity(picks.len());
+        for of_post in picks.chunk_by(|one, next| one.at == next.at) {
+            let post = &self.posts[of_post[0].at];
+            let text = LazyCell::new(|| PostText::from(post));
+            for pick in of_post {
+                let known = self.found.binary_search_by_key(pick, |found| found.pick);
+                let known = known
+                    .ok()
+                    .and_then(|found| self.found[found].matched.clone());
+                let explained = || {
+                    let decision = self.index.explain(&pick.manager, &text)?;
+                    Some(matching::explain(decision, &text))
+                };
+                if let Some(matched) = known.or_else(explained) {
+                    scans.push(NewScan {
+                        manager: pick.manager,
+                        post,
+                        matched,
+                    });
+                }
+            }
+            drop(text);
+            tokio::task::yield_now().await;
         }
+        scans
+    }
+
+    pub(crate) fn note_stored(&mut self, picks: &[Pick]) {
+        self.stored.extend(picks);
     }
 
     /// Updates the matches to the current index. Returns the number of plans that were matched for it; `None` if
     /// all were.
-    pub(crate) fn update(&mut self, plans: &Plans) -> Option<usize> {
+    pub(crate) async fn update(&mut self, plans: &Plans) -> Option<usize> {
         let index = plans.index();
         let Some(changes) = plans.changes_between(self.index.version(), index.version()) else {
-            self.found = search(plans, &index, self.feed, self.posts, &self.wanted);
+            (self.found, _) = self.search(plans, &index).await;
             self.index = index;
             return None;
         };
@@ -96,61 +144,100 @@ impl<'a, W: Fn(&ManagerName, &Post) -> bool> Matches<'a, W> {
             namespaces,
         } = changes;
         self.found
-            .retain(|found| !managers.contains(&found.scan.manager));
+            .retain(|found| !managers.contains(&found.pick.manager));
         let changed = managers.iter().filter_map(|name| {
             let plan = index.plan(name)?;
             plan.watches(self.feed).then(|| (*name, Arc::new(plan)))
         });
         let changed = Index::build(changed, index.version());
         if !changed.is_empty() {
-            let found = search(plans, &changed, self.feed, self.posts, &self.wanted);
+            let (found, _) = self.search(plans, &changed).await;
             self.found.extend(found);
-            self.found
-                .sort_by_key(|found| (found.at, found.scan.manager));
+            self.found.sort_by_key(|found| found.pick);
         }
         for found in &mut self.found {
-            if namespaces.contains(&found.scan.manager.namespace) {
-                let text = PostText::from(found.scan.post);
-                let candidate = Candidate::new(found.scan.post, &text);
-                found.is_kept_out = keep_out(plans, &found.scan.manager, &candidate);
+            if namespaces.contains(&found.pick.manager.namespace) {
+                let post = &self.posts[found.pick.at];
+                let text = PostText::from(post);
+                let candidate = Candidate::new(post, &text);
+                found.is_kept_out = keep_out(plans, &found.pick.manager, &candidate);
             }
         }
         self.index = index;
         Some(changed.len())
     }
+
+    /// Matches all posts, also if more than [`MOST`] match now.
+    async fn search(&self, plans: &Plans, index: &Index) -> (Vec<Found>, usize) {
+        search(
+            plans,
+            index,
+            self.feed,
+            self.posts,
+            &self.wanted,
+            usize::MAX,
+        )
+        .await
+    }
 }
 
-fn search<'a>(
+/// Returns the matches of the first posts, and the number of these.
+async fn search(
     plans: &Plans,
     index: &Index,
     feed: &FeedName,
-    posts: &'a [Post],
+    posts: &[Post],
     wanted: impl Fn(&ManagerName, &Post) -> bool,
-) -> Vec<Found<'a>> {
+    most: usize,
+) -> (Vec<Found>, usize) {
     let span = tracing::info_span!("match posts", posts = posts.len(), matches = Empty);
-    let _span = span.enter();
-    let _timer = metrics::MATCH_DURATION.start_timer();
     let mut matches = Vec::new();
+    let (mut matched, mut explained) = (0, 0);
+    let (mut begin, mut busy) = (Instant::now(), Duration::ZERO);
     for (at, post) in posts.iter().enumerate() {
-        let text = PostText::from(post);
-        let candidate = Candidate::new(post, &text);
-        for (manager, decision) in index.matches(&text, feed) {
-            if !wanted(&manager, post) {
-                continue;
-            }
-            matches.push(Found {
-                at,
-                is_kept_out: keep_out(plans, &manager, &candidate),
-                scan: NewScan {
-                    manager,
-                    post,
-                    matched: matching::explain(decision, &text),
-                },
+        if matches.len() >= most {
+            break;
+        }
+        matched = at + 1;
+        {
+            let _span = span.enter();
+            let text = PostText::from(post);
+            let candidate = Candidate::new(post, &text);
+            let first = matches.len();
+            index.search(&text, feed, |manager, decide| {
+                if !wanted(&manager, post) {
+                    return;
+                }
+                let matched = (explained < EXPLAINED).then(|| matching::explain(decide(), &text));
+                explained += matched.as_ref().map_or(0, bytes_of);
+                matches.push(Found {
+                    pick: Pick { at, manager },
+                    is_kept_out: keep_out(plans, &manager, &candidate),
+                    matched,
+                });
             });
+            matches[first..].sort_by_key(|found| found.pick);
+        }
+        // Many plans and a long post take a while; other feeds go on meanwhile.
+        if begin.elapsed() > TURN {
+            busy += begin.elapsed();
+            tokio::task::yield_now().await;
+            begin = Instant::now();
         }
     }
+    metrics::MATCH_DURATION.observe((busy + begin.elapsed()).as_secs_f64());
     span.record("matches", matches.len());
-    matches
+    (matches, matched)
+}
+
+/// Approximate memory of an explanation.
+fn bytes_of(matched: &Match) -> usize {
+    let terms = matched
+        .terms
+        .iter()
+        .chain(matched.spans.iter().map(|span| &span.term));
+    let texts: usize = terms.map(|term| term.len() + size_of::<String>()).sum();
+    texts + matched.spans.len() * size_of::<Span>()
 }
 
 fn keep_out(plans: &Plans, manager: &ManagerName, candidate: &Candidate<'_>) -> bool {

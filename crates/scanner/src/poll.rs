@@ -153,15 +153,17 @@ impl Poll {
             keeps_lease: self.is_stream() && polled.more && !self.shutdown.is_cancelled(),
         };
         let (plans, feed, posts) = (&self.plans, &self.feed.name, &polled.posts);
-        let mut all = Matches::of(plans, plans.index(), feed, posts, |_, _| true);
+        let matches_of = |posts| Matches::of(plans, plans.index(), feed, posts, |_, _| true);
+        let mut left = &posts[..];
+        let mut part = matches_of(left).await;
         let mut tries = 0;
         while tries < MAX_REMATCHES {
             tries += 1;
-            let matches = self.plans.decide(all.new_scans()).await;
-            let span = tracing::info_span!("store scans", scans = matches.len());
+            let picks = part.picks();
+            let span = tracing::info_span!("store scans", scans = picks.len());
+            let is_last = part.posts().len() == left.len();
             let found = Found {
-                index: all.index(),
-                matches: &matches,
+                index: part.index(),
                 polled: &polled,
                 since,
                 posts_per_day,
@@ -169,7 +171,8 @@ impl Poll {
                 ids,
                 next,
             };
-            let stored = match self.commit(&found).instrument(span.clone()).await {
+            let stored = self.commit(&found, &part, &picks, is_last);
+            let stored = match stored.instrument(span.clone()).await {
                 Err(error) if self.may_be_of_a_post(&error) => {
                     self.commit_apart(&found).instrument(span).await
                 }
@@ -182,11 +185,16 @@ impl Poll {
             match stored {
                 Stored::Behind { stored } => {
                     if stored > 0 {
-                        all.note_stored(&matches[..stored]);
+                        part.note_stored(&picks[..stored]);
                         tries = 0;
                     }
                     self.plans.refresh().await?;
-                    all.update(&self.plans);
+                    part.update(&self.plans).await;
+                }
+                Stored::Part => {
+                    left = &left[part.posts().len()..];
+                    part = matches_of(left).await;
+                    tries = 0;
                 }
                 Stored::LeaseLost => {
                     tracing::info!(feed.name = %self.feed.name.masked(), "another replica took the feed over, or the database lost its last polls");

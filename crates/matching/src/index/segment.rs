@@ -168,14 +168,15 @@ impl Segment {
             .plan(&self.terms, readings, feed, |_| true, true, true)
     }
 
-    /// Adds the plans that watch the feed, are alive and match. Leaves `scratch` as it was.
+    /// Passes the plans that watch the feed, are alive and match to `found`, each with a function that explains its
+    /// match. Leaves `scratch` as it was.
     pub(super) fn matches(
         &self,
         post: &PostText,
         feed: &FeedName,
         alive: impl Fn(u32) -> bool,
         scratch: &mut Scratch,
-        found: &mut Vec<(ManagerName, Decision)>,
+        mut found: impl FnMut(ManagerName, &dyn Fn() -> Decision),
     ) {
         let known = self.feeds.number(feed, &Keys::of_process());
         if known.is_none() {
@@ -229,7 +230,7 @@ impl Segment {
             };
             let verdict = Verdict::of(&plan(false), post);
             if verdict.value() {
-                found.push((self.name(slot), verdict.explain(&plan(true), post)));
+                found(self.name(slot), &|| verdict.explain(&plan(true), post));
             }
         }
         scratch.forget();

@@ -155,6 +155,9 @@ fn compare(
             matched += expected.len();
             // A new copy, so that nothing that the definition computed is reused.
             let again = post.again();
+            for (name, decision) in &expected {
+                assert_eq!(index.explain(name, &again).as_ref(), Some(decision));
+            }
             assert_eq!(index.matches(&again, &feed), expected);
         }
     }

@@ -81,7 +81,7 @@ impl Backfill {
                 let since = rests.get(manager).map(|(since, _)| *since);
                 since.is_some_and(|since| post.time >= since)
             };
-            let mut all = Matches::of(&self.plans, index, &waiting.feed, &posts, wanted);
+            let mut all = Matches::of(&self.plans, index, &waiting.feed, &posts, wanted).await;
             let span = span(waiting, &asked);
             let stored = self.store_kept(waiting, &asked, &rests, &mut all);
             let Some((made, managers)) = stored.instrument(span).await? else {
@@ -104,6 +104,8 @@ impl Backfill {
         all: &mut Matches<'_, impl Fn(&ManagerName, &Post) -> bool>,
     ) -> Result<Option<(usize, usize)>, store::Error> {
         let step = Step {
+            pool: &self.backbone.pool,
+            plans: &self.plans,
             waiting,
             catch_up: { asked.iter() }
                 .filter_map(|one| Some((one.manager, one.catch_up_since?)))
@@ -114,21 +116,22 @@ impl Backfill {
         let mut tries = 0;
         while tries < MAX_REMATCHES {
             tries += 1;
-            let matches = self.plans.decide(all.new_scans()).await;
-            let mut conn = self.backbone.pool.get().await?;
+            let picks = all.picks();
             let version = all.index().version();
-            let (blocks, last) = step.split(&matches);
-            let done = store_blocks(&mut conn, version, &step, blocks, &mut before).await?;
+            let (blocks, last) = step.split(&picks);
+            let done = store_blocks(&step, all, blocks, &mut before).await?;
             all.note_stored(done);
             if !done.is_empty() {
                 tries = 0;
             }
             if done.len() == blocks.len() {
-                let_others_pass(&mut conn, waiting, last).await?;
+                let last = step.explain(all, last).await;
+                let mut conn = self.backbone.pool.get().await?;
+                let_others_pass(&mut conn, waiting, &last).await?;
                 let stored = unless_changed(&mut conn, version, &step, async |conn, counter| {
                     let claimed = backfills::claim(conn, waiting, asked).await?;
                     let claimed: BTreeSet<ManagerName> = claimed.into_iter().collect();
-                    let mut last = last.to_vec();
+                    let mut last = last;
                     last.retain(|one| claimed.contains(&one.manager));
                     let stored = record_past(conn, &step, &last, counter).await?;
                     // A Manager with refused posts keeps waiting.
@@ -147,9 +150,8 @@ impl Backfill {
                     return Ok(Some((before.made + last, managers)));
                 }
             }
-            drop(conn);
             self.plans.refresh().await?;
-            all.update(&self.plans);
+            all.update(&self.plans).await;
         }
         Ok(None)
     }

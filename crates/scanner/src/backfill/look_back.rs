@@ -73,32 +73,32 @@ impl Backfill {
             reader.is_some_and(|one| (one.since..one.before).contains(&post.time))
         };
         let (feed, posts) = (&look_back.feed, &polled.posts);
-        let mut all = Matches::of(&self.plans, index, feed, posts, wanted);
+        let mut all = Matches::of(&self.plans, index, feed, posts, wanted).await;
         let mut stored = Stored::default();
         let mut tries = 0;
         while tries < MAX_REMATCHES {
             tries += 1;
             let readers = self.readers(id).await?;
-            let mut matches = all.new_scans();
-            matches.retain(|one| readers.contains_key(&one.manager));
-            let matches = self.plans.decide(matches).await;
+            let mut picks = all.picks();
+            picks.retain(|one| readers.contains_key(&one.manager));
             let step = Step {
+                pool: &self.backbone.pool,
+                plans: &self.plans,
                 waiting: &waiting,
                 catch_up: { readers.values() }
                     .filter_map(|one| Some((one.manager, one.catch_up_since?)))
                     .collect(),
                 scans_per_day: self.scans_per_day(),
             };
-            let mut conn = self.backbone.pool.get().await?;
             let version = all.index().version();
             // After a failure, each Manager is stored separately, because one of them may be the cause.
             let apart = look_back.failure_count > 0;
-            let (before, last) = step.split(&matches);
+            let (before, last) = step.split(&picks);
             let (is_current, last) = if apart {
-                let done = store_apart(&mut conn, version, &step, &matches, &mut stored);
+                let done = store_apart(&step, &all, &picks, &mut stored);
                 (done.await?, &[][..])
             } else {
-                let done = store_blocks(&mut conn, version, &step, before, &mut stored).await?;
+                let done = store_blocks(&step, &all, before, &mut stored).await?;
                 all.note_stored(done);
                 if !done.is_empty() {
                     tries = 0;
@@ -106,22 +106,23 @@ impl Backfill {
                 (done.len() == before.len(), last)
             };
             if !is_current {
-                drop(conn);
                 self.plans.refresh().await?;
-                all.update(&self.plans);
+                all.update(&self.plans).await;
                 continue;
             }
+            let last = step.explain(&all, last).await;
+            let mut conn = self.backbone.pool.get().await?;
             let unreached = polled.gap.as_ref().map(|gap| {
                 let newest = polled.posts.first().map(|post| post.time);
                 gap.to.or(newest).unwrap_or(look_back.since)
             });
-            let_others_pass(&mut conn, &waiting, last).await?;
+            let_others_pass(&mut conn, &waiting, &last).await?;
             let refused_before = &stored.refused;
             let rest = unless_changed(&mut conn, version, &step, async |conn, counter| {
                 if !look_backs::lock(conn, look_back, replica).await? {
                     return Ok(0);
                 }
-                let mut last = record_past(conn, &step, last, counter).await?;
+                let mut last = record_past(conn, &step, &last, counter).await?;
                 last.refused.extend(refused_before);
                 let goes_on = last.refused.is_empty()
                     || look_backs::start_again(conn, id, &last.refused).await? > 0;
@@ -138,7 +139,7 @@ impl Backfill {
             let Some(rest) = rest.await? else {
                 drop(conn);
                 self.plans.refresh().await?;
-                all.update(&self.plans);
+                all.update(&self.plans).await;
                 continue;
             };
             let made = stored.made + rest;

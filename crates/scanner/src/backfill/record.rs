@@ -5,15 +5,19 @@ use std::{
     time::Duration,
 };
 
-use domain::{ManagerName, PlanVersion, Timestamp};
+use domain::{ManagerName, PlanVersion, Post, Timestamp};
 use store::{
-    AsyncPgConnection,
+    AsyncPgConnection, Pool,
     backfills::{self, Waiting},
     keyed, plans as plan_store,
     scans::{self, NewScan, Origin, ScanCounter},
 };
 
-use crate::poll::tell_of;
+use crate::{
+    find::{Matches, Pick},
+    plans::Plans,
+    poll::tell_of,
+};
 
 /// Number of Scans in one transaction, except for the last few of a step.
 const BLOCK: usize = 250;
@@ -31,6 +35,8 @@ const MAX_PAUSES: u32 = 8;
 
 /// Values that the Scans of one step have in common.
 pub(super) struct Step<'a> {
+    pub(super) pool: &'a Pool,
+    pub(super) plans: &'a Plans,
     pub(super) waiting: &'a Waiting,
     /// Managers with posts that their account's quota refused, and the time of the first such post.
     pub(super) catch_up: HashMap<ManagerName, Timestamp>,
@@ -48,12 +54,18 @@ impl Step<'_> {
     }
 
     /// Returns the matches for [`store_blocks`], and those for the last transaction.
-    pub(super) fn split<'m, 'p>(
-        &self,
-        matches: &'m [NewScan<'p>],
-    ) -> (&'m [NewScan<'p>], &'m [NewScan<'p>]) {
+    pub(super) fn split<'m>(&self, picks: &'m [Pick]) -> (&'m [Pick], &'m [Pick]) {
         let block = self.block();
-        matches.split_at(matches.len().saturating_sub(1) / block * block)
+        picks.split_at(picks.len().saturating_sub(1) / block * block)
+    }
+
+    /// Returns these matches in full. Call without a connection: a model may be asked.
+    pub(super) async fn explain<'p>(
+        &self,
+        all: &Matches<'p, impl Fn(&ManagerName, &Post) -> bool>,
+        picks: &[Pick],
+    ) -> Vec<NewScan<'p>> {
+        self.plans.decide(all.explain(picks).await).await
     }
 }
 
@@ -74,17 +86,19 @@ impl Stored {
 
 /// Stores blocks, and adds their result to `stored`. Returns the matches of these blocks, or only some of them if
 /// plans changed since the posts were matched.
-pub(super) async fn store_blocks<'m, 'p>(
-    conn: &mut AsyncPgConnection,
-    version: PlanVersion,
+pub(super) async fn store_blocks<'m>(
     step: &Step<'_>,
-    blocks: &'m [NewScan<'p>],
+    all: &Matches<'_, impl Fn(&ManagerName, &Post) -> bool>,
+    blocks: &'m [Pick],
     stored: &mut Stored,
-) -> Result<&'m [NewScan<'p>], store::Error> {
+) -> Result<&'m [Pick], store::Error> {
+    let version = all.index().version();
     for (number, block) in blocks.chunks(step.block()).enumerate() {
-        let_others_pass(conn, step.waiting, block).await?;
-        let recorded = unless_changed(conn, version, step, async |conn, counter| {
-            record_past(conn, step, block, counter).await
+        let block = step.explain(all, block).await;
+        let mut conn = step.pool.get().await?;
+        let_others_pass(&mut conn, step.waiting, &block).await?;
+        let recorded = unless_changed(&mut conn, version, step, async |conn, counter| {
+            record_past(conn, step, &block, counter).await
         });
         match recorded.await? {
             Some(some) => stored.add(some),
@@ -143,22 +157,22 @@ pub(super) async fn unless_changed<T>(
 /// Same as [`store_blocks`], but separately for each Manager, and sets aside those that cannot be stored. A Manager
 /// that is only postponed counts as refused, because the next step reads other posts. Returns false if plans changed.
 pub(super) async fn store_apart(
-    conn: &mut AsyncPgConnection,
-    version: PlanVersion,
     step: &Step<'_>,
-    matches: &[NewScan<'_>],
+    all: &Matches<'_, impl Fn(&ManagerName, &Post) -> bool>,
+    picks: &[Pick],
     stored: &mut Stored,
 ) -> Result<bool, store::Error> {
-    let mut by_manager: BTreeMap<ManagerName, Vec<NewScan<'_>>> = BTreeMap::new();
-    for one in matches {
-        by_manager.entry(one.manager).or_default().push(one.clone());
+    let mut by_manager: BTreeMap<ManagerName, Vec<Pick>> = BTreeMap::new();
+    for pick in picks {
+        by_manager.entry(pick.manager).or_default().push(*pick);
     }
     for (manager, own) in by_manager {
-        match store_blocks(conn, version, step, &own, stored).await {
+        match store_blocks(step, all, &own, stored).await {
             Ok(done) if done.len() == own.len() => {}
             Ok(_) => return Ok(false),
             Err(error) if error.may_be_refusal() => {
-                if !set_aside(conn, step.waiting, manager, error).await? {
+                let mut conn = step.pool.get().await?;
+                if !set_aside(&mut conn, step.waiting, manager, error).await? {
                     stored.refused.insert(manager);
                 }
             }

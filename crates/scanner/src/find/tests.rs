@@ -5,11 +5,11 @@ use domain::{
     namespace::NamespaceChange,
     screen::{Mute, MuteType},
 };
-use store::{AsyncPgConnection, namespaces, plans as plan_store, scans::NewScan};
+use store::{AsyncPgConnection, namespaces, plans as plan_store};
 use test_support::{Fixture, TestDatabase, post};
 use tokio_util::sync::CancellationToken;
 
-use super::Matches;
+use super::{MOST, Matches};
 use crate::plans::Plans;
 
 const FEED: &str = "hackernews:newest";
@@ -21,11 +21,12 @@ fn watching(term: &str, feed: &str) -> Instructions {
     }
 }
 
-fn named(scans: &[NewScan<'_>]) -> Vec<(ManagerName, String)> {
-    let named = scans
-        .iter()
-        .map(|scan| (scan.manager, scan.post.id.clone()));
-    named.collect()
+fn all_of<'a>(
+    plans: &Plans,
+    feed: &'a FeedName,
+    posts: &'a [Post],
+) -> impl Future<Output = Matches<'a, impl Fn(&ManagerName, &Post) -> bool>> {
+    Matches::of(plans, plans.index(), feed, posts, |_, _| true)
 }
 
 async fn apply(database: &TestDatabase, manager: ManagerName, term: &str) {
@@ -75,15 +76,14 @@ async fn only_changed_plans_are_matched_again() {
         .enumerate()
         .map(|(at, title)| post(&format!("forum:{at}"), title))
         .collect();
-    let matches = || Matches::of(&plans, plans.index(), &feed, &posts, |_, _| true);
-    let mut all = matches();
-    assert_eq!(all.new_scans().len(), 4);
+    let mut all = all_of(&plans, &feed, &posts).await;
+    assert_eq!(all.picks().len(), 4);
 
     let mut update = async |watched: Option<usize>, found: usize| {
         plans.refresh().await.unwrap();
-        assert_eq!(all.update(&plans), watched);
-        let found_again = named(&all.new_scans());
-        assert_eq!(found_again, named(&matches().new_scans()));
+        assert_eq!(all.update(&plans).await, watched);
+        let found_again = all.picks();
+        assert_eq!(found_again, all_of(&plans, &feed, &posts).await.picks());
         assert_eq!(found_again.len(), found);
     };
     update(Some(0), 4).await;
@@ -121,16 +121,40 @@ async fn stored_matches_are_not_given_again() {
     let posts: Vec<Post> = (0..4)
         .map(|at| post(&format!("forum:{at}"), "A kettle or a toaster"))
         .collect();
-    let mut all = Matches::of(&plans, plans.index(), &feed, &posts, |_, _| true);
-    let found = all.new_scans();
+    let mut all = all_of(&plans, &feed, &posts).await;
+    let found = all.picks();
     all.note_stored(&found[..1]);
     all.note_stored(&found[2..3]);
     apply(&database, manager, "toaster").await;
     plans.refresh().await.unwrap();
-    assert_eq!(all.update(&plans), Some(1));
-    let left: Vec<String> = named(&all.new_scans())
-        .into_iter()
-        .map(|(_, id)| id)
-        .collect();
-    assert_eq!(left, ["forum:1", "forum:3"]);
+    assert_eq!(all.update(&plans).await, Some(1));
+    let left: Vec<usize> = all.picks().into_iter().map(|pick| pick.at).collect();
+    assert_eq!(left, [1, 3]);
+    let explained = all.explain(&all.picks()).await;
+    let posts = explained.iter().map(|scan| scan.post.id.as_str());
+    assert_eq!(posts.collect::<Vec<_>>(), ["forum:1", "forum:3"]);
+    assert!(
+        explained
+            .iter()
+            .all(|scan| scan.matched.terms == ["toaster"])
+    );
+}
+
+#[tokio::test]
+async fn no_further_post_is_matched_after_many_matches() {
+    let database = TestDatabase::create().await;
+    let mut conn = database.connect().await;
+    let fixture = Fixture::create(&mut conn).await;
+    let kettle = watching("kettle", FEED);
+    for _ in 0..2 {
+        fixture.applied_manager(&mut conn, &kettle, &[]).await;
+    }
+    let plans = Plans::new(database.pool(), None);
+    assert!(plans.load(&CancellationToken::new()).await);
+    let feed: FeedName = FEED.parse().unwrap();
+    let posts = vec![post("forum:1", "A kettle"); MOST];
+    let part = all_of(&plans, &feed, &posts).await;
+    assert_eq!((part.posts().len(), part.picks().len()), (MOST / 2, MOST));
+    let rest = all_of(&plans, &feed, &posts[part.posts().len()..]).await;
+    assert_eq!(rest.posts().len(), MOST / 2);
 }

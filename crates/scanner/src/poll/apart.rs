@@ -4,7 +4,7 @@
 //! other posts, the records and the cursor are committed together. So a crash loses nothing, and no post counts
 //! twice.
 
-use std::ptr;
+use std::sync::Arc;
 
 use domain::{Post, Timestamp, User};
 use store::{
@@ -15,9 +15,10 @@ use store::{
 };
 
 use super::{
-    commit::{Batch, Found, Stored},
+    commit::{BLOCK, Batch, Found, Stored},
     context::Poll,
 };
+use crate::find::Matches;
 
 /// A failure that is no constraint violation is attributed to a post only after this many in a row.
 const FAILURES: u32 = 2;
@@ -57,7 +58,16 @@ impl Poll {
         // The oldest posts on top.
         let mut waiting = vec![&found.polled.posts[..]];
         while let Some(posts) = waiting.pop() {
-            let matches = of(posts, found.matches);
+            let index = Arc::clone(found.index);
+            let feed = &self.feed.name;
+            let all = Matches::of(&self.plans, index, feed, posts, |_, _| true).await;
+            let picks = all.picks();
+            let is_much = all.posts().len() < posts.len() || picks.len() > BLOCK;
+            if is_much && posts.len() > 1 {
+                waiting.extend(halves(posts));
+                continue;
+            }
+            let matches = self.plans.decide(all.explain(&picks).await).await;
             match self.try_posts(conn, posts, &matches, counter).await {
                 Ok(batch) => {
                     stored.made.extend(batch.made);
@@ -67,8 +77,7 @@ impl Poll {
                 Err(error) if posts.is_empty() || !error.may_blame_values() => return Err(error),
                 Err(error) => {
                     let [post] = posts else {
-                        let (older, newer) = posts.split_at(posts.len() / 2);
-                        waiting.extend([newer, older]);
+                        waiting.extend(halves(posts));
                         continue;
                     };
                     if !self.takes_another(conn, post, &matches, counter).await? {
@@ -168,10 +177,8 @@ impl From<QueryError> for Tried {
     }
 }
 
-/// The matches of these posts.
-fn of<'a>(posts: &[Post], matches: &[NewScan<'a>]) -> Vec<NewScan<'a>> {
-    let range = posts.as_ptr_range();
-    let own = matches.iter();
-    let own = own.filter(|one| range.contains(&ptr::from_ref(one.post)));
-    own.cloned().collect()
+/// The newer half, and the older one, which comes first from the end.
+fn halves(posts: &[Post]) -> [&[Post]; 2] {
+    let (older, newer) = posts.split_at(posts.len() / 2);
+    [newer, older]
 }

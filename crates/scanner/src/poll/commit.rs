@@ -1,6 +1,8 @@
 //! Stores a poll: its posts, their Scans, the cursor and the lease, in one transaction or in blocks.
 
-use domain::{Post, ScanName, Timestamp};
+use std::{collections::BTreeMap, sync::Arc};
+
+use domain::{ManagerName, Post, ScanName, Timestamp};
 use events::ScanCreated;
 use matching::Index;
 use platforms::Polled;
@@ -14,15 +16,17 @@ use store::{
 };
 
 use super::{context::Poll, late::Late};
-use crate::metrics;
+use crate::{
+    find::{Matches, Pick},
+    metrics,
+};
 
 /// Number of Scans in one transaction, except for the last few of a poll.
-const BLOCK: usize = 2_000;
+pub(super) const BLOCK: usize = 500;
 
 /// The result of a poll, to be stored.
 pub(super) struct Found<'a> {
-    pub(super) index: &'a Index,
-    pub(super) matches: &'a [NewScan<'a>],
+    pub(super) index: &'a Arc<Index>,
     pub(super) polled: &'a Polled,
     /// Start of the feed's first reading.
     pub(super) since: Timestamp,
@@ -56,23 +60,36 @@ pub(super) enum Stored {
     /// Another replica has leased the feed, or the database is older than this replica's cursor: the same posts are
     /// read again.
     LeaseLost,
+    /// All matches of a poll's part, and nothing else.
+    Part,
     /// Plans changed since the posts were matched. This many matches were stored before that.
     Behind { stored: usize },
 }
 
 impl Poll {
-    pub(super) async fn commit(&self, found: &Found<'_>) -> Result<Stored, store::Error> {
-        let last = found.matches.len().saturating_sub(1) / BLOCK * BLOCK;
-        let (blocks, last) = found.matches.split_at(last);
-        let mut conn = self.backbone.pool.get().await?;
+    /// Stores these matches of `all`, and with the last part of a poll its posts and its cursor.
+    pub(super) async fn commit(
+        &self,
+        found: &Found<'_>,
+        all: &Matches<'_, impl Fn(&ManagerName, &Post) -> bool>,
+        picks: &[Pick],
+        is_last: bool,
+    ) -> Result<Stored, store::Error> {
+        let (blocks, last) = if is_last {
+            picks.split_at(picks.len().saturating_sub(1) / BLOCK * BLOCK)
+        } else {
+            (picks, &[][..])
+        };
         for (number, block) in blocks.chunks(BLOCK).enumerate() {
+            let block = self.plans.decide(all.explain(block).await).await;
+            let mut conn = self.backbone.pool.get().await?;
             keyed::begin(&mut conn).await?;
             let stored = async {
                 if let Some(lost) = self.check(&mut conn, found).await? {
                     return Ok(lost);
                 }
                 let mut counter = self.counter();
-                let batch = self.record(&mut conn, 0, block, &mut counter).await?;
+                let batch = self.record(&mut conn, 0, &block, &mut counter).await?;
                 if let Some(kept_cut) = batch.kept_cut {
                     feeds::raise_kept_since(&mut conn, &self.feed.name, kept_cut).await?;
                 }
@@ -95,6 +112,11 @@ impl Poll {
                 lost => return Ok(lost),
             }
         }
+        if !is_last {
+            return Ok(Stored::Part);
+        }
+        let last = self.plans.decide(all.explain(last).await).await;
+        let mut conn = self.backbone.pool.get().await?;
         keyed::begin(&mut conn).await?;
         let stored = async {
             let conn = &mut *conn;
@@ -103,7 +125,7 @@ impl Poll {
             }
             let mut counter = self.counter();
             let posts = &found.polled.posts;
-            let batch = self.store_posts(conn, posts, last, &mut counter).await?;
+            let batch = self.store_posts(conn, posts, &last, &mut counter).await?;
             self.finish(conn, found, batch, Vec::new(), counter).await
         };
         let stored = stored.await;
@@ -249,7 +271,10 @@ impl Poll {
         if !refused.is_empty() {
             // A stream stores no other posts, and a poll in blocks stores its posts with the last block: the mark on
             // the clocks must not be visible before them.
-            let posts: Vec<Post> = refused.iter().map(|(_, post)| (*post).clone()).collect();
+            let posts: BTreeMap<_, _> = { refused.iter() }
+                .map(|(_, post)| ((post.time, &post.id), *post))
+                .collect();
+            let posts: Vec<Post> = posts.into_values().cloned().collect();
             kept_cut = recent_posts::keep(conn, feed, &posts, now).await?;
         }
         let refused = refused.len();
