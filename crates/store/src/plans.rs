@@ -99,18 +99,19 @@ pub async fn record_change(
     .bind::<Array<Text>, _>(&platforms)
     .execute(conn)
     .await?;
-    // The lock on the version excludes others, so these counts stay true until the commit.
+    // The lock on the version excludes others, so these counts stay true until the commit. A feed that others watch
+    // too is not written, because its row lock would delay its polls.
     sql_query(
         "WITH gone AS (DELETE FROM feed_watchers WHERE namespace_id = $1 AND manager_id = $2 \
                        AND feed <> ALL ($3) RETURNING feed), \
               come AS (INSERT INTO feed_watchers (feed, namespace_id, manager_id) \
                        SELECT DISTINCT name, $1, $2 FROM unnest($3) AS given (name) \
-                       ON CONFLICT DO NOTHING RETURNING feed) \
-         UPDATE feeds SET \
-             watched = name = ANY ($3) OR EXISTS (SELECT FROM feed_watchers AS other \
-                 WHERE other.feed = feeds.name AND (other.namespace_id, other.manager_id) <> ($1, $2)), \
+                       ON CONFLICT DO NOTHING) \
+         UPDATE feeds SET watched = NOT watched, \
              next_poll_time = CASE WHEN watched THEN next_poll_time ELSE clock_timestamp() END \
-         WHERE name IN (SELECT feed FROM gone UNION ALL SELECT feed FROM come) OR name = ANY ($3) AND NOT watched",
+         WHERE name IN (SELECT feed FROM gone UNION ALL SELECT unnest($3)) \
+             AND watched IS DISTINCT FROM (name = ANY ($3) OR EXISTS (SELECT FROM feed_watchers AS other \
+                 WHERE other.feed = feeds.name AND (other.namespace_id, other.manager_id) <> ($1, $2)))",
     )
     .bind::<SqlUuid, _>(manager.namespace.to_uuid())
     .bind::<SqlUuid, _>(manager.manager.to_uuid())
@@ -170,10 +171,10 @@ pub async fn record_gone(
               gone AS (DELETE FROM feed_watchers AS watcher USING given \
                        WHERE watcher.namespace_id = given.namespace_id \
                          AND watcher.manager_id = given.manager_id RETURNING feed) \
-         UPDATE feeds SET watched = EXISTS (SELECT FROM feed_watchers AS other \
+         UPDATE feeds SET watched = false \
+         WHERE name IN (SELECT feed FROM gone) AND watched AND NOT EXISTS (SELECT FROM feed_watchers AS other \
              WHERE other.feed = feeds.name \
-               AND (other.namespace_id, other.manager_id) NOT IN (SELECT * FROM given)) \
-         WHERE name IN (SELECT feed FROM gone)",
+               AND (other.namespace_id, other.manager_id) NOT IN (SELECT * FROM given))",
     )
     .bind::<Array<SqlUuid>, _>(&namespaces)
     .bind::<Array<SqlUuid>, _>(&managers)

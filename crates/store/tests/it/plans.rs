@@ -1,6 +1,6 @@
 use domain::{FeedName, Instructions, ManagerName, PlanVersion, Timestamp};
 use store::{
-    AsyncConnection, AsyncPgConnection,
+    AsyncConnection, AsyncPgConnection, managers,
     plans::{self, Changes, PlanRecord},
 };
 use test_support::instructions;
@@ -298,4 +298,29 @@ async fn a_feed_that_is_watched_again_is_due_at_once() {
     record(&mut at.conn, manager, &[]).await;
     record(&mut at.conn, manager, &[newest]).await;
     assert_eq!(number(&mut at.conn, due).await, 1);
+}
+
+#[tokio::test]
+async fn a_feed_that_others_watch_is_not_locked_by_a_manager_that_leaves_it() {
+    let mut at = start().await;
+    let mut names = Vec::new();
+    for term in ["a", "b", "c"] {
+        let instructions = instructions(term);
+        let one = at.fixture.manager(&mut at.conn, &instructions, &[]).await;
+        record(&mut at.conn, one, &["hackernews:newest"]).await;
+        names.push(one);
+    }
+    // Its poll is being stored.
+    let poll = at
+        .database
+        .begin(&["SELECT FROM feeds WHERE name = 'hackernews:newest' FOR UPDATE"])
+        .await;
+    record(&mut at.conn, names[0], &[]).await;
+    managers::delete(&mut at.conn, names[1], Timestamp::now())
+        .await
+        .unwrap();
+    assert!(watched(&mut at.conn, "hackernews:newest").await);
+    drop(poll);
+    record(&mut at.conn, names[2], &[]).await;
+    assert!(!watched(&mut at.conn, "hackernews:newest").await);
 }
