@@ -180,7 +180,7 @@ pub async fn delete(
     if !force && !is_empty(conn, namespace).await? {
         return Ok(Deletion::Refused);
     }
-    let gone = managers::delete_all(conn, namespace, now).await?;
+    let gone = managers::delete_all(conn, namespace).await?;
     purges::enqueue(conn, purges::Subject::Namespace(namespace)).await?;
     diesel::delete(connections::table.filter(connections::namespace_id.eq(namespace.to_uuid())))
         .execute(conn)
@@ -188,7 +188,7 @@ pub async fn delete(
     diesel::delete(namespaces::table.find(namespace.to_uuid()))
         .execute(conn)
         .await?;
-    Ok(Deletion::Done(gone))
+    Ok(Deletion::Done(plans::log_all(conn, &gone, now).await?))
 }
 
 /// Returns true if the Namespace has no Managers and Connections. By the primary keys of both.

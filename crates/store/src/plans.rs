@@ -1,7 +1,9 @@
 //! Data for matching: the plan version, the log of changes behind it, and the plans themselves.
 //!
 //! Code that changes what a Manager matches calls [`record_change`] in the same transaction. The lock on the single
-//! version row orders those transactions, so a reader that has seen version `n` has seen every change up to it.
+//! version row orders the ends of those transactions, so a reader that has seen version `n` has seen every change up to
+//! it. This needs only that the version is taken before the commit. It is taken last, because all accounts wait for
+//! it: whatever may wait itself, such as the locks on feeds, comes first.
 
 use std::collections::HashMap;
 
@@ -9,7 +11,7 @@ use diesel::{
     dsl::sql,
     prelude::*,
     sql_query,
-    sql_types::{Array, BigInt, Bool, Nullable, Text, Timestamptz, Uuid as SqlUuid},
+    sql_types::{Array, BigInt, Bool, Nullable, Timestamptz, Uuid as SqlUuid},
 };
 use diesel_async::{AsyncPgConnection, RunQueryDsl};
 use domain::{
@@ -20,10 +22,14 @@ use serde_json::Value;
 use uuid::Uuid;
 
 use crate::{
-    QueryResult,
+    QueryError, QueryResult,
     managers::languages,
     schema::{managers, namespaces, plan_changes, plan_version},
 };
+
+mod feeds;
+
+pub(crate) use feeds::{unwatch, watch};
 
 /// Number of changes that the log keeps. A reader further behind loads everything.
 const KEPT_CHANGES: i64 = 100_000;
@@ -62,63 +68,16 @@ pub enum Changes {
     TooFarBehind,
 }
 
-/// Raises the version, logs the change, and updates the feeds that the Manager watches. Returns the new version.
-/// Five statements, by primary keys.
+/// Updates the feeds that the Manager watches, and then logs its change. Returns the new version. Call at the end of
+/// the transaction, or use [`watch`] and [`log`]: other changes wait from here to the commit.
 pub async fn record_change(
     conn: &mut AsyncPgConnection,
     manager: ManagerName,
     watched: &[FeedName],
     now: Timestamp,
 ) -> QueryResult<i64> {
-    let version: i64 = diesel::update(plan_version::table)
-        .set(plan_version::version.eq(plan_version::version + 1))
-        .returning(plan_version::version)
-        .get_result(conn)
-        .await?;
-    diesel::insert_into(plan_changes::table)
-        .values((
-            plan_changes::version.eq(version),
-            plan_changes::namespace_id.eq(manager.namespace.to_uuid()),
-            plan_changes::manager_id.eq(manager.manager.to_uuid()),
-            plan_changes::change_time.eq(now.to_chrono()),
-        ))
-        .execute(conn)
-        .await?;
-    diesel::delete(plan_changes::table.filter(plan_changes::version.lt(version - KEPT_CHANGES)))
-        .execute(conn)
-        .await?;
-
-    let names: Vec<&str> = watched.iter().map(FeedName::as_str).collect();
-    let platforms: Vec<&str> = watched.iter().map(FeedName::platform).collect();
-    sql_query(
-        "INSERT INTO feeds (name, platform, watched, next_poll_time, create_time) \
-         SELECT name, platform, true, clock_timestamp(), clock_timestamp() \
-         FROM unnest($1, $2) AS given (name, platform) ON CONFLICT (name) DO NOTHING",
-    )
-    .bind::<Array<Text>, _>(&names)
-    .bind::<Array<Text>, _>(&platforms)
-    .execute(conn)
-    .await?;
-    // The lock on the version excludes others, so these counts stay true until the commit. A feed that others watch
-    // too is not written, because its row lock would delay its polls.
-    sql_query(
-        "WITH gone AS (DELETE FROM feed_watchers WHERE namespace_id = $1 AND manager_id = $2 \
-                       AND feed <> ALL ($3) RETURNING feed), \
-              come AS (INSERT INTO feed_watchers (feed, namespace_id, manager_id) \
-                       SELECT DISTINCT name, $1, $2 FROM unnest($3) AS given (name) \
-                       ON CONFLICT DO NOTHING) \
-         UPDATE feeds SET watched = NOT watched, \
-             next_poll_time = CASE WHEN watched THEN next_poll_time ELSE clock_timestamp() END \
-         WHERE name IN (SELECT feed FROM gone UNION ALL SELECT unnest($3)) \
-             AND watched IS DISTINCT FROM (name = ANY ($3) OR EXISTS (SELECT FROM feed_watchers AS other \
-                 WHERE other.feed = feeds.name AND (other.namespace_id, other.manager_id) <> ($1, $2)))",
-    )
-    .bind::<SqlUuid, _>(manager.namespace.to_uuid())
-    .bind::<SqlUuid, _>(manager.manager.to_uuid())
-    .bind::<Array<Text>, _>(&names)
-    .execute(conn)
-    .await?;
-    Ok(version)
+    watch(conn, manager, watched).await?;
+    log(conn, manager, now).await
 }
 
 /// Same as [`record_change`], for the mutes of a Namespace. It is logged under an id that no Manager has.
@@ -131,17 +90,28 @@ pub async fn record_namespace(
         namespace,
         manager: Id::NIL,
     };
-    record_change(conn, name, &[], now).await
+    log(conn, name, now).await
 }
 
-/// Same as [`record_change`], for deleted Managers. Each is logged under a separate version, which is returned with
-/// it, and none of them watches feeds any more. Four statements for any number of Managers.
-pub async fn record_gone(
+/// Raises the version, and logs the change of a Manager under it. Returns the version.
+pub(crate) async fn log(
     conn: &mut AsyncPgConnection,
-    gone: &[ManagerName],
+    manager: ManagerName,
+    now: Timestamp,
+) -> QueryResult<i64> {
+    let logged = log_all(conn, &[manager], now).await?;
+    let version = logged.into_iter().next().map(|(_, version)| version);
+    version.ok_or(QueryError::NotFound)
+}
+
+/// Same as [`log`], for many Managers. Each is logged under a separate version, which is returned with it. Three
+/// statements for any number of Managers.
+pub(crate) async fn log_all(
+    conn: &mut AsyncPgConnection,
+    names: &[ManagerName],
     now: Timestamp,
 ) -> QueryResult<Vec<(ManagerName, i64)>> {
-    let Ok(count @ 1..) = i64::try_from(gone.len()) else {
+    let Ok(count @ 1..) = i64::try_from(names.len()) else {
         return Ok(Vec::new());
     };
     let last: i64 = diesel::update(plan_version::table)
@@ -150,8 +120,7 @@ pub async fn record_gone(
         .get_result(conn)
         .await?;
     let versions: Vec<i64> = (last - count + 1..=last).collect();
-    let namespaces: Vec<Uuid> = gone.iter().map(|name| name.namespace.to_uuid()).collect();
-    let managers: Vec<Uuid> = gone.iter().map(|name| name.manager.to_uuid()).collect();
+    let (namespaces, managers) = ids(names);
     sql_query(
         "INSERT INTO plan_changes (version, namespace_id, manager_id, change_time) \
          SELECT version, namespace_id, manager_id, $4 \
@@ -166,21 +135,13 @@ pub async fn record_gone(
     diesel::delete(plan_changes::table.filter(plan_changes::version.lt(last - KEPT_CHANGES)))
         .execute(conn)
         .await?;
-    sql_query(
-        "WITH given AS (SELECT * FROM unnest($1, $2) AS given (namespace_id, manager_id)), \
-              gone AS (DELETE FROM feed_watchers AS watcher USING given \
-                       WHERE watcher.namespace_id = given.namespace_id \
-                         AND watcher.manager_id = given.manager_id RETURNING feed) \
-         UPDATE feeds SET watched = false \
-         WHERE name IN (SELECT feed FROM gone) AND watched AND NOT EXISTS (SELECT FROM feed_watchers AS other \
-             WHERE other.feed = feeds.name \
-               AND (other.namespace_id, other.manager_id) NOT IN (SELECT * FROM given))",
-    )
-    .bind::<Array<SqlUuid>, _>(&namespaces)
-    .bind::<Array<SqlUuid>, _>(&managers)
-    .execute(conn)
-    .await?;
-    Ok(gone.iter().copied().zip(versions).collect())
+    Ok(names.iter().copied().zip(versions).collect())
+}
+
+fn ids(names: &[ManagerName]) -> (Vec<Uuid>, Vec<Uuid>) {
+    let ids = names.iter();
+    ids.map(|name| (name.namespace.to_uuid(), name.manager.to_uuid()))
+        .unzip()
 }
 
 /// Returns the current version. Reads two rows by primary key, because scanners do this in every poll's

@@ -124,9 +124,8 @@ pub(crate) async fn delete(
                 Deletion::NotFound => Err(ApiError::NotFound("namespace")),
                 Deletion::Refused => Err(Issues::one("force", Issue::NotEmpty).into()),
                 Deletion::Done(gone) => {
-                    for (name, plan_version) in gone {
-                        outbox::enqueue(conn, &ManagerChanged { name, plan_version }).await?;
-                    }
+                    let changed = |(name, plan_version)| ManagerChanged { name, plan_version };
+                    outbox::enqueue_all(conn, gone.into_iter().map(changed)).await?;
                     let name = NamespaceName { namespace };
                     let entry = Entry::of(Action::Delete, namespace, name);
                     Ok(Outcome(Deleted, Some(entry)))

@@ -296,11 +296,14 @@ pub async fn apply(
         return Ok(None);
     };
     let watched: &[FeedName] = if enabled { &instructions.feeds } else { &[] };
-    let version = plans::record_change(conn, name, watched, now).await?;
+    plans::watch(conn, name, watched).await?;
     if applied.is_none() {
         backfills::request_first(conn, name).await?;
     }
-    Ok(Some(version))
+    plans::log(conn, name, now)
+        .await
+        .map(Some)
+        .map_err(Error::from)
 }
 
 /// Records why the Manager could not be compiled. Instructions in use stay in use. Returns true if it was still the

@@ -1,7 +1,7 @@
 //! Changes and deletes Managers.
 //!
 //! A change locks the Manager's row from the read to the commit, so that two changes run one after the other and
-//! neither is lost. Locks are taken in one order everywhere: the Manager, the plan version, the feeds, the clocks.
+//! neither is lost. Locks are taken in one order everywhere: the Manager, the feeds, the clocks, the plan version.
 
 use diesel::{prelude::*, sql_types::Timestamptz};
 use diesel_async::{AsyncPgConnection, RunQueryDsl};
@@ -134,20 +134,27 @@ pub async fn update(
             .languages
             .as_ref()
             .is_some_and(|new| *new != was.languages);
-    let plan_version = match at_work {
+    let changes_plan = match at_work {
         Some(at_work) if enabled != current.manager.enable || changed_notices || changed_screen => {
             let feeds = if enabled {
                 feeds_of(&at_work)
             } else {
                 Vec::new()
             };
-            Some(plans::record_change(conn, name, &feeds, now).await?)
+            plans::watch(conn, name, &feeds).await?;
+            true
         }
-        _ => None,
+        _ => false,
+    };
+    let updated = reread(conn, name).await?;
+    let plan_version = if changes_plan {
+        Some(plans::log(conn, name, now).await?)
+    } else {
+        None
     };
     Ok(Updated {
         plan_version,
-        ..reread(conn, name).await?
+        ..updated
     })
 }
 
@@ -218,17 +225,17 @@ pub async fn delete(
     if found.is_none() {
         return Ok(None);
     }
-    let gone = remove(conn, &[name], now).await?;
+    remove(conn, &[name]).await?;
     purges::enqueue(conn, purges::Subject::Manager(name)).await?;
-    Ok(gone.into_iter().next().map(|(_, version)| version))
+    plans::log(conn, name, now).await.map(Some)
 }
 
-/// Deletes all Managers of a locked Namespace. The caller leaves its rows to [`purges`].
+/// Deletes all Managers of a locked Namespace, and returns their names. The caller leaves its rows to [`purges`], and
+/// logs the changes of plans at the end.
 pub(crate) async fn delete_all(
     conn: &mut AsyncPgConnection,
     namespace: Id,
-    now: Timestamp,
-) -> QueryResult<Vec<(ManagerName, i64)>> {
+) -> QueryResult<Vec<ManagerName>> {
     let ids: Vec<Uuid> = managers::table
         .filter(managers::namespace_id.eq(namespace.to_uuid()))
         .order(managers::id.asc())
@@ -243,25 +250,22 @@ pub(crate) async fn delete_all(
             manager: Id::from_uuid(id),
         })
         .collect();
-    remove(conn, &names, now).await
+    remove(conn, &names).await?;
+    Ok(names)
 }
 
 /// Removes Managers of one Namespace, in the order of their names.
 ///
-/// Locks backfills first and then clocks, each in order, like the steps of backfills and the recording of Scans.
-/// Those wait, and then find that the Manager is gone.
-async fn remove(
-    conn: &mut AsyncPgConnection,
-    names: &[ManagerName],
-    now: Timestamp,
-) -> QueryResult<Vec<(ManagerName, i64)>> {
+/// Locks backfills first, then feeds, and then clocks, each in order, like the steps of backfills and the recording of
+/// Scans. Those wait, and then find that the Manager is gone.
+async fn remove(conn: &mut AsyncPgConnection, names: &[ManagerName]) -> QueryResult<()> {
     let Some(first) = names.first() else {
-        return Ok(Vec::new());
+        return Ok(());
     };
     let namespace = first.namespace.to_uuid();
     let ids: Vec<Uuid> = names.iter().map(|name| name.manager.to_uuid()).collect();
     backfills::lock_all(conn, namespace, &ids).await?;
-    let gone = plans::record_gone(conn, names, now).await?;
+    plans::unwatch(conn, names).await?;
     scan_clocks::table
         .filter(scan_clocks::namespace_id.eq(namespace))
         .filter(scan_clocks::manager_id.eq_any(&ids))
@@ -277,7 +281,7 @@ async fn remove(
     )
     .execute(conn)
     .await?;
-    Ok(gone)
+    Ok(())
 }
 
 #[diesel::dsl::auto_type(no_type_alias)]

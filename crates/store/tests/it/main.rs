@@ -28,6 +28,7 @@ mod managers;
 mod migration_locks;
 mod migrations;
 mod outbox;
+mod plan_locks;
 mod plans;
 mod platform_budgets;
 mod purges;
