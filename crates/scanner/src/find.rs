@@ -1,8 +1,7 @@
 //! Matches posts against all plans.
 //!
 //! A transaction that finds changed plans stores nothing, and the posts are matched again. [`Matches`] then only
-//! matches the changed plans: with many customers there is a change every second, and a large poll would otherwise
-//! never be stored.
+//! matches the changed plans, because those of a feed that many customers watch may change often.
 
 use std::{
     cell::LazyCell,

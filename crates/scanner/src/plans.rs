@@ -2,7 +2,7 @@
 //!
 //! It is read completely at start. Then broadcasts announce changes, and the log of changes has the details. A
 //! sweep finds changes without a broadcast. Even if both are late, no post is matched against an old index: a
-//! poll's transaction compares versions, and updates the index itself if it is behind.
+//! poll's transaction asks whether plans of its feed changed ([`is_current`]), and then updates the index itself.
 
 use std::{
     collections::{HashSet, VecDeque},
@@ -11,12 +11,12 @@ use std::{
 };
 
 use bus::{Bus, NewsReader};
-use domain::{Id, ManagerName, PlanVersion, Timestamp};
+use domain::{FeedName, Id, ManagerName, PlanVersion, Timestamp};
 use events::ManagerNews;
 use matching::{Change, Index, LiveIndex, Plan};
 use runtime::{Backoff, Check, Periodic};
 use store::{
-    Error, Pool,
+    AsyncPgConnection, Error, Pool, QueryResult,
     plans::{self, Changes, PlanRecord},
     scans::NewScan,
 };
@@ -360,6 +360,17 @@ impl NewsReader for Plans {
     async fn resync(&self) -> anyhow::Result<()> {
         Ok(self.refresh().await?)
     }
+}
+
+/// Returns true if posts of `feed` that were matched by `index` need not be matched again: what changed since does not
+/// concern the feed.
+pub(crate) async fn is_current(
+    conn: &mut AsyncPgConnection,
+    index: &Index,
+    feed: &FeedName,
+) -> QueryResult<bool> {
+    let watched = |name: &ManagerName| index.plan(name).is_some_and(|plan| plan.watches(feed));
+    plans::are_current(conn, index.version(), feed, watched).await
 }
 
 /// Time before which posts of a newly watched feed count as known. `first_watch_time` is given until the feed's first

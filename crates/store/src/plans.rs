@@ -5,13 +5,13 @@
 //! it. This needs only that the version is taken before the commit. It is taken last, because all accounts wait for
 //! it: whatever may wait itself, such as the locks on feeds, comes first.
 
-use std::collections::HashMap;
+use std::collections::{BTreeSet, HashMap};
 
 use diesel::{
     dsl::sql,
     prelude::*,
     sql_query,
-    sql_types::{Array, BigInt, Bool, Nullable, Timestamptz, Uuid as SqlUuid},
+    sql_types::{Array, BigInt, Bool, Nullable, Text, Timestamptz, Uuid as SqlUuid},
 };
 use diesel_async::{AsyncPgConnection, RunQueryDsl};
 use domain::{
@@ -24,6 +24,7 @@ use uuid::Uuid;
 use crate::{
     QueryError, QueryResult,
     managers::languages,
+    prepared::Prepared,
     schema::{managers, namespaces, plan_changes, plan_version},
 };
 
@@ -33,6 +34,8 @@ pub(crate) use feeds::{unwatch, watch};
 
 /// Number of changes that the log keeps. A reader further behind loads everything.
 const KEPT_CHANGES: i64 = 100_000;
+/// Maximum number of changes that [`are_current`] compares.
+const COMPARED: i64 = 1_000;
 
 /// One Manager's data for matching.
 #[derive(Debug, Clone, PartialEq)]
@@ -168,17 +171,6 @@ pub async fn changes_since(
     conn: &mut AsyncPgConnection,
     after: PlanVersion,
 ) -> QueryResult<Changes> {
-    #[derive(QueryableByName)]
-    struct Change {
-        #[diesel(sql_type = BigInt)]
-        version: i64,
-        #[diesel(sql_type = Nullable<SqlUuid>)]
-        nonce: Option<Uuid>,
-        #[diesel(sql_type = SqlUuid)]
-        namespace_id: Uuid,
-        #[diesel(sql_type = SqlUuid)]
-        manager_id: Uuid,
-    }
     // Read before the log: changes that are logged later belong to the next call.
     let now = version(conn).await?;
     if now == after {
@@ -188,30 +180,11 @@ pub async fn changes_since(
             namespaces: Vec::new(),
         });
     }
-    let changes: Vec<Change> = sql_query(
-        "SELECT version, nonce, namespace_id, manager_id FROM plan_changes WHERE version >= $1 ORDER BY version",
-    )
-    .bind::<BigInt, _>(after.number)
-    .load(conn)
-    .await?;
-    let version_of = |change: &Change| PlanVersion {
-        number: change.version,
-        nonce: change.nonce.unwrap_or_default(),
-    };
-    // The change that created `after` comes first. An empty log has no change for its version.
-    let changes = match changes.as_slice() {
-        [known, changes @ ..] if version_of(known) == after => changes,
-        changes if after == PlanVersion::default() => changes,
-        // The log was cut, or this is another database than the reader knows.
-        _ => return Ok(Changes::TooFarBehind),
-    };
-    let (Some(first), Some(last)) = (changes.first(), changes.last()) else {
+    let changes = log_from(conn, after, i64::MAX).await?;
+    let Some(changes @ [.., last]) = following(&changes, after) else {
         return Ok(Changes::TooFarBehind);
     };
-    if first.version != after.number + 1 {
-        return Ok(Changes::TooFarBehind);
-    }
-    let version = version_of(last);
+    let version = last.version();
     let mut changed: Vec<(Uuid, Uuid)> = changes
         .iter()
         .map(|change| (change.namespace_id, change.manager_id))
@@ -251,6 +224,116 @@ pub async fn changes_since(
         plans,
         namespaces,
     })
+}
+
+#[derive(QueryableByName)]
+struct Change {
+    #[diesel(sql_type = BigInt)]
+    version: i64,
+    #[diesel(sql_type = Nullable<SqlUuid>)]
+    nonce: Option<Uuid>,
+    #[diesel(sql_type = SqlUuid)]
+    namespace_id: Uuid,
+    #[diesel(sql_type = SqlUuid)]
+    manager_id: Uuid,
+}
+
+impl Change {
+    fn version(&self) -> PlanVersion {
+        PlanVersion {
+            number: self.version,
+            nonce: self.nonce.unwrap_or_default(),
+        }
+    }
+}
+
+/// Returns the log from the change that created version `from`.
+async fn log_from(
+    conn: &mut AsyncPgConnection,
+    from: PlanVersion,
+    limit: i64,
+) -> QueryResult<Vec<Change>> {
+    Prepared(
+        sql_query(
+            "SELECT version, nonce, namespace_id, manager_id FROM plan_changes \
+             WHERE version >= $1 ORDER BY version LIMIT $2",
+        )
+        .bind::<BigInt, _>(from.number)
+        .bind::<BigInt, _>(limit),
+    )
+    .load(conn)
+    .await
+}
+
+/// Returns the changes after version `after`. `None` if the log does not continue that version, because it was cut, or
+/// because this is another database than the reader knows.
+fn following(changes: &[Change], after: PlanVersion) -> Option<&[Change]> {
+    // The change that created `after` comes first. An empty log has no change for its version.
+    let changes = match changes {
+        [known, changes @ ..] if known.version() == after => changes,
+        changes if after == PlanVersion::default() => changes,
+        _ => return None,
+    };
+    let is_next = changes.first()?.version == after.number + 1;
+    is_next.then_some(changes)
+}
+
+/// Returns true if no change after version `since` concerns `feed`, so that its posts are matched now as they were by
+/// `since`. A change concerns the feed if its Manager watches it now or watched it then, as `watched` says, or if it is
+/// of the mutes of a Namespace with such a Manager. A Manager that no longer watches it has its own entry in the log.
+///
+/// Returns false as well if more than [`COMPARED`] changes would have to be compared. Costs [`version`], and if that
+/// differs, a range of the log by its primary key and one look-up by primary key for each Manager in it.
+pub async fn are_current(
+    conn: &mut AsyncPgConnection,
+    since: PlanVersion,
+    feed: &FeedName,
+    watched: impl Fn(&ManagerName) -> bool,
+) -> QueryResult<bool> {
+    #[derive(QueryableByName)]
+    struct Found {
+        #[diesel(sql_type = Bool)]
+        found: bool,
+    }
+    if version(conn).await? == since {
+        return Ok(true);
+    }
+    let changes = log_from(conn, since, COMPARED + 2).await?;
+    let changes = following(&changes, since).unwrap_or_default();
+    if changes.is_empty() || i64::try_from(changes.len()).is_ok_and(|count| count > COMPARED) {
+        return Ok(false);
+    }
+    let changed: BTreeSet<ManagerName> = changes
+        .iter()
+        .map(|change| ManagerName {
+            namespace: Id::from_uuid(change.namespace_id),
+            manager: Id::from_uuid(change.manager_id),
+        })
+        .collect();
+    if changed.iter().any(watched) {
+        return Ok(false);
+    }
+    let changed: Vec<ManagerName> = changed.into_iter().collect();
+    let (namespaces, managers) = ids(&changed);
+    // The mutes of a Namespace are logged under the lowest id, and concern all its Managers.
+    let now: Found = Prepared(
+        sql_query(
+            "SELECT EXISTS (SELECT FROM unnest($2, $3) AS given (namespace_id, manager_id) \
+                 CROSS JOIN LATERAL (SELECT FROM feed_watchers AS watcher \
+                     WHERE watcher.feed = $1 AND watcher.namespace_id = given.namespace_id \
+                         AND watcher.manager_id >= given.manager_id \
+                         AND watcher.manager_id <= CASE \
+                             WHEN given.manager_id = '00000000-0000-0000-0000-000000000000' \
+                             THEN 'ffffffff-ffff-ffff-ffff-ffffffffffff' ELSE given.manager_id END \
+                     LIMIT 1) AS watching) AS found",
+        )
+        .bind::<Text, _>(feed.as_str())
+        .bind::<Array<SqlUuid>, _>(namespaces)
+        .bind::<Array<SqlUuid>, _>(managers),
+    )
+    .get_result(conn)
+    .await?;
+    Ok(!now.found)
 }
 
 async fn mutes_of(conn: &mut AsyncPgConnection, ids: &[Uuid]) -> QueryResult<Vec<NamespaceMutes>> {

@@ -9,7 +9,7 @@ use domain::{FeedName, ManagerName, Post, Reach, Timestamp};
 use events::TraceContext;
 use store::{
     backfills::{self, Asked, KeptPosts, Rest, Waiting},
-    plans as plan_store, recent_posts,
+    recent_posts,
 };
 use tracing::{Instrument as _, Span};
 
@@ -17,7 +17,7 @@ use super::{
     Backfill, MAX_REMATCHES,
     record::{Step, Stored, let_others_pass, record_past, set_aside, store_blocks, unless_changed},
 };
-use crate::find::Matches;
+use crate::{find::Matches, plans::is_current};
 
 /// Maximum number of Managers that are matched at once.
 const AT_ONCE: i64 = 100;
@@ -56,7 +56,7 @@ impl Backfill {
             let index = self.plans.index();
             let (asked, rests, posts) = {
                 let mut conn = self.backbone.pool.get().await?;
-                if plan_store::version(&mut conn).await? != index.version() {
+                if !is_current(&mut conn, &index, &waiting.feed).await? {
                     drop(conn);
                     self.plans.refresh().await?;
                     continue;
@@ -117,7 +117,6 @@ impl Backfill {
         while tries < MAX_REMATCHES {
             tries += 1;
             let picks = all.picks();
-            let version = all.index().version();
             let (blocks, last) = step.split(&picks);
             let done = store_blocks(&step, all, blocks, &mut before).await?;
             all.note_stored(done);
@@ -128,24 +127,25 @@ impl Backfill {
                 let last = step.explain(all, last).await;
                 let mut conn = self.backbone.pool.get().await?;
                 let_others_pass(&mut conn, waiting, &last).await?;
-                let stored = unless_changed(&mut conn, version, &step, async |conn, counter| {
-                    let claimed = backfills::claim(conn, waiting, asked).await?;
-                    let claimed: BTreeSet<ManagerName> = claimed.into_iter().collect();
-                    let mut last = last;
-                    last.retain(|one| claimed.contains(&one.manager));
-                    let stored = record_past(conn, &step, &last, counter).await?;
-                    // A Manager with refused posts keeps waiting.
-                    let is_done = |manager: &&ManagerName| {
-                        !before.refused.contains(manager) && !stored.refused.contains(manager)
-                    };
-                    let rests: Vec<Rest> = claimed
-                        .iter()
-                        .filter(is_done)
-                        .filter_map(|manager| rests.get(manager).map(|(_, rest)| rest.clone()))
-                        .collect();
-                    backfills::matched_kept(conn, waiting, &rests).await?;
-                    Ok((stored.made, claimed.len()))
-                });
+                let stored =
+                    unless_changed(&mut conn, all.index(), &step, async |conn, counter| {
+                        let claimed = backfills::claim(conn, waiting, asked).await?;
+                        let claimed: BTreeSet<ManagerName> = claimed.into_iter().collect();
+                        let mut last = last;
+                        last.retain(|one| claimed.contains(&one.manager));
+                        let stored = record_past(conn, &step, &last, counter).await?;
+                        // A Manager with refused posts keeps waiting.
+                        let is_done = |manager: &&ManagerName| {
+                            !before.refused.contains(manager) && !stored.refused.contains(manager)
+                        };
+                        let rests: Vec<Rest> = claimed
+                            .iter()
+                            .filter(is_done)
+                            .filter_map(|manager| rests.get(manager).map(|(_, rest)| rest.clone()))
+                            .collect();
+                        backfills::matched_kept(conn, waiting, &rests).await?;
+                        Ok((stored.made, claimed.len()))
+                    });
                 if let Some((last, managers)) = stored.await? {
                     return Ok(Some((before.made + last, managers)));
                 }

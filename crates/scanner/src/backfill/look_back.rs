@@ -90,7 +90,6 @@ impl Backfill {
                     .collect(),
                 scans_per_day: self.scans_per_day(),
             };
-            let version = all.index().version();
             // After a failure, each Manager is stored separately, because one of them may be the cause.
             let apart = look_back.failure_count > 0;
             let (before, last) = step.split(&picks);
@@ -118,7 +117,7 @@ impl Backfill {
             });
             let_others_pass(&mut conn, &waiting, &last).await?;
             let refused_before = &stored.refused;
-            let rest = unless_changed(&mut conn, version, &step, async |conn, counter| {
+            let rest = unless_changed(&mut conn, all.index(), &step, async |conn, counter| {
                 if !look_backs::lock(conn, look_back, replica).await? {
                     return Ok(0);
                 }

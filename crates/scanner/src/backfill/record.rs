@@ -5,17 +5,18 @@ use std::{
     time::Duration,
 };
 
-use domain::{ManagerName, PlanVersion, Post, Timestamp};
+use domain::{ManagerName, Post, Timestamp};
+use matching::Index;
 use store::{
     AsyncPgConnection, Pool,
     backfills::{self, Waiting},
-    keyed, plans as plan_store,
+    keyed,
     scans::{self, NewScan, Origin, ScanCounter},
 };
 
 use crate::{
     find::{Matches, Pick},
-    plans::Plans,
+    plans::{Plans, is_current},
     poll::tell_of,
 };
 
@@ -92,12 +93,11 @@ pub(super) async fn store_blocks<'m>(
     blocks: &'m [Pick],
     stored: &mut Stored,
 ) -> Result<&'m [Pick], store::Error> {
-    let version = all.index().version();
     for (number, block) in blocks.chunks(step.block()).enumerate() {
         let block = step.explain(all, block).await;
         let mut conn = step.pool.get().await?;
         let_others_pass(&mut conn, step.waiting, &block).await?;
-        let recorded = unless_changed(&mut conn, version, step, async |conn, counter| {
+        let recorded = unless_changed(&mut conn, all.index(), step, async |conn, counter| {
             record_past(conn, step, &block, counter).await
         });
         match recorded.await? {
@@ -127,19 +127,19 @@ pub(super) async fn let_others_pass(
     Ok(())
 }
 
-/// Runs `work` in a transaction. Returns `None`, and rolls everything back, if plans changed since `version`, or if
-/// another transaction used up an account's quota at the same time. The caller then starts again.
+/// Runs `work` in a transaction. Returns `None`, and rolls everything back, if plans of the feed are not those of
+/// `index` any more, or if another transaction used up an account's quota at the same time. The caller then starts again.
 ///
 /// A generic-plan transaction: it has the same statements as a poll that records Scans.
 pub(super) async fn unless_changed<T>(
     conn: &mut AsyncPgConnection,
-    version: PlanVersion,
+    index: &Index,
     step: &Step<'_>,
     work: impl AsyncFnOnce(&mut AsyncPgConnection, &mut ScanCounter) -> Result<T, store::Error>,
 ) -> Result<Option<T>, store::Error> {
     keyed::begin(conn).await?;
     let done = async {
-        if plan_store::version(conn).await? != version {
+        if !is_current(conn, index, &step.waiting.feed).await? {
             return Ok(None);
         }
         let mut counter = ScanCounter::new(step.scans_per_day);

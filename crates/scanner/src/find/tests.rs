@@ -5,12 +5,12 @@ use domain::{
     namespace::NamespaceChange,
     screen::{Mute, MuteType},
 };
-use store::{AsyncPgConnection, namespaces, plans as plan_store};
+use store::{AsyncPgConnection, managers, namespaces, plans as plan_store};
 use test_support::{Fixture, TestDatabase, post};
 use tokio_util::sync::CancellationToken;
 
 use super::{MOST, Matches};
-use crate::plans::Plans;
+use crate::plans::{Plans, is_current};
 
 const FEED: &str = "hackernews:newest";
 
@@ -157,4 +157,72 @@ async fn no_further_post_is_matched_after_many_matches() {
     assert_eq!((part.posts().len(), part.picks().len()), (MOST / 2, MOST));
     let rest = all_of(&plans, &feed, &posts[part.posts().len()..]).await;
     assert_eq!(rest.posts().len(), MOST / 2);
+}
+
+#[tokio::test]
+async fn only_changes_that_concern_the_feed_require_another_match() {
+    let database = TestDatabase::create().await;
+    let mut conn = database.connect().await;
+    let fixture = Fixture::create(&mut conn).await;
+    let globex = fixture.beside(&mut conn, "globex").await;
+    let (feed, lemmy): (FeedName, FeedName) =
+        (FEED.parse().unwrap(), "lemmy:newest".parse().unwrap());
+    let kettle = watching("kettle", FEED);
+    let own = fixture.applied_manager(&mut conn, &kettle, &[]).await;
+    let far = watching("kettle", "lemmy:newest");
+    let elsewhere = globex.applied_manager(&mut conn, &far, &[]).await;
+    let plans = Plans::new(database.pool(), None);
+    assert!(plans.load(&CancellationToken::new()).await);
+
+    let check = async |expected: bool, what: &str| {
+        let mut conn = database.connect().await;
+        let is_current = is_current(&mut conn, &plans.index(), &feed).await.unwrap();
+        assert_eq!(is_current, expected, "{what}");
+        if !expected {
+            plans.refresh().await.unwrap();
+        }
+    };
+    let record = async |manager: ManagerName, feeds: &[FeedName]| {
+        let mut conn = database.connect().await;
+        plan_store::record_change(&mut conn, manager, feeds, Timestamp::now())
+            .await
+            .unwrap();
+    };
+    let lemmy = [lemmy];
+    check(true, "nothing changed").await;
+    record(elsewhere, &lemmy).await;
+    mute(&mut conn, &globex, &["loud"]).await;
+    check(true, "another feed and its mutes").await;
+    apply(&database, own, "toaster").await;
+    check(false, "a Manager of the feed").await;
+    check(true, "the index is up to date").await;
+    mute(&mut conn, &fixture, &["loud"]).await;
+    check(false, "mutes of its Namespace").await;
+    let new = globex.applied_manager(&mut conn, &kettle, &[]).await;
+    record(elsewhere, &lemmy).await;
+    check(false, "a new Manager").await;
+    mute(&mut conn, &globex, &[]).await;
+    check(false, "mutes of the new Manager's Namespace").await;
+    record(new, &[]).await;
+    check(false, "a Manager that no longer watches the feed").await;
+    managers::delete(&mut conn, own, Timestamp::now())
+        .await
+        .unwrap();
+    check(false, "a deleted Manager").await;
+    for _ in 0..3 {
+        record(elsewhere, &lemmy).await;
+    }
+    check(true, "another feed, several times").await;
+    // A restored database has other changes.
+    database
+        .run("UPDATE plan_changes SET nonce = gen_random_uuid()")
+        .await;
+    check(false, "a restored database").await;
+    let many = "INSERT INTO plan_changes SELECT version + n, gen_random_uuid(), gen_random_uuid(), now() \
+                FROM plan_version, generate_series(1, 1001) AS n";
+    database.run(many).await;
+    database
+        .run("UPDATE plan_version SET version = version + 1001")
+        .await;
+    check(false, "too many changes to compare").await;
 }

@@ -11,7 +11,7 @@ use store::{
     feeds::{
         self, DayCounts, FeedGap, IdCounts, Next, PollOutcome, QuarantineKind, Quarantined, Reading,
     },
-    keyed, outbox, plans as plan_store, recent_posts,
+    keyed, outbox, recent_posts,
     scans::{self, NewScan, Origin, ScanCounter},
 };
 
@@ -19,6 +19,7 @@ use super::{context::Poll, late::Late};
 use crate::{
     find::{Matches, Pick},
     metrics,
+    plans::is_current,
 };
 
 /// Number of Scans in one transaction, except for the last few of a poll.
@@ -62,7 +63,7 @@ pub(super) enum Stored {
     LeaseLost,
     /// All matches of a poll's part, and nothing else.
     Part,
-    /// Plans changed since the posts were matched. This many matches were stored before that.
+    /// Plans of the feed changed since the posts were matched. This many matches were stored before that.
     Behind { stored: usize },
 }
 
@@ -240,8 +241,7 @@ impl Poll {
         if !feeds::lock(conn, feed, replica, self.feed.cursor.as_ref()).await? {
             return Ok(Some(Stored::LeaseLost));
         }
-        let matched_by = found.index.version();
-        if !found.polled.posts.is_empty() && plan_store::version(conn).await? != matched_by {
+        if !found.polled.posts.is_empty() && !is_current(conn, found.index, feed).await? {
             return Ok(Some(Stored::Behind { stored: 0 }));
         }
         Ok(None)

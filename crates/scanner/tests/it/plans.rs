@@ -2,10 +2,16 @@
 
 use std::time::Duration;
 
+use domain::{
+    ManagerName, Timestamp,
+    namespace::NamespaceChange,
+    screen::{Mute, MuteType},
+};
 use platforms::simulator::{Fault, FaultKind};
+use store::{namespaces, roles::Service};
 use test_support::eventually;
 
-use crate::support::{HACKER_NEWS, LEMMY, World};
+use crate::support::{HACKER_NEWS, LEMMY, World, watching};
 
 #[tokio::test]
 async fn a_new_plan_works_after_its_event() {
@@ -114,4 +120,66 @@ async fn large_poll_is_stored_while_plans_keep_changing() {
     let scans = world.database.count("scans").await;
     assert_eq!(scans, i64::try_from(MANAGERS * POSTS).unwrap());
     replica.stop().await;
+}
+
+/// No replica can bring its index up to date, because the role may not read mutes.
+#[tokio::test]
+async fn poll_is_matched_again_only_for_changes_that_concern_its_feed() {
+    let world = World::new().await;
+    let own = world.manager("kettle", &[LEMMY]).await;
+    let mut conn = world.database.connect().await;
+    let globex = world.fixture.beside(&mut conn, "globex").await;
+    let elsewhere = globex
+        .applied_manager(&mut conn, &watching("kettle", &[HACKER_NEWS]), &[])
+        .await;
+    let replica = world.ready_scanner().await;
+    world.publish("lemmy", "First kettle");
+    world.until_scanned(own, 1).await;
+    world.until_backfilled().await;
+
+    let role = Service::Scanner.role();
+    for statement in [
+        format!("REVOKE SELECT ON namespaces FROM {role}"),
+        format!("GRANT SELECT (id, account_id) ON namespaces TO {role}"),
+    ] {
+        world.database.run(&statement).await;
+    }
+    mute(&world, elsewhere, "quiet").await;
+    world.publish("lemmy", "A loud, quiet kettle");
+    world.until_scanned(own, 2).await;
+
+    mute(&world, own, "loud").await;
+    world.publish("lemmy", "Another loud kettle");
+    world.publish("lemmy", "A quiet kettle");
+    eventually("the poll is not stored", async || {
+        world.feed(LEMMY, "failure_count").await != "0"
+    })
+    .await;
+    assert_eq!(world.scanned(own).await.len(), 2);
+    let restored = format!("GRANT SELECT ON namespaces TO {role}");
+    world.database.run(&restored).await;
+    world.until_scanned(own, 3).await;
+    replica.stop().await;
+    assert_eq!(
+        world.scanned(own).await,
+        ["First kettle", "A loud, quiet kettle", "A quiet kettle"]
+    );
+}
+
+/// Mutes a term in the Manager's Namespace.
+async fn mute(world: &World, manager: ManagerName, term: &str) {
+    let mut conn = world.database.connect().await;
+    let current = namespaces::lock(&mut conn, manager.namespace).await;
+    let change = NamespaceChange {
+        mutes: Some(vec![Mute {
+            mute_type: MuteType::Term,
+            value: term.to_owned(),
+            expire_time: None,
+        }]),
+        ..NamespaceChange::default()
+    };
+    let current = current.unwrap().unwrap();
+    namespaces::update(&mut conn, current, &change, Timestamp::now())
+        .await
+        .unwrap();
 }
