@@ -5,7 +5,7 @@ use domain::{Issue, Issues};
 
 pub(crate) const X_TEST: HeaderName = HeaderName::from_static("x-test");
 
-/// Returns true if the request is a test: it runs in a transaction that is rolled back.
+/// Returns true if the request is a test: it runs in a transaction that is rolled back, and a deletion only reads.
 ///
 /// # Errors
 /// One issue on `x-test`.

@@ -26,7 +26,7 @@ mod health;
 mod reseal;
 
 pub use disable::{Switched, disable, disable_unchanged};
-pub use edit::{PAUSED, delete, lock, update};
+pub use edit::{PAUSED, check_deletion, delete, lock, update};
 pub use health::health;
 pub use reseal::{Resealed, reseal};
 

@@ -31,7 +31,7 @@ pub use compilation::{
     Claim, Claimed, Standing, Submission, apply, claim, fail, standings, submission,
 };
 pub(crate) use edit::delete_all;
-pub use edit::{Updated, delete, lock, resubmit, update};
+pub use edit::{Updated, delete, lock, resubmit, update, update_in_test_mode};
 
 #[derive(Queryable, Selectable, QueryableByName)]
 #[diesel(table_name = managers)]

@@ -124,26 +124,38 @@ pub async fn update(
     change: &NamespaceChange,
     now: Timestamp,
 ) -> QueryResult<Namespace> {
+    let id = current.name.namespace;
+    let changes_mutes = change
+        .mutes
+        .as_ref()
+        .is_some_and(|new| *new != current.mutes);
+    let updated = update_in_test_mode(conn, current, change, now).await?;
+    if changes_mutes {
+        plans::record_namespace(conn, id, now).await?;
+    }
+    Ok(updated)
+}
+
+/// Same as [`update`], for a transaction that is rolled back. Takes no plan version, because all other changes of plans
+/// would wait for it.
+pub async fn update_in_test_mode(
+    conn: &mut AsyncPgConnection,
+    current: Namespace,
+    change: &NamespaceChange,
+    now: Timestamp,
+) -> QueryResult<Namespace> {
     if *change == NamespaceChange::default() {
         return Ok(current);
     }
-    let id = current.name.namespace;
     let changes = Changes {
         nickname: change.nickname.as_deref(),
         mutes: change.mutes.as_deref().map(json).transpose()?,
     };
-    let row: Row = diesel::update(namespaces::table.find(id.to_uuid()))
+    let row: Row = diesel::update(namespaces::table.find(current.name.namespace.to_uuid()))
         .set((changes, namespaces::update_time.eq(now.to_chrono())))
         .returning(Row::as_returning())
         .get_result(conn)
         .await?;
-    if change
-        .mutes
-        .as_ref()
-        .is_some_and(|new| *new != current.mutes)
-    {
-        plans::record_namespace(conn, id, now).await?;
-    }
     Ok(row.into())
 }
 
@@ -155,6 +167,25 @@ pub enum Deletion {
     Refused,
     /// Deleted. These Managers match nothing any more, from these plan versions on.
     Done(Vec<(ManagerName, i64)>),
+}
+
+/// Returns the result that [`delete`] would have, without Managers. Only reads, and takes no locks.
+pub async fn check_deletion(
+    conn: &mut AsyncPgConnection,
+    namespace: Id,
+    force: bool,
+) -> QueryResult<Deletion> {
+    let found = namespaces::table.find(namespace.to_uuid());
+    let exists: bool = diesel::select(diesel::dsl::exists(found))
+        .get_result(conn)
+        .await?;
+    Ok(if !exists {
+        Deletion::NotFound
+    } else if !force && !is_empty(conn, namespace).await? {
+        Deletion::Refused
+    } else {
+        Deletion::Done(Vec::new())
+    })
 }
 
 /// Deletes a Namespace, and with `force` everything in it. Large content disappears from every response at once,

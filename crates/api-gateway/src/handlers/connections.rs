@@ -209,9 +209,15 @@ pub(crate) async fn delete(
     let namespace = caller.writable(&path.namespace_id).await?;
     let force = query.force()?;
     let name = path.name(namespace)?;
+    let test_mode = caller.test_mode;
     state
         .write(&caller, async move |conn| {
-            match connections::delete(conn, name, force, Timestamp::now()).await? {
+            let deletion = if test_mode {
+                connections::check_deletion(conn, name, force).await?
+            } else {
+                connections::delete(conn, name, force, Timestamp::now()).await?
+            };
+            match deletion {
                 Deletion::NotFound => Err(ApiError::NotFound("connection")),
                 Deletion::Refused => Err(Issues::one("force", Issue::InUse).into()),
                 Deletion::Done(_) => {

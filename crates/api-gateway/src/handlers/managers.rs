@@ -176,6 +176,7 @@ pub(crate) async fn update(
     };
     let addresses = &state;
     let (account, defaults) = (caller.key.account, state.quotas);
+    let test_mode = caller.test_mode;
     state
         .write(&caller, async move |conn| {
             if may_enable {
@@ -201,7 +202,12 @@ pub(crate) async fn update(
                 }
             }
             let resubmits = change.resubmits();
-            let updated = managers::update(conn, current, &change, Timestamp::now()).await?;
+            let now = Timestamp::now();
+            let updated = if test_mode {
+                managers::update_in_test_mode(conn, current, &change, now).await?
+            } else {
+                managers::update(conn, current, &change, now).await?
+            };
             if resubmits {
                 submitted(conn, &updated).await?;
             }
@@ -248,11 +254,17 @@ pub(crate) async fn delete(
     let namespace = caller.writable(&path.namespace_id).await?;
     query.none()?;
     let name = path.name(namespace)?;
+    let test_mode = caller.test_mode;
     state
         .write(&caller, async move |conn| {
-            let plan_version = managers::delete(conn, name, Timestamp::now()).await?;
-            let plan_version = plan_version.ok_or(ApiError::NotFound("manager"))?;
-            outbox::enqueue(conn, &ManagerChanged { name, plan_version }).await?;
+            if test_mode {
+                let exists = managers::exists(conn, name).await?;
+                exists.then_some(()).ok_or(ApiError::NotFound("manager"))?;
+            } else {
+                let plan_version = managers::delete(conn, name, Timestamp::now()).await?;
+                let plan_version = plan_version.ok_or(ApiError::NotFound("manager"))?;
+                outbox::enqueue(conn, &ManagerChanged { name, plan_version }).await?;
+            }
             let entry = Entry::of(Action::Delete, namespace, name);
             Ok(Outcome(Deleted, Some(entry)))
         })

@@ -96,11 +96,17 @@ pub(crate) async fn update(
     // No field depends on another one, so the stored values are not needed for validation.
     let patch = body.patch(PATHS, |patch| change(patch).map(drop)).await??;
     let (change, fields) = (change(&patch)?, patch.named(PATHS));
+    let test_mode = caller.test_mode;
     state
         .write(&caller, async move |conn| {
             let current = namespaces::lock(conn, namespace).await?;
             let current = current.ok_or(ApiError::NotFound("namespace"))?;
-            let updated = namespaces::update(conn, current, &change, Timestamp::now()).await?;
+            let now = Timestamp::now();
+            let updated = if test_mode {
+                namespaces::update_in_test_mode(conn, current, &change, now).await?
+            } else {
+                namespaces::update(conn, current, &change, now).await?
+            };
             let entry = Entry::update(namespace, updated.name, fields);
             Ok(Outcome(Found(updated), entry))
         })
@@ -118,9 +124,15 @@ pub(crate) async fn delete(
 ) -> Result<Deleted, ApiError> {
     let namespace = caller.deletable(&path.namespace_id).await?;
     let force = query.force()?;
+    let test_mode = caller.test_mode;
     state
         .write(&caller, async move |conn| {
-            match namespaces::delete(conn, namespace, force, Timestamp::now()).await? {
+            let deletion = if test_mode {
+                namespaces::check_deletion(conn, namespace, force).await?
+            } else {
+                namespaces::delete(conn, namespace, force, Timestamp::now()).await?
+            };
+            match deletion {
                 Deletion::NotFound => Err(ApiError::NotFound("namespace")),
                 Deletion::Refused => Err(Issues::one("force", Issue::NotEmpty).into()),
                 Deletion::Done(gone) => {

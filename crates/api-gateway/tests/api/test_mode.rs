@@ -1,5 +1,5 @@
 use reqwest::Method;
-use serde_json::json;
+use serde_json::{Value, json};
 use store::outbox;
 
 use crate::{
@@ -86,5 +86,71 @@ async fn invalid_values_of_x_test_are_refused_on_every_operation() {
         assert!(answer.headers.get("x-test").is_none());
         let name = answer.body["name"].as_str().unwrap();
         assert_eq!(acme.get(&format!("/v1/{name}")).await.status, 200);
+    }
+}
+
+#[tokio::test]
+async fn test_mode_waits_for_no_lock_that_only_the_real_request_needs() {
+    let app = TestApp::start().await;
+    let acme = app.account("acme").await;
+    let namespace = acme.namespace().await;
+    let connection = acme.connection(&namespace).await;
+    let manager = acme.manager(&namespace).await;
+    let applied = "UPDATE managers SET instructions = '{\"feeds\": []}'";
+    assert_eq!(app.database.run(applied).await, 1);
+    let tested = async |method: Method, path: &str, body: &Value| {
+        let path = format!("/v1/{path}");
+        let answer = acme.send(method, &path, |request| {
+            let request = request.header("x-test", "true");
+            if body.is_null() {
+                request
+            } else {
+                request.json(body)
+            }
+        });
+        let answer = answer.await;
+        assert_eq!(answer.headers["x-test"], "true");
+        answer
+    };
+
+    let version = app
+        .database
+        .begin(&["SELECT FROM plan_version FOR UPDATE"])
+        .await;
+    let mutes = json!({"mutes": [{"type": "TERM", "value": "loud"}]});
+    let answer = tested(Method::PATCH, &namespace, &mutes).await;
+    assert_eq!(answer.status, 200);
+    assert_eq!(answer.body["mutes"][0]["value"], "loud");
+    let answer = tested(Method::PATCH, &manager, &json!({"enable": false})).await;
+    assert_eq!(
+        (answer.status, &answer.body["enable"]),
+        (200, &json!(false))
+    );
+
+    let rows = app
+        .database
+        .begin(&[
+            "SELECT FROM managers FOR UPDATE",
+            "SELECT FROM connections FOR UPDATE",
+        ])
+        .await;
+    let refused = tested(Method::DELETE, &namespace, &Value::Null).await;
+    assert_eq!(refused.details(), [("force", "not_empty")]);
+    let paths = [
+        manager,
+        format!("{connection}?force=true"),
+        format!("{namespace}?force=true"),
+    ];
+    let mut answers = Vec::new();
+    for path in &paths {
+        let answer = tested(Method::DELETE, path, &Value::Null).await;
+        answers.push((answer.status, answer.body));
+    }
+    drop((version, rows));
+    for (path, answer) in paths.iter().zip(answers) {
+        let full = format!("/v1/{path}");
+        let done = acme.send(Method::DELETE, &full, |request| request).await;
+        assert_eq!((done.status, done.body), answer, "{path}");
+        assert_eq!(tested(Method::DELETE, path, &Value::Null).await.status, 404);
     }
 }

@@ -97,6 +97,26 @@ pub async fn update(
     row.open_or_mask(sealer)
 }
 
+/// Returns the result that [`delete`] would have. Only reads, and takes no locks.
+pub async fn check_deletion(
+    conn: &mut AsyncPgConnection,
+    name: ConnectionName,
+    force: bool,
+) -> QueryResult<Deletion> {
+    let (namespace, connection) = (name.namespace.to_uuid(), name.connection.to_uuid());
+    let found = connections::table.find((namespace, connection));
+    let exists: bool = diesel::select(diesel::dsl::exists(found))
+        .get_result(conn)
+        .await?;
+    Ok(if !exists {
+        Deletion::NotFound
+    } else if !force && !naming(conn, namespace, connection).await?.is_empty() {
+        Deletion::Refused
+    } else {
+        Deletion::Done(Vec::new())
+    })
+}
+
 /// Deletes a Connection, and with `force` removes it from the notices that name it. [`purges`] cancels its
 /// unfinished deliveries. Call inside a transaction.
 pub async fn delete(

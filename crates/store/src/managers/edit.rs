@@ -78,8 +78,35 @@ pub async fn update(
     now: Timestamp,
 ) -> Result<Updated, Error> {
     let name = current.manager.name;
+    let (mut updated, changes_plan) = edit(conn, current, change, now).await?;
+    if changes_plan {
+        updated.plan_version = Some(plans::log(conn, name, now).await?);
+    }
+    Ok(updated)
+}
+
+/// Same as [`update`], for a transaction that is rolled back. Takes no plan version, because all other changes of plans
+/// would wait for it.
+pub async fn update_in_test_mode(
+    conn: &mut AsyncPgConnection,
+    current: Editable,
+    change: &ManagerChange,
+    now: Timestamp,
+) -> Result<Updated, Error> {
+    let (updated, _) = edit(conn, current, change, now).await?;
+    Ok(updated)
+}
+
+/// Changes the rows of the Manager. Returns true as well if its plan changed, which the caller logs.
+async fn edit(
+    conn: &mut AsyncPgConnection,
+    current: Editable,
+    change: &ManagerChange,
+    now: Timestamp,
+) -> Result<(Updated, bool), Error> {
+    let name = current.manager.name;
     if *change == ManagerChange::default() {
-        return Ok(unchanged(current));
+        return Ok((unchanged(current), false));
     }
     let mut changes = Changes {
         nickname: change.nickname.as_deref(),
@@ -146,16 +173,7 @@ pub async fn update(
         }
         _ => false,
     };
-    let updated = reread(conn, name).await?;
-    let plan_version = if changes_plan {
-        Some(plans::log(conn, name, now).await?)
-    } else {
-        None
-    };
-    Ok(Updated {
-        plan_version,
-        ..updated
-    })
+    Ok((reread(conn, name).await?, changes_plan))
 }
 
 /// Feeds of instructions. A newer release may have written the rest, which only its scanners understand.
