@@ -14,7 +14,7 @@ use domain::{FieldIssue, Issue, Issues};
 use serde::Serialize;
 use store::QueryError;
 
-use crate::rates::standing::Standing;
+use crate::{quotas::refusal, rates::standing::Standing};
 
 /// Maximum number of reported fields: more than anyone reads, and it keeps responses to hostile bodies small.
 const MAX_DETAILS: usize = 1_000;
@@ -204,6 +204,7 @@ impl From<store::Error> for ApiError {
         match error {
             store::Error::Query(error) => error.into(),
             store::Error::Pool(_) | store::Error::QuotaRace => Self::Unavailable(error.into()),
+            store::Error::QuotaExceeded(exceeded) => refusal(exceeded.quota, &exceeded),
             store::Error::Sealed(_) | store::Error::Json(_) => Self::Internal(error.into()),
         }
     }

@@ -2,7 +2,7 @@
 
 use domain::{Id, Issue, Issues};
 use store::{
-    AsyncPgConnection,
+    AsyncPgConnection, Error,
     quotas::{self, Exceeded, Limits, Resource},
 };
 
@@ -19,6 +19,14 @@ pub(crate) async fn creation(
     match quotas::refuse_creation(conn, account, resource, defaults).await? {
         Some(exceeded) => Err(refusal(exceeded.quota, &exceeded)),
         None => Ok(()),
+    }
+}
+
+/// Same as [`ApiError::from`], but an exceeded quota is reported on `field`.
+pub(crate) fn refused(field: &str, error: Error) -> ApiError {
+    match error {
+        Error::QuotaExceeded(exceeded) => refusal(field, &exceeded),
+        error => error.into(),
     }
 }
 

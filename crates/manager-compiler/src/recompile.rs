@@ -6,7 +6,7 @@
 
 use std::time::Duration;
 
-use domain::Timestamp;
+use domain::{Instructions, ManagerName, Timestamp};
 use events::ManagerApplied;
 use runtime::Periodic;
 use store::{
@@ -17,7 +17,7 @@ use store::{
 };
 use tokio_util::sync::CancellationToken;
 
-use crate::service::ManagerCompiler;
+use crate::{compile, service::ManagerCompiler};
 
 const SWEEP: Duration = Duration::from_secs(5);
 /// Concurrent recompilations; limited so that submissions, which a user waits for, have capacity.
@@ -74,40 +74,66 @@ impl ManagerCompiler {
 
     async fn compile_again(&self, submission: &Submission) -> Result<(), store::Error> {
         let (name, generation) = (submission.manager, submission.generation);
-        let (instructions, missed) = match self.instructions(submission).await {
+        let (mut instructions, missed) = match self.instructions(submission).await {
             Ok(compiled) => compiled,
             Err(error) => {
                 tracing::info!(manager.name = %name, reason = error.message, "kept the previous instructions");
                 return Ok(());
             }
         };
-        let mut conn = self.backbone.pool.get().await?;
-        let at_work = managers::get(&mut conn, name).await?;
+        let at_work = {
+            let mut conn = self.backbone.pool.get().await?;
+            managers::get(&mut conn, name).await?
+        };
         let at_work = at_work.and_then(|manager| manager.instructions);
-        if at_work.is_some_and(|at_work| missed.is_news_to(&at_work.brief)) {
+        if { at_work.as_ref() }.is_some_and(|at_work| missed.is_news_to(&at_work.brief)) {
             // A page that is unavailable for an hour must not remove what it says about the subject.
             tracing::info!(manager.name = %name, reason = missed.told, "kept the previous instructions");
             return Ok(());
         }
-        let applied = conn
-            .transaction(async |conn| {
-                let now = Timestamp::now();
-                let version = feedback::reapply(conn, name, generation, &instructions, now).await?;
-                if let Some(plan_version) = version {
-                    let event = ManagerApplied {
-                        name,
-                        generation,
-                        plan_version,
-                    };
-                    outbox::enqueue(conn, &event).await?;
-                }
-                Ok::<_, store::Error>(version.is_some())
-            })
-            .await?;
-        if applied {
-            self.backbone.outbox.wake();
-            tracing::info!(manager.name = %name, generation, "compiled again");
+        let mut applied = self.reapply(name, generation, &instructions).await;
+        if let (Err(store::Error::QuotaExceeded(exceeded)), Some(at_work)) = (&applied, at_work) {
+            instructions.feeds = at_work.feeds;
+            let why = format!("Its feeds were kept, because {exceeded}.");
+            compile::tell(&mut instructions, &why);
+            applied = self.reapply(name, generation, &instructions).await;
+        }
+        match applied {
+            Ok(true) => {
+                self.backbone.outbox.wake();
+                tracing::info!(manager.name = %name, generation, "compiled again");
+            }
+            Ok(false) => {}
+            Err(store::Error::QuotaExceeded(exceeded)) => {
+                tracing::info!(manager.name = %name, reason = %exceeded, "kept the previous instructions");
+            }
+            Err(error) => return Err(error),
         }
         Ok(())
+    }
+
+    /// Stores the instructions and announces them. Returns false for a stale result.
+    async fn reapply(
+        &self,
+        name: ManagerName,
+        generation: i64,
+        instructions: &Instructions,
+    ) -> Result<bool, store::Error> {
+        let mut conn = self.backbone.pool.get().await?;
+        conn.transaction(async |conn| {
+            let (quotas, now) = (&self.quotas, Timestamp::now());
+            let version =
+                feedback::reapply(conn, name, generation, instructions, quotas, now).await?;
+            if let Some(plan_version) = version {
+                let event = ManagerApplied {
+                    name,
+                    generation,
+                    plan_version,
+                };
+                outbox::enqueue(conn, &event).await?;
+            }
+            Ok(version.is_some())
+        })
+        .await
     }
 }

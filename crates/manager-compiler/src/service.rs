@@ -9,7 +9,7 @@ use std::{sync::Arc, time::Instant};
 use backbone::Backbone;
 use bus::{ConsumeOptions, Consumer, Outcome};
 use domain::{
-    FeedName, Id, Instructions, ManagerName, Timestamp,
+    FeedName, Instructions, ManagerName, Timestamp,
     instructions::MAX_FEEDS,
     manager::{ApplyError, ApplyErrorCode, Input, Mode, Origin, SourceType},
 };
@@ -102,7 +102,7 @@ pub(crate) struct ManagerCompiler {
     client: outbound::Client,
     model: Option<Endpoint>,
     /// Default quotas, for accounts without overrides.
-    quotas: quotas::Limits,
+    pub(crate) quotas: quotas::Limits,
     pub(crate) arrivals: Arrivals,
     pub(crate) backbone: Backbone,
 }
@@ -157,10 +157,7 @@ impl ManagerCompiler {
             return Ok(None);
         };
         let outcome = match self.instructions(&submission).await {
-            Ok((instructions, _)) => {
-                self.apply(claim.account, &submission, &instructions)
-                    .await?
-            }
+            Ok((instructions, _)) => self.apply(&submission, &instructions).await?,
             Err(error) => self.fail(&submission, error).await?,
         };
         Ok(Some(outcome))
@@ -323,10 +320,9 @@ impl ManagerCompiler {
         of_source.filter_map(Platform::newest).collect()
     }
 
-    /// Puts the instructions to use, unless their feeds exceed the account's quota.
+    /// Puts the instructions to use, unless they exceed a quota of the account.
     async fn apply(
         &self,
-        account: Id,
         submission: &Submission,
         instructions: &Instructions,
     ) -> Result<&'static str, store::Error> {
@@ -338,14 +334,9 @@ impl ManagerCompiler {
         let mut conn = self.backbone.pool.get().await?;
         let applied = conn
             .transaction(async |conn| {
-                let feeds = &instructions.feeds;
-                let exceeded =
-                    quotas::refuse_feeds(conn, account, name, feeds, &self.quotas).await?;
-                if let Some(exceeded) = exceeded {
-                    return Ok(Err(exceeded));
-                }
+                let (quotas, now) = (&self.quotas, Timestamp::now());
                 let version =
-                    managers::apply(conn, name, generation, instructions, Timestamp::now()).await?;
+                    managers::apply(conn, name, generation, instructions, quotas, now).await?;
                 if let Some(plan_version) = version {
                     outbox::enqueue(
                         conn,
@@ -357,17 +348,17 @@ impl ManagerCompiler {
                     )
                     .await?;
                 }
-                Ok::<_, store::Error>(Ok(version.is_some()))
+                Ok::<_, store::Error>(version.is_some())
             })
-            .await?;
+            .await;
         drop(conn);
         let applied = match applied {
-            Ok(applied) => applied,
-            Err(exceeded) => {
+            Err(store::Error::QuotaExceeded(exceeded)) => {
                 let reason = exceeded.to_string();
                 let failure = error(ApplyErrorCode::QuotaExceeded, &reason);
                 return self.fail(submission, failure).await;
             }
+            applied => applied?,
         };
         if !applied {
             tracing::info!(manager.name = %name, generation, "dropped a stale result");

@@ -6,7 +6,7 @@ use diesel::result::DatabaseErrorKind::{
     UniqueViolation, Unknown,
 };
 
-use crate::{QueryError, seal::OpenError};
+use crate::{QueryError, quotas::Exceeded, seal::OpenError};
 
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
@@ -24,6 +24,9 @@ pub enum Error {
     /// fits the quota.
     #[error("another transaction used up the account's quota of scans")]
     QuotaRace,
+    /// The account would have more than its quota. The transaction must be rolled back.
+    #[error("{0}")]
+    QuotaExceeded(Exceeded),
 }
 
 impl Error {
@@ -31,7 +34,7 @@ impl Error {
     #[must_use]
     pub fn may_be_refusal(&self) -> bool {
         match self {
-            Self::Pool(_) | Self::QuotaRace => false,
+            Self::Pool(_) | Self::QuotaRace | Self::QuotaExceeded(_) => false,
             Self::Query(error) => !is_passing(error),
             Self::Sealed(_) | Self::Json(_) => true,
         }

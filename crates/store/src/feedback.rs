@@ -13,7 +13,13 @@ use diesel_async::{AsyncPgConnection, RunQueryDsl};
 use domain::{Id, Instructions, ManagerName, Match, Timestamp, manager::Origin};
 use uuid::Uuid;
 
-use crate::{Error, managers::Submission, plans, words};
+use crate::{
+    Error,
+    managers::Submission,
+    plans,
+    quotas::{self, Limits},
+    words,
+};
 
 /// Feedback of a customer on one match.
 #[derive(Debug, Clone, PartialEq)]
@@ -113,12 +119,13 @@ pub async fn claim_due(
 }
 
 /// Applies newly compiled instructions of an applied Manager, unless it was changed meanwhile. Returns the new plan
-/// version, or `None` for a stale result, which is dropped.
+/// version, or `None` for a stale result, which is dropped. Call first in a transaction: an exceeded quota is an error.
 pub async fn reapply(
     conn: &mut AsyncPgConnection,
     name: ManagerName,
     generation: i64,
     instructions: &Instructions,
+    defaults: &Limits,
     now: Timestamp,
 ) -> Result<Option<i64>, Error> {
     #[derive(QueryableByName)]
@@ -126,6 +133,7 @@ pub async fn reapply(
         #[diesel(sql_type = Bool)]
         enable: bool,
     }
+    quotas::lock_owner(conn, name.namespace, defaults).await?;
     let stored = words::json(serde_json::to_value(instructions).map_err(Error::Json)?);
     let applied: Option<Enabled> = sql_query(
         "UPDATE managers SET instructions = $4, apply_time = $5, recompile_after = NULL \
@@ -144,7 +152,8 @@ pub async fn reapply(
         return Ok(None);
     };
     let watched = if enable { &*instructions.feeds } else { &[] };
-    Ok(Some(plans::record_change(conn, name, watched, now).await?))
+    let version = plans::record_change(conn, name, watched, defaults, now).await?;
+    Ok(Some(version))
 }
 
 /// The customer's latest feedback, newest first. Served by the primary key of `scans`.

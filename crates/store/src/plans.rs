@@ -22,9 +22,10 @@ use serde_json::Value;
 use uuid::Uuid;
 
 use crate::{
-    QueryError, QueryResult,
+    Error, QueryError, QueryResult,
     managers::languages,
     prepared::Prepared,
+    quotas::Limits,
     schema::{managers, namespaces, plan_changes, plan_version},
 };
 
@@ -72,15 +73,17 @@ pub enum Changes {
 }
 
 /// Updates the feeds that the Manager watches, and then logs its change. Returns the new version. Call at the end of
-/// the transaction, or use [`watch`] and [`log`]: other changes wait from here to the commit.
+/// the transaction, or use [`watch`] and [`log`]: other changes wait from here to the commit. The account's row is
+/// locked before the Manager's, as [`crate::quotas`] says.
 pub async fn record_change(
     conn: &mut AsyncPgConnection,
     manager: ManagerName,
     watched: &[FeedName],
+    defaults: &Limits,
     now: Timestamp,
-) -> QueryResult<i64> {
-    watch(conn, manager, watched).await?;
-    log(conn, manager, now).await
+) -> Result<i64, Error> {
+    watch(conn, manager, watched, defaults).await?;
+    Ok(log(conn, manager, now).await?)
 }
 
 /// Same as [`record_change`], for the mutes of a Namespace. It is logged under an id that no Manager has.

@@ -18,7 +18,7 @@ use diesel::{
 use diesel_async::{AsyncPgConnection, RunQueryDsl};
 use domain::{FeedName, Id, ManagerName};
 
-use crate::{QueryResult, schema::accounts};
+use crate::{Error, QueryResult, namespaces, schema::accounts};
 
 /// Maximum number of Namespaces of an account. It bounds the cost of counting an account's resources.
 pub const MAX_NAMESPACES: u32 = 10_000;
@@ -154,6 +154,18 @@ pub async fn lock(
     Ok(overrides(columns).over(defaults))
 }
 
+/// Same as [`lock`], for the account of a Namespace; `None` if the Namespace is gone.
+pub(crate) async fn lock_owner(
+    conn: &mut AsyncPgConnection,
+    namespace: Id,
+    defaults: &Limits,
+) -> QueryResult<Option<(Id, Limits)>> {
+    let Some(account) = namespaces::account(conn, namespace).await? else {
+        return Ok(None);
+    };
+    Ok(Some((account, lock(conn, account, defaults).await?)))
+}
+
 /// Returns the quota that prevents the account from creating one more. Call in the transaction that creates it,
 /// before the insert. Counts the account's resources; served by `namespaces_list_idx` and the primary keys.
 pub async fn refuse_creation(
@@ -185,56 +197,15 @@ pub async fn refuse_creation(
     }))
 }
 
-/// Returns the quota if watching `feeds` would make the account watch more distinct feeds than before and more than
-/// its quota. Call in the transaction that applies them. Disabled Managers watch nothing. Served by
-/// `namespaces_list_idx` and `feed_watchers_manager_idx`.
-pub async fn refuse_feeds(
+/// Fails if watching `feeds` makes the Manager's account watch more distinct feeds than before and than its quota.
+/// Locks the account's row. Counts nothing if the Manager watches them already. Served by `namespaces_list_idx` and
+/// `feed_watchers_manager_idx`.
+pub(crate) async fn check_feeds(
     conn: &mut AsyncPgConnection,
-    account: Id,
     manager: ManagerName,
     feeds: &[FeedName],
     defaults: &Limits,
-) -> QueryResult<Option<Exceeded>> {
-    let names: Vec<&str> = feeds.iter().map(FeedName::as_str).collect();
-    refuse(
-        conn,
-        account,
-        manager,
-        "SELECT name FROM unnest($4) AS given (name) \
-         WHERE EXISTS (SELECT FROM managers WHERE namespace_id = $2 AND id = $3 AND enable)",
-        &names,
-        defaults,
-    )
-    .await
-}
-
-/// Same as [`refuse_feeds`], for a Manager that is enabled with its applied instructions.
-pub async fn refuse_enabling(
-    conn: &mut AsyncPgConnection,
-    account: Id,
-    manager: ManagerName,
-    defaults: &Limits,
-) -> QueryResult<Option<Exceeded>> {
-    refuse(
-        conn,
-        account,
-        manager,
-        "SELECT jsonb_array_elements_text(instructions -> 'feeds') FROM managers \
-         WHERE namespace_id = $2 AND id = $3 AND $4::text[] IS NOT NULL",
-        &[],
-        defaults,
-    )
-    .await
-}
-
-async fn refuse(
-    conn: &mut AsyncPgConnection,
-    account: Id,
-    manager: ManagerName,
-    wanted: &str,
-    feeds: &[&str],
-    defaults: &Limits,
-) -> QueryResult<Option<Exceeded>> {
+) -> Result<(), Error> {
     #[derive(QueryableByName)]
     struct Counts {
         #[diesel(sql_type = BigInt)]
@@ -242,27 +213,38 @@ async fn refuse(
         #[diesel(sql_type = BigInt)]
         after: i64,
     }
-    let limit = lock(conn, account, defaults).await?.feeds;
-    let counts: Counts = sql_query(format!(
+    let Some((account, Limits { feeds: limit, .. })) =
+        lock_owner(conn, manager.namespace, defaults).await?
+    else {
+        return Ok(());
+    };
+    let names: Vec<&str> = feeds.iter().map(FeedName::as_str).collect();
+    let counts: Option<Counts> = sql_query(
         "WITH watched AS ( \
              SELECT w.feed, (w.namespace_id, w.manager_id) = ($2, $3) AS own \
              FROM namespaces AS n JOIN feed_watchers AS w ON w.namespace_id = n.id WHERE n.account_id = $1) \
          SELECT (SELECT count(DISTINCT feed) FROM watched) AS before, \
-             (SELECT count(*) FROM (SELECT feed FROM watched WHERE NOT own UNION {wanted}) AS feeds) AS after"
-    ))
+             (SELECT count(*) FROM (SELECT feed FROM watched WHERE NOT own UNION SELECT unnest($4)) AS feeds) AS after \
+         WHERE EXISTS (SELECT unnest($4) EXCEPT \
+             SELECT feed FROM feed_watchers WHERE namespace_id = $2 AND manager_id = $3)",
+    )
     .bind::<SqlUuid, _>(account.to_uuid())
     .bind::<SqlUuid, _>(manager.namespace.to_uuid())
     .bind::<SqlUuid, _>(manager.manager.to_uuid())
-    .bind::<Array<Text>, _>(feeds)
+    .bind::<Array<Text>, _>(names)
     .get_result(conn)
-    .await?;
-    let wanted = number(counts.after);
-    let grows = counts.after > counts.before;
-    Ok((grows && wanted > limit).then_some(Exceeded {
-        quota: "feeds",
-        limit,
-        wanted,
-    }))
+    .await
+    .optional()?;
+    match counts {
+        Some(Counts { before, after }) if after > before && number(after) > limit => {
+            Err(Error::QuotaExceeded(Exceeded {
+                quota: "feeds",
+                limit,
+                wanted: number(after),
+            }))
+        }
+        _ => Ok(()),
+    }
 }
 
 fn number(count: i64) -> u32 {
@@ -294,8 +276,7 @@ pub async fn purge_days(conn: &mut AsyncPgConnection) -> QueryResult<usize> {
         .await
 }
 
-/// Returns the account's limits and their usage. Costs the same as [`refuse_creation`] and [`refuse_feeds`],
-/// without a lock.
+/// Returns the account's limits and their usage. Costs the same as the checks, without a lock.
 ///
 /// # Errors
 /// If there is no such account, or the database does not answer.

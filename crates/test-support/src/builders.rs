@@ -8,7 +8,15 @@ use domain::{
     manager::{CreateManager, Origin, SourceType},
     namespace::CreateNamespace,
 };
-use store::{connections, keys, managers, namespaces, seal::Sealer};
+use store::{connections, keys, managers, namespaces, quotas::Limits, seal::Sealer};
+
+/// Quotas that no test exceeds.
+pub const QUOTAS: Limits = Limits {
+    managers: 1_000_000,
+    connections: 1_000_000,
+    feeds: 1_000_000,
+    scans_per_day: 1_000_000,
+};
 
 /// An account with a Namespace, and the sealer of its secrets.
 #[derive(Debug, Clone)]
@@ -95,7 +103,7 @@ impl Fixture {
         notices: &[ConnectionName],
     ) -> ManagerName {
         let name = self.manager(conn, instructions, notices).await;
-        let version = managers::apply(conn, name, 1, instructions, Timestamp::now())
+        let version = managers::apply(conn, name, 1, instructions, &QUOTAS, Timestamp::now())
             .await
             .expect("it is applied");
         assert!(version.is_some(), "generation 1 is the first");

@@ -11,7 +11,7 @@ mod sql;
 
 use std::time::{Duration, Instant};
 
-pub use builders::{Fixture, instructions, post};
+pub use builders::{Fixture, QUOTAS, instructions, post};
 pub use database::TestDatabase;
 pub use proxy::Proxy;
 pub use replica::{Replica, config, publish};

@@ -24,7 +24,7 @@ use crate::{
     idempotency::Made,
     pages,
     query::Parameters,
-    quotas::{creation, refusal},
+    quotas::{creation, refused},
     state::AppState,
     transaction::Outcome,
 };
@@ -154,12 +154,11 @@ pub(crate) async fn update(
     let lately = lately.unwrap_or_else(|| Editable::specimen(SPECIMEN));
     let rules = state.manager_rules();
     let mut named = Vec::new();
-    let mut may_enable = false;
     let checked = body
         .patch(PATHS, |patch| {
             let (change, found) = ManagerChange::parse(patch, &lately, rules);
             named = found;
-            change.map(|change| may_enable = change.enable == Some(true))
+            change.map(drop)
         })
         .await?;
     let patch = match checked {
@@ -179,10 +178,8 @@ pub(crate) async fn update(
     let test_mode = caller.test_mode;
     state
         .write(&caller, async move |conn| {
-            if may_enable {
-                // The quota is locked before the Manager's row, as everywhere.
-                quotas::lock(conn, account, &defaults).await?;
-            }
+            // The account is locked before the Manager's row, as everywhere.
+            quotas::lock(conn, account, &defaults).await?;
             let current = if known {
                 managers::lock(conn, name).await?
             } else {
@@ -195,19 +192,15 @@ pub(crate) async fn update(
             let (change, named) = ManagerChange::parse(&patch, &current, addresses.manager_rules());
             let change = change?;
             missing(conn, namespace, &named).await?.or(())?;
-            if change.enable == Some(true) && !current.manager.enable {
-                let exceeded = quotas::refuse_enabling(conn, account, name, &defaults).await?;
-                if let Some(exceeded) = exceeded {
-                    return Err(refusal("enable", &exceeded));
-                }
-            }
             let resubmits = change.resubmits();
             let now = Timestamp::now();
             let updated = if test_mode {
-                managers::update_in_test_mode(conn, current, &change, now).await?
+                managers::update_in_test_mode(conn, current, &change, &defaults, now).await
             } else {
-                managers::update(conn, current, &change, now).await?
+                managers::update(conn, current, &change, &defaults, now).await
             };
+            // Only a Manager that is enabled watches more feeds than before.
+            let updated = updated.map_err(|error| refused("enable", error))?;
             if resubmits {
                 submitted(conn, &updated).await?;
             }

@@ -50,6 +50,7 @@ async fn apply(app: &TestApp, name: &str) {
         manager,
         generation.generation,
         &instructions("backup"),
+        &test_support::QUOTAS,
         domain::Timestamp::now(),
     )
     .await

@@ -29,10 +29,17 @@ async fn manager_of(app: &TestApp, acme: &Client, namespace: &str, feed: &str) -
     let manager: ManagerName = name.parse().unwrap();
     let mut conn = app.database.connect().await;
     let instructions = serde_json::from_value(instructions).unwrap();
-    managers::apply(&mut conn, manager, 1, &instructions, Timestamp::now())
-        .await
-        .unwrap()
-        .unwrap();
+    managers::apply(
+        &mut conn,
+        manager,
+        1,
+        &instructions,
+        &test_support::QUOTAS,
+        Timestamp::now(),
+    )
+    .await
+    .unwrap()
+    .unwrap();
     name
 }
 

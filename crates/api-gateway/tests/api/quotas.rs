@@ -159,7 +159,15 @@ async fn enabling_a_manager_cannot_exceed_the_quota_of_feeds() {
     };
     let mut conn = app.database.connect().await;
     let now = domain::Timestamp::now();
-    let applied = store::managers::apply(&mut conn, name, 1, &instructions, now).await;
+    let applied = store::managers::apply(
+        &mut conn,
+        name,
+        1,
+        &instructions,
+        &test_support::QUOTAS,
+        now,
+    )
+    .await;
     assert!(applied.unwrap().is_some());
 
     let enable = async |enable: bool| {

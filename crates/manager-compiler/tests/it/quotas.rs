@@ -46,7 +46,14 @@ async fn a_manager_over_the_quota_of_feeds_fails_and_keeps_its_instructions() {
     let mut conn = world.database.connect().await;
     conn.transaction(async |conn| {
         let current = managers::lock(conn, name).await?.unwrap();
-        managers::update(conn, current, &change, Timestamp::now()).await
+        managers::update(
+            conn,
+            current,
+            &change,
+            &test_support::QUOTAS,
+            Timestamp::now(),
+        )
+        .await
     })
     .await
     .unwrap();

@@ -179,15 +179,30 @@ async fn concurrent_change_by_the_customer_wins() {
         .run("UPDATE managers SET generation = 2")
         .await;
     let theirs = instructions("teapot");
-    managers::apply(&mut conn, name, 2, &theirs, Timestamp::now())
-        .await
-        .unwrap();
+    managers::apply(
+        &mut conn,
+        name,
+        2,
+        &theirs,
+        &test_support::QUOTAS,
+        Timestamp::now(),
+    )
+    .await
+    .unwrap();
     // Compiled after the page that is being fetched has arrived.
     eventually("the page is there", async || server.open() == 0).await;
     witness.is_compiled_again(&world).await;
     compiler.stop().await;
     let late = instructions("late");
-    let stale = feedback::reapply(&mut conn, name, 1, &late, Timestamp::now()).await;
+    let stale = feedback::reapply(
+        &mut conn,
+        name,
+        1,
+        &late,
+        &test_support::QUOTAS,
+        Timestamp::now(),
+    )
+    .await;
     assert_eq!(stale.unwrap(), None);
     assert!(!has_term(&world, name, "bikes").await);
 }
@@ -296,4 +311,27 @@ async fn unavailable_page_removes_nothing_from_the_old_instructions() {
     let brief = world.get(name).await.instructions.unwrap().brief;
     let told = format!("Not read: {}: answered 404.", bikes.url("/"));
     assert!(brief.ends_with(&told), "{brief}");
+}
+
+#[tokio::test]
+async fn recompiled_manager_keeps_its_feeds_when_new_ones_exceed_the_quota() {
+    let mut world = World::new().await;
+    let (server, mood) = customer().await;
+    let name = at_work(&world, &server).await;
+    // The page leads to two feeds.
+    let one = "WITH w AS (DELETE FROM feed_watchers WHERE feed <> 'hackernews:newest') \
+               UPDATE managers SET instructions = jsonb_set(instructions, '{feeds}', '[\"hackernews:newest\"]')";
+    assert_eq!(world.database.run(one).await, 1);
+    world.config.quotas.feeds = 1;
+    mood.store(1, Ordering::SeqCst);
+    age(&world).await;
+    let compiler = world.compiler();
+    until_bikes(&world, name).await;
+    compiler.stop().await;
+    let manager = world.get(name).await;
+    let instructions = manager.instructions.unwrap();
+    assert_eq!(instructions.feeds, ["hackernews:newest".parse().unwrap()]);
+    assert_eq!(world.database.count("feed_watchers").await, 1);
+    let told = "Its feeds were kept, because the account would have 2 feeds, and its quota is 1.";
+    assert!(instructions.brief.ends_with(told), "{}", instructions.brief);
 }

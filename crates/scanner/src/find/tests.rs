@@ -37,9 +37,15 @@ async fn apply(database: &TestDatabase, manager: ManagerName, term: &str) {
     assert_eq!(database.run(&update).await, 1);
     let mut conn = database.connect().await;
     let feeds = [FEED.parse().unwrap()];
-    plan_store::record_change(&mut conn, manager, &feeds, Timestamp::now())
-        .await
-        .unwrap();
+    plan_store::record_change(
+        &mut conn,
+        manager,
+        &feeds,
+        &test_support::QUOTAS,
+        Timestamp::now(),
+    )
+    .await
+    .unwrap();
 }
 
 async fn mute(conn: &mut AsyncPgConnection, fixture: &Fixture, terms: &[&str]) {
@@ -184,9 +190,15 @@ async fn only_changes_that_concern_the_feed_require_another_match() {
     };
     let record = async |manager: ManagerName, feeds: &[FeedName]| {
         let mut conn = database.connect().await;
-        plan_store::record_change(&mut conn, manager, feeds, Timestamp::now())
-            .await
-            .unwrap();
+        plan_store::record_change(
+            &mut conn,
+            manager,
+            feeds,
+            &test_support::QUOTAS,
+            Timestamp::now(),
+        )
+        .await
+        .unwrap();
     };
     let lemmy = [lemmy];
     check(true, "nothing changed").await;

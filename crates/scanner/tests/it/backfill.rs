@@ -73,10 +73,17 @@ async fn new_manager_gets_recent_posts_of_its_feeds() {
         .await;
     world.database.run("DELETE FROM backfills").await;
     let instructions = crate::support::watching("kettle", &[LEMMY]);
-    store::managers::apply(&mut conn, manager, 2, &instructions, Timestamp::now())
-        .await
-        .unwrap()
-        .unwrap();
+    store::managers::apply(
+        &mut conn,
+        manager,
+        2,
+        &instructions,
+        &test_support::QUOTAS,
+        Timestamp::now(),
+    )
+    .await
+    .unwrap()
+    .unwrap();
     assert_eq!(world.database.count("backfills").await, 0);
     replica.stop().await;
 }

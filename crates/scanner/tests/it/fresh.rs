@@ -71,16 +71,29 @@ impl Drop for Indexes {
 async fn change(world: &World, name: ManagerName, change: &ManagerChange) -> Option<i64> {
     let mut conn = world.database.connect().await;
     let current = managers::lock(&mut conn, name).await.unwrap().unwrap();
-    let updated = managers::update(&mut conn, current, change, Timestamp::now())
-        .await
-        .unwrap();
+    let updated = managers::update(
+        &mut conn,
+        current,
+        change,
+        &test_support::QUOTAS,
+        Timestamp::now(),
+    )
+    .await
+    .unwrap();
     let Some(Origin::Instructions(instructions)) = &change.origin else {
         return updated.plan_version;
     };
     let now = Timestamp::now();
-    managers::apply(&mut conn, name, updated.generation, instructions, now)
-        .await
-        .unwrap()
+    managers::apply(
+        &mut conn,
+        name,
+        updated.generation,
+        instructions,
+        &test_support::QUOTAS,
+        now,
+    )
+    .await
+    .unwrap()
 }
 
 fn rewritten(instructions: Instructions) -> ManagerChange {
@@ -246,7 +259,13 @@ async fn unreadable_plan_keeps_the_old_one_and_affects_no_other() {
             .await;
         let mut conn = world.database.connect().await;
         let feeds = [LEMMY.parse().unwrap()];
-        let version = store::plans::record_change(&mut conn, odd, &feeds, Timestamp::now());
+        let version = store::plans::record_change(
+            &mut conn,
+            odd,
+            &feeds,
+            &test_support::QUOTAS,
+            Timestamp::now(),
+        );
         let version = version.await.unwrap();
         if nth % 2 == 0 {
             world.tell_changed(odd, version).await;

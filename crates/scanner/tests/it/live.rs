@@ -20,9 +20,15 @@ async fn change(
 ) {
     let mut conn = world.database.connect().await;
     let current = managers::lock(&mut conn, name).await.unwrap().unwrap();
-    let updated = managers::update(&mut conn, current, &change, domain::Timestamp::now())
-        .await
-        .unwrap();
+    let updated = managers::update(
+        &mut conn,
+        current,
+        &change,
+        &test_support::QUOTAS,
+        domain::Timestamp::now(),
+    )
+    .await
+    .unwrap();
     let plan_version = updated.plan_version.expect("scanners must know");
     if tells {
         world.tell_changed(name, plan_version).await;

@@ -57,9 +57,16 @@ async fn managers(world: &World, count: usize, feeds: &[String], each: usize) ->
             .collect();
         let instructions: Instructions = watching("kettle", &own);
         let manager = world.fixture.manager(&mut conn, &instructions, &[]).await;
-        managers::apply(&mut conn, manager, 1, &instructions, Timestamp::now())
-            .await
-            .unwrap();
+        managers::apply(
+            &mut conn,
+            manager,
+            1,
+            &instructions,
+            &test_support::QUOTAS,
+            Timestamp::now(),
+        )
+        .await
+        .unwrap();
         made.push(manager);
     }
     made

@@ -125,9 +125,15 @@ impl World {
             ))
             .await;
         let mut conn = self.database.connect().await;
-        let plan_version = plans::record_change(&mut conn, name, &[], Timestamp::now())
-            .await
-            .unwrap();
+        let plan_version = plans::record_change(
+            &mut conn,
+            name,
+            &[],
+            &test_support::QUOTAS,
+            Timestamp::now(),
+        )
+        .await
+        .unwrap();
         publish(&self.bus, ManagerChanged { name, plan_version }).await;
     }
 

@@ -18,7 +18,9 @@ use super::{read, write};
 use crate::{
     Error, QueryResult, backfills,
     fair::{Places, Turns},
-    plans, replicas,
+    plans,
+    quotas::{self, Limits},
+    replicas,
     schema::managers,
     words,
 };
@@ -262,14 +264,16 @@ pub async fn standings(conn: &mut AsyncPgConnection) -> QueryResult<Vec<Standing
 
 /// Applies compiled instructions if `generation` is still the Manager's. Returns the new plan version, or `None`
 /// for a stale result, which is dropped. A Manager's first instructions also get a backfill of its feeds' last
-/// posts.
+/// posts. Call first in a transaction: an exceeded quota is an error.
 pub async fn apply(
     conn: &mut AsyncPgConnection,
     name: ManagerName,
     generation: i64,
     instructions: &Instructions,
+    defaults: &Limits,
     now: Timestamp,
 ) -> Result<Option<i64>, Error> {
+    quotas::lock_owner(conn, name.namespace, defaults).await?;
     let applied: Option<Option<DateTime<Utc>>> = pending_generation(name, generation)
         .select(managers::apply_time)
         .for_no_key_update()
@@ -296,7 +300,7 @@ pub async fn apply(
         return Ok(None);
     };
     let watched: &[FeedName] = if enabled { &instructions.feeds } else { &[] };
-    plans::watch(conn, name, watched).await?;
+    plans::watch(conn, name, watched, defaults).await?;
     if applied.is_none() {
         backfills::request_first(conn, name).await?;
     }

@@ -1,7 +1,7 @@
 //! Changes and deletes Managers.
 //!
 //! A change locks the Manager's row from the read to the commit, so that two changes run one after the other and
-//! neither is lost. Locks are taken in one order everywhere: the Manager, the feeds, the clocks, the plan version.
+//! neither is lost. Locks are taken in one order everywhere: the account, the Manager, the feeds, the clocks, the plan version.
 
 use diesel::{prelude::*, sql_types::Timestamptz};
 use diesel_async::{AsyncPgConnection, RunQueryDsl};
@@ -14,6 +14,7 @@ use uuid::Uuid;
 use super::{Row, codes, health, insert_notices, kind_words, load_notices, number, read, write};
 use crate::{
     Error, QueryResult, backfills, plans, purges,
+    quotas::Limits,
     schema::{manager_notices, managers, scan_clocks},
 };
 
@@ -68,17 +69,18 @@ struct Changes<'a> {
     duplicates: Option<&'a str>,
 }
 
-/// Call with the Manager and its new Connections locked. A change that needs compiling becomes a new generation and
+/// Call with the account, the Manager and its new Connections locked. An exceeded quota is an error. A change that needs compiling becomes a new generation and
 /// waits for the compiler; until then, the instructions in use stay in use. A change that changes nothing also
 /// keeps `updateTime`.
 pub async fn update(
     conn: &mut AsyncPgConnection,
     current: Editable,
     change: &ManagerChange,
+    defaults: &Limits,
     now: Timestamp,
 ) -> Result<Updated, Error> {
     let name = current.manager.name;
-    let (mut updated, changes_plan) = edit(conn, current, change, now).await?;
+    let (mut updated, changes_plan) = edit(conn, current, change, defaults, now).await?;
     if changes_plan {
         updated.plan_version = Some(plans::log(conn, name, now).await?);
     }
@@ -91,9 +93,10 @@ pub async fn update_in_test_mode(
     conn: &mut AsyncPgConnection,
     current: Editable,
     change: &ManagerChange,
+    defaults: &Limits,
     now: Timestamp,
 ) -> Result<Updated, Error> {
-    let (updated, _) = edit(conn, current, change, now).await?;
+    let (updated, _) = edit(conn, current, change, defaults, now).await?;
     Ok(updated)
 }
 
@@ -102,6 +105,7 @@ async fn edit(
     conn: &mut AsyncPgConnection,
     current: Editable,
     change: &ManagerChange,
+    defaults: &Limits,
     now: Timestamp,
 ) -> Result<(Updated, bool), Error> {
     let name = current.manager.name;
@@ -168,7 +172,7 @@ async fn edit(
             } else {
                 Vec::new()
             };
-            plans::watch(conn, name, &feeds).await?;
+            plans::watch(conn, name, &feeds, defaults).await?;
             true
         }
         _ => false,

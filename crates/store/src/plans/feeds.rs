@@ -15,14 +15,22 @@ use diesel_async::{AsyncPgConnection, RunQueryDsl};
 use domain::{FeedName, ManagerName};
 
 use super::ids;
-use crate::QueryResult;
+use crate::{
+    Error, QueryResult,
+    quotas::{self, Limits},
+};
 
-/// Makes the Manager watch these feeds and no others. At most six statements, by keys.
+/// Makes the Manager watch these feeds and no others. Fails if the account would watch more feeds than its quota. At most
+/// seven statements, by keys; new feeds are counted.
 pub(crate) async fn watch(
     conn: &mut AsyncPgConnection,
     manager: ManagerName,
     watched: &[FeedName],
-) -> QueryResult<()> {
+    defaults: &Limits,
+) -> Result<(), Error> {
+    if !watched.is_empty() {
+        quotas::check_feeds(conn, manager, watched, defaults).await?;
+    }
     let names: Vec<&str> = watched.iter().map(FeedName::as_str).collect();
     let mut changed = leave(conn, &[manager], &names).await?;
     if !names.is_empty() {
@@ -50,7 +58,7 @@ pub(crate) async fn watch(
         .await?;
     }
     changed.extend(names.into_iter().map(str::to_owned));
-    mark(conn, &changed).await
+    Ok(mark(conn, &changed).await?)
 }
 
 /// Makes these Managers watch nothing. Three statements for any number of Managers.

@@ -72,9 +72,16 @@ async fn many_managers_of_one_account_leave_capacity_for_others() {
     for done in [first[0], first[1], theirs[0]] {
         let plan = instructions("a");
         let now = Timestamp::now();
-        managers::apply(&mut at.conn, done.manager, 1, &plan, now)
-            .await
-            .unwrap();
+        managers::apply(
+            &mut at.conn,
+            done.manager,
+            1,
+            &plan,
+            &test_support::QUOTAS,
+            now,
+        )
+        .await
+        .unwrap();
     }
     let next = claim(&mut at.conn, replica, &rest, 8).await;
     assert_eq!(next[0].account, other.account);

@@ -47,7 +47,7 @@ async fn an_applied_manager_is_claimed_once_when_due_and_stored_only_while_uncha
             .is_empty()
     );
     let (kettle, now) = (instructions("kettle"), Timestamp::now());
-    managers::apply(&mut at.conn, name, 1, &kettle, now)
+    managers::apply(&mut at.conn, name, 1, &kettle, &test_support::QUOTAS, now)
         .await
         .unwrap()
         .unwrap();
@@ -89,11 +89,11 @@ async fn an_applied_manager_is_claimed_once_when_due_and_stored_only_while_uncha
     );
 
     let teapot = instructions("teapot");
-    let stale = feedback::reapply(&mut at.conn, name, 2, &teapot, now)
+    let stale = feedback::reapply(&mut at.conn, name, 2, &teapot, &test_support::QUOTAS, now)
         .await
         .unwrap();
     assert_eq!(stale, None);
-    let stored = feedback::reapply(&mut at.conn, name, 1, &teapot, now)
+    let stored = feedback::reapply(&mut at.conn, name, 1, &teapot, &test_support::QUOTAS, now)
         .await
         .unwrap();
     assert!(stored.is_some());

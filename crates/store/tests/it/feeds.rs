@@ -23,9 +23,15 @@ async fn with_feeds(count: usize) -> Start {
     let names: Vec<FeedName> = (0..count)
         .map(|n| format!("forum:{n}").parse().unwrap())
         .collect();
-    plans::record_change(&mut at.conn, manager, &names, domain::Timestamp::now())
-        .await
-        .unwrap();
+    plans::record_change(
+        &mut at.conn,
+        manager,
+        &names,
+        &test_support::QUOTAS,
+        domain::Timestamp::now(),
+    )
+    .await
+    .unwrap();
     run(
         &mut at.conn,
         "UPDATE feeds SET next_poll_time = now() - interval '1 second' * substr(name, 7)::int",
@@ -330,9 +336,15 @@ async fn a_release_stores_the_outcome_of_the_poll() {
 async fn watch(at: &mut Start, fixture: &test_support::Fixture, names: &[String], age: u32) {
     let manager = fixture.manager(&mut at.conn, &instructions("a"), &[]).await;
     let feeds: Vec<FeedName> = names.iter().map(|name| name.parse().unwrap()).collect();
-    plans::record_change(&mut at.conn, manager, &feeds, domain::Timestamp::now())
-        .await
-        .unwrap();
+    plans::record_change(
+        &mut at.conn,
+        manager,
+        &feeds,
+        &test_support::QUOTAS,
+        domain::Timestamp::now(),
+    )
+    .await
+    .unwrap();
     for (n, name) in names.iter().enumerate() {
         let sql = format!(
             "UPDATE feeds SET next_poll_time = now() - interval '{age} s' + interval '{n} ms' WHERE name = '{name}'"

@@ -23,9 +23,15 @@ async fn watching(
 ) -> ManagerName {
     let manager = fixture.manager(conn, &instructions("a"), &[]).await;
     let feeds: Vec<FeedName> = feeds.iter().map(|feed| (*feed).clone()).collect();
-    plans::record_change(conn, manager, &feeds, Timestamp::now())
-        .await
-        .unwrap();
+    plans::record_change(
+        conn,
+        manager,
+        &feeds,
+        &test_support::QUOTAS,
+        Timestamp::now(),
+    )
+    .await
+    .unwrap();
     manager
 }
 

@@ -133,9 +133,25 @@ async fn the_compiler_gets_the_present_submission_until_it_is_done() {
     );
     assert_eq!(submission.origin, draft.origin);
 
-    let stale = managers::apply(&mut at.conn, name, 2, &instructions("rust"), later).await;
+    let stale = managers::apply(
+        &mut at.conn,
+        name,
+        2,
+        &instructions("rust"),
+        &test_support::QUOTAS,
+        later,
+    )
+    .await;
     assert_eq!(stale.unwrap(), None);
-    let applied = managers::apply(&mut at.conn, name, 1, &instructions("rust"), later).await;
+    let applied = managers::apply(
+        &mut at.conn,
+        name,
+        1,
+        &instructions("rust"),
+        &test_support::QUOTAS,
+        later,
+    )
+    .await;
     assert!(applied.unwrap().is_some());
     let manager = get(&mut at.conn, name).await;
     assert_eq!(manager.state, ManagerState::Applied);
@@ -150,7 +166,15 @@ async fn the_compiler_gets_the_present_submission_until_it_is_done() {
         None
     );
     assert!(waiting(&mut at.conn).await.is_empty());
-    let twice = managers::apply(&mut at.conn, name, 1, &instructions("go"), later).await;
+    let twice = managers::apply(
+        &mut at.conn,
+        name,
+        1,
+        &instructions("go"),
+        &test_support::QUOTAS,
+        later,
+    )
+    .await;
     assert_eq!(twice.unwrap(), None);
 }
 
@@ -217,7 +241,15 @@ async fn instructions_taken_from_pages_may_have_nul_characters() {
         .manager(&mut at.conn, &instructions("rust"), &[])
         .await;
     let odd = instructions("ru\0st");
-    let version = managers::apply(&mut at.conn, name, 1, &odd, Timestamp::now()).await;
+    let version = managers::apply(
+        &mut at.conn,
+        name,
+        1,
+        &odd,
+        &test_support::QUOTAS,
+        Timestamp::now(),
+    )
+    .await;
     assert!(version.unwrap().is_some());
     assert_eq!(
         get(&mut at.conn, name).await.instructions,

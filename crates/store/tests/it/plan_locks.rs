@@ -14,9 +14,15 @@ const FEEDS: [&str; 3] = ["lemmy:newest", "reddit:newest", "stackoverflow:newest
 
 async fn watch(conn: &mut AsyncPgConnection, manager: ManagerName, feeds: &[&str]) -> i64 {
     let feeds: Vec<FeedName> = feeds.iter().map(|name| name.parse().unwrap()).collect();
-    plans::record_change(conn, manager, &feeds, Timestamp::now())
-        .await
-        .unwrap()
+    plans::record_change(
+        conn,
+        manager,
+        &feeds,
+        &test_support::QUOTAS,
+        Timestamp::now(),
+    )
+    .await
+    .unwrap()
 }
 
 async fn until_waiting(database: &TestDatabase, count: i64) {

@@ -9,9 +9,15 @@ use crate::support::{Start, number, run, start};
 
 async fn record(conn: &mut AsyncPgConnection, manager: ManagerName, feeds: &[&str]) -> i64 {
     let feeds: Vec<FeedName> = feeds.iter().map(|name| name.parse().unwrap()).collect();
-    plans::record_change(conn, manager, &feeds, Timestamp::now())
-        .await
-        .unwrap()
+    plans::record_change(
+        conn,
+        manager,
+        &feeds,
+        &test_support::QUOTAS,
+        Timestamp::now(),
+    )
+    .await
+    .unwrap()
 }
 
 /// Returns the version that the change with this number created.

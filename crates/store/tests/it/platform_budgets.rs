@@ -144,9 +144,15 @@ async fn paid_posts_of_a_day_are_spent_once_and_renewed_the_next_day() {
 async fn watch(at: &mut Start, fixture: &Fixture, feeds: &[&str]) {
     let manager = fixture.manager(&mut at.conn, &instructions("a"), &[]).await;
     let feeds: Vec<FeedName> = feeds.iter().map(|feed| feed.parse().unwrap()).collect();
-    plans::record_change(&mut at.conn, manager, &feeds, Timestamp::now())
-        .await
-        .unwrap();
+    plans::record_change(
+        &mut at.conn,
+        manager,
+        &feeds,
+        &test_support::QUOTAS,
+        Timestamp::now(),
+    )
+    .await
+    .unwrap();
 }
 
 #[tokio::test(flavor = "multi_thread")]

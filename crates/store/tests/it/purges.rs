@@ -185,6 +185,7 @@ async fn scans_recorded_during_a_purge_are_purged_too() {
         manager,
         1,
         &instructions("rust"),
+        &test_support::QUOTAS,
         Timestamp::now(),
     )
     .await;

@@ -25,9 +25,15 @@ async fn the_newest_quarantined_posts_of_a_feed_are_listed_and_all_are_counted()
     let names: Vec<FeedName> = ["forum:a", "forum:b"]
         .map(|name| name.parse().unwrap())
         .into();
-    plans::record_change(&mut at.conn, manager, &names, domain::Timestamp::now())
-        .await
-        .unwrap();
+    plans::record_change(
+        &mut at.conn,
+        manager,
+        &names,
+        &test_support::QUOTAS,
+        domain::Timestamp::now(),
+    )
+    .await
+    .unwrap();
     let conn = &mut at.conn;
     feeds::quarantine(conn, &names[1], &[odd(0)]).await.unwrap();
     feeds::quarantine(conn, &names[0], &[]).await.unwrap();

@@ -5,13 +5,16 @@ use std::{collections::HashMap, time::Duration};
 use diesel_async::AsyncConnection;
 use domain::{
     FeedName, ManagerName, Post, Timestamp,
-    manager::health::{Health, HealthReason},
+    manager::{
+        ManagerChange,
+        health::{Health, HealthReason},
+    },
 };
 use futures::future::join_all;
 use store::{
     AsyncPgConnection, Error, backfills,
     fair::Turns,
-    managers,
+    feedback, managers,
     quotas::{self, Change, Limits, Overrides, Resource},
     scans::{self, NewScan, Origin, ScanCounter},
 };
@@ -54,19 +57,19 @@ async fn watch(database: &TestDatabase, fixture: &Fixture, names: &[&str]) -> bo
     let mut instructions = instructions("kettle");
     instructions.feeds = feeds(names);
     let name = fixture.manager(&mut conn, &instructions, &[]).await;
-    conn.transaction(async |conn| {
-        let (account, feeds) = (fixture.account, &instructions.feeds);
-        if quotas::refuse_feeds(conn, account, name, feeds, &DEFAULTS)
-            .await?
-            .is_some()
-        {
-            return Ok(false);
+    let applied = conn
+        .transaction(async |conn| {
+            managers::apply(conn, name, 1, &instructions, &DEFAULTS, Timestamp::now()).await
+        })
+        .await;
+    match applied {
+        Ok(version) => version.is_some(),
+        Err(Error::QuotaExceeded(exceeded)) => {
+            assert_eq!(exceeded.quota, "feeds");
+            false
         }
-        managers::apply(conn, name, 1, &instructions, Timestamp::now()).await?;
-        Ok::<_, Error>(true)
-    })
-    .await
-    .unwrap()
+        Err(error) => panic!("{error}"),
+    }
 }
 
 #[tokio::test]
@@ -159,15 +162,24 @@ async fn a_disabled_manager_watches_nothing_until_it_is_enabled() {
     instructions.feeds = feeds(&["a:1", "a:2", "a:3"]);
     let name = fixture.manager(&mut conn, &instructions, &[]).await;
     run(&mut conn, "UPDATE managers SET enable = false").await;
-    let (account, wanted) = (fixture.account, &instructions.feeds);
-    let refused = quotas::refuse_feeds(&mut conn, account, name, wanted, &DEFAULTS).await;
-    assert_eq!(refused.unwrap(), None);
-    managers::apply(&mut conn, name, 1, &instructions, Timestamp::now())
-        .await
-        .unwrap();
+    let now = Timestamp::now();
+    let applied = managers::apply(&mut conn, name, 1, &instructions, &DEFAULTS, now).await;
+    assert!(applied.unwrap().is_some());
 
-    let refused = quotas::refuse_enabling(&mut conn, account, name, &DEFAULTS).await;
-    let refused = refused.unwrap().unwrap();
+    let enable = ManagerChange {
+        enable: Some(true),
+        ..ManagerChange::default()
+    };
+    let mut enabled = async |quotas| {
+        conn.transaction(async |conn| {
+            let current = managers::lock(conn, name).await?.unwrap();
+            managers::update(conn, current, &enable, &quotas, now).await
+        })
+        .await
+    };
+    let Err(Error::QuotaExceeded(refused)) = enabled(DEFAULTS).await else {
+        panic!("enabled");
+    };
     assert_eq!(
         (refused.quota, refused.limit, refused.wanted),
         ("feeds", 2, 3)
@@ -176,9 +188,35 @@ async fn a_disabled_manager_watches_nothing_until_it_is_enabled() {
         feeds: 3,
         ..DEFAULTS
     };
-    let refused = quotas::refuse_enabling(&mut conn, account, name, &room).await;
-    assert_eq!(refused.unwrap(), None);
+    assert!(enabled(room).await.unwrap().manager.enable);
     drop(database);
+}
+
+#[tokio::test]
+async fn reapplied_instructions_watch_no_more_feeds_than_the_quota() {
+    let Start {
+        database,
+        mut conn,
+        fixture,
+    } = start().await;
+    let mut kettle = instructions("kettle");
+    kettle.feeds = feeds(&["a:1", "a:2"]);
+    let name = fixture.applied_manager(&mut conn, &kettle, &[]).await;
+    let mut again = instructions("teapot");
+    let mut reapply = async |names: &[&str]| {
+        again.feeds = feeds(names);
+        let (again, now) = (&again, Timestamp::now());
+        conn.transaction(async |conn| feedback::reapply(conn, name, 1, again, &DEFAULTS, now).await)
+            .await
+    };
+    let refused = reapply(&["a:1", "a:2", "a:3"]).await;
+    assert!(matches!(refused, Err(Error::QuotaExceeded(_))));
+    let watched = "feed_watchers WHERE feed IN ('a:1', 'a:2')";
+    assert_eq!(database.count(watched).await, 2);
+    assert_eq!(database.count("feed_watchers").await, 2);
+    assert_eq!(reapply(&["a:1", "a:2"]).await.unwrap(), Some(2));
+    // Other feeds, and no more than before.
+    assert_eq!(reapply(&["a:3", "a:4"]).await.unwrap(), Some(3));
 }
 
 #[tokio::test]

@@ -40,9 +40,15 @@ async fn watching(feeds: &[&str]) -> (Start, domain::ManagerName) {
         .fixture
         .manager(&mut at.conn, &instructions("a"), &[])
         .await;
-    plans::record_change(&mut at.conn, manager, &feeds, Timestamp::now())
-        .await
-        .unwrap();
+    plans::record_change(
+        &mut at.conn,
+        manager,
+        &feeds,
+        &test_support::QUOTAS,
+        Timestamp::now(),
+    )
+    .await
+    .unwrap();
     (at, manager)
 }
 
