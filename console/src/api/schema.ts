@@ -947,6 +947,7 @@ export interface components {
              *     `quota_exceeded`. `used` is above `limit` after a quota was lowered: what exists stays and works.
              */
             quotas: {
+                namespaces: components["schemas"]["Quota"];
                 managers: components["schemas"]["Quota"];
                 connections: components["schemas"]["Quota"];
                 /** @description Distinct feeds that the enabled Managers watch. */

@@ -88,6 +88,7 @@ export const w = {
     page: "This key", account: "Account", role: "Role", namespaces: "Namespaces", expires: "Expires", rate: "Rate limit", all: "All of the account:", never: "never",
     quotas: "Quotas of the account",
     quota: {
+      namespaces: (used: string, limit: string) => `${used} of ${limit} Namespaces`,
       managers: (used: string, limit: string) => `${used} of ${limit} Managers`,
       connections: (used: string, limit: string) => `${used} of ${limit} Connections`,
       feeds: (used: string, limit: string) => `${used} of ${limit} feeds`,

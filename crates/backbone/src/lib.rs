@@ -30,6 +30,7 @@ pub use keys::{LOOK as KEYS_LOOK, follow_keys, sealer};
 #[must_use]
 pub fn default_quotas(config: &Config) -> store::quotas::Limits {
     store::quotas::Limits {
+        namespaces: config.quotas.namespaces,
         managers: config.quotas.managers,
         connections: config.quotas.connections,
         feeds: config.quotas.feeds,

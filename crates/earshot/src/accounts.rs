@@ -11,6 +11,7 @@ use crate::{database, keys};
 
 /// Largest quotas; the bounds of the defaults in the configuration too.
 const MOST: u32 = 1_000_000;
+const MOST_NAMESPACES: u32 = 10_000;
 const MOST_SCANS: u32 = 1_000_000_000;
 const MOST_POINTS: u32 = 1_000_000_000;
 
@@ -39,6 +40,9 @@ pub(crate) struct SetQuota {
 #[derive(Debug, Args)]
 #[group(required = true, multiple = true)]
 struct Quotas {
+    /// How many Namespaces: 0 to 10000, or `default`.
+    #[arg(long, value_name = "LIMIT")]
+    namespaces: Option<Limit<MOST_NAMESPACES>>,
     /// How many Managers: 0 to 1000000, or `default`.
     #[arg(long, value_name = "LIMIT")]
     managers: Option<Limit>,
@@ -82,6 +86,7 @@ impl Quotas {
     fn change(&self) -> quotas::Change {
         let limit = |given: Option<Limit>| given.map(|Limit(limit)| limit);
         quotas::Change {
+            namespaces: self.namespaces.map(|Limit(limit)| limit),
             managers: limit(self.managers),
             connections: limit(self.connections),
             feeds: limit(self.feeds),
@@ -93,6 +98,7 @@ impl Quotas {
     /// Names of the quotas that are given, as in `GET /v1/caller`.
     fn fields(&self) -> Vec<String> {
         let fields = [
+            ("namespaces", self.namespaces.is_some()),
             ("managers", self.managers.is_some()),
             ("connections", self.connections.is_some()),
             ("feeds", self.feeds.is_some()),
@@ -117,16 +123,19 @@ pub(crate) fn run(command: &Command) -> anyhow::Result<()> {
 }
 
 async fn list(conn: &mut AsyncPgConnection) -> anyhow::Result<()> {
-    println!("ACCOUNT\tMANAGERS\tCONNECTIONS\tFEEDS\tSCANS_PER_DAY\tRATE_LIMIT_PER_MINUTE");
+    println!(
+        "ACCOUNT\tMANAGERS\tCONNECTIONS\tFEEDS\tSCANS_PER_DAY\tRATE_LIMIT_PER_MINUTE\tNAMESPACES"
+    );
     let word = |limit: Option<u32>| limit.map_or_else(|| "default".to_owned(), |n| n.to_string());
     for (name, set) in quotas::list(conn).await? {
         println!(
-            "{name}\t{}\t{}\t{}\t{}\t{}",
+            "{name}\t{}\t{}\t{}\t{}\t{}\t{}",
             word(set.managers),
             word(set.connections),
             word(set.feeds),
             word(set.scans_per_day),
-            word(set.rate_limit_per_minute)
+            word(set.rate_limit_per_minute),
+            word(set.namespaces)
         );
     }
     Ok(())
@@ -182,6 +191,7 @@ mod tests {
     #[test]
     fn set_quota_accepts_numbers_and_default() {
         let change = Change {
+            namespaces: Some(Some(10_000)),
             managers: Some(Some(500)),
             connections: Some(None),
             feeds: None,
@@ -189,6 +199,7 @@ mod tests {
             rate_limit_per_minute: Some(Some(30)),
         };
         let given = [
+            "--namespaces=10000",
             "--managers",
             "500",
             "--connections",
@@ -206,6 +217,7 @@ mod tests {
         for wrong in ["-1", "1000001", "many", "", "1.5"] {
             assert_eq!(parse(&[&format!("--managers={wrong}")]), Err(2), "{wrong}");
         }
+        assert_eq!(parse(&["--namespaces=10001"]), Err(2));
         assert_eq!(parse(&["--rate-limit-per-minute=0"]), Err(2));
     }
 }

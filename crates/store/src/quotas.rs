@@ -1,7 +1,7 @@
-//! Quotas of an account: how many Managers and Connections it may have, how many distinct feeds it may watch, and
+//! Quotas of an account: how many Namespaces, Managers and Connections it may have, how many distinct feeds it may watch, and
 //! how many Scans a day it may get.
 //!
-//! A check of the first three locks the account's row until the end of the transaction, and then counts. So of two
+//! Each check except that of Scans locks the account's row until the end of the transaction, and then counts. So of two
 //! concurrent requests for the last one, on any replicas, only one succeeds. Take this lock before any other, so
 //! that the compiler and the gateway never deadlock. Existing resources are never removed: a lowered quota only
 //! refuses new ones. Scans are counted where they are created (`scans::record`): no request is refused, and
@@ -20,12 +20,10 @@ use domain::{FeedName, Id, ManagerName};
 
 use crate::{Error, QueryResult, namespaces, schema::accounts};
 
-/// Maximum number of Namespaces of an account. It bounds the cost of counting an account's resources.
-pub const MAX_NAMESPACES: u32 = 10_000;
-
 /// How many of each an account may have.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Limits {
+    pub namespaces: u32,
     pub managers: u32,
     pub connections: u32,
     pub feeds: u32,
@@ -35,6 +33,7 @@ pub struct Limits {
 /// The quotas that an operator set for one account; `None` for the default.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Overrides {
+    pub namespaces: Option<u32>,
     pub managers: Option<u32>,
     pub connections: Option<u32>,
     pub feeds: Option<u32>,
@@ -46,6 +45,7 @@ pub struct Overrides {
 impl Overrides {
     fn over(self, defaults: &Limits) -> Limits {
         Limits {
+            namespaces: self.namespaces.unwrap_or(defaults.namespaces),
             managers: self.managers.unwrap_or(defaults.managers),
             connections: self.connections.unwrap_or(defaults.connections),
             feeds: self.feeds.unwrap_or(defaults.feeds),
@@ -57,6 +57,7 @@ impl Overrides {
 /// A change of [`Overrides`]: `None` keeps a quota, `Some(None)` resets it to the default.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Change {
+    pub namespaces: Option<Option<u32>>,
     pub managers: Option<Option<u32>>,
     pub connections: Option<Option<u32>>,
     pub feeds: Option<Option<u32>>,
@@ -111,13 +112,15 @@ type Columns = (
     Option<i32>,
     Option<i32>,
     Option<i32>,
+    Option<i32>,
 );
 
 fn overrides(
-    (managers, connections, feeds, scans_per_day, rate_limit_per_minute): Columns,
+    (namespaces, managers, connections, feeds, scans_per_day, rate_limit_per_minute): Columns,
 ) -> Overrides {
     let number = |limit: Option<i32>| limit.and_then(|limit| u32::try_from(limit).ok());
     Overrides {
+        namespaces: number(namespaces),
         managers: number(managers),
         connections: number(connections),
         feeds: number(feeds),
@@ -142,6 +145,7 @@ pub async fn lock(
     let columns: Columns = accounts::table
         .find(account.to_uuid())
         .select((
+            accounts::quota_namespaces,
             accounts::quota_managers,
             accounts::quota_connections,
             accounts::quota_feeds,
@@ -181,7 +185,7 @@ pub async fn refuse_creation(
     }
     let limits = lock(conn, account, defaults).await?;
     let (quota, limit, count) = match resource {
-        Resource::Namespace => ("namespaces", MAX_NAMESPACES, NAMESPACES),
+        Resource::Namespace => ("namespaces", limits.namespaces, NAMESPACES),
         Resource::Manager => ("managers", limits.managers, MANAGERS),
         Resource::Connection => ("connections", limits.connections, CONNECTIONS),
     };
@@ -288,6 +292,8 @@ pub async fn usage(
     #[derive(QueryableByName)]
     struct Row {
         #[diesel(sql_type = Nullable<Integer>)]
+        quota_namespaces: Option<i32>,
+        #[diesel(sql_type = Nullable<Integer>)]
         quota_managers: Option<i32>,
         #[diesel(sql_type = Nullable<Integer>)]
         quota_connections: Option<i32>,
@@ -298,6 +304,8 @@ pub async fn usage(
         #[diesel(sql_type = Nullable<Integer>)]
         quota_rate_limit_per_minute: Option<i32>,
         #[diesel(sql_type = BigInt)]
+        namespaces: i64,
+        #[diesel(sql_type = BigInt)]
         managers: i64,
         #[diesel(sql_type = BigInt)]
         connections: i64,
@@ -307,13 +315,14 @@ pub async fn usage(
         scans: i64,
     }
     let row: Row = sql_query(format!(
-        "SELECT quota_managers, quota_connections, quota_feeds, quota_scans_per_day, quota_rate_limit_per_minute, \
-             {MANAGERS} AS managers, {CONNECTIONS} AS connections, {FEEDS} AS feeds, {SCANS} AS scans FROM accounts WHERE id = $1"
+        "SELECT quota_namespaces, quota_managers, quota_connections, quota_feeds, quota_scans_per_day, \
+             quota_rate_limit_per_minute, {NAMESPACES} AS namespaces, {MANAGERS} AS managers, {CONNECTIONS} AS connections, {FEEDS} AS feeds, {SCANS} AS scans FROM accounts WHERE id = $1"
     ))
     .bind::<SqlUuid, _>(account.to_uuid())
     .get_result(conn)
     .await?;
     let columns = (
+        row.quota_namespaces,
         row.quota_managers,
         row.quota_connections,
         row.quota_feeds,
@@ -325,6 +334,7 @@ pub async fn usage(
         limits: set.over(defaults),
         rate_limit_per_minute: set.rate_limit_per_minute,
         used: Limits {
+            namespaces: number(row.namespaces),
             managers: number(row.managers),
             connections: number(row.connections),
             feeds: number(row.feeds),
@@ -345,6 +355,7 @@ pub async fn set(
     #[derive(AsChangeset)]
     #[diesel(table_name = accounts)]
     struct Changes {
+        quota_namespaces: Option<Option<i32>>,
         quota_managers: Option<Option<i32>>,
         quota_connections: Option<Option<i32>>,
         quota_feeds: Option<Option<i32>>,
@@ -352,6 +363,7 @@ pub async fn set(
         quota_rate_limit_per_minute: Option<Option<i32>>,
     }
     let changes = Changes {
+        quota_namespaces: change.namespaces.map(column),
         quota_managers: change.managers.map(column),
         quota_connections: change.connections.map(column),
         quota_feeds: change.feeds.map(column),
@@ -374,6 +386,7 @@ pub async fn list(conn: &mut AsyncPgConnection) -> QueryResult<Vec<(String, Over
         .select((
             accounts::name,
             (
+                accounts::quota_namespaces,
                 accounts::quota_managers,
                 accounts::quota_connections,
                 accounts::quota_feeds,

@@ -26,6 +26,7 @@ diesel::table! {
         quota_feeds -> Nullable<Integer>,
         quota_scans_per_day -> Nullable<Integer>,
         quota_rate_limit_per_minute -> Nullable<Integer>,
+        quota_namespaces -> Nullable<Integer>,
     }
 }
 

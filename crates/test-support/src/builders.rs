@@ -12,6 +12,7 @@ use store::{connections, keys, managers, namespaces, quotas::Limits, seal::Seale
 
 /// Quotas that no test exceeds.
 pub const QUOTAS: Limits = Limits {
+    namespaces: 1_000_000,
     managers: 1_000_000,
     connections: 1_000_000,
     feeds: 1_000_000,

@@ -840,6 +840,7 @@ class CallerQuotas(TypedDict):
 
     """
 
+    namespaces: Quota
     managers: Quota
     connections: Quota
     feeds: Quota

@@ -26,6 +26,7 @@ pub(crate) struct Description {
 #[derive(Serialize)]
 #[serde(rename_all = "camelCase")]
 struct Quotas {
+    namespaces: Quota,
     managers: Quota,
     connections: Quota,
     feeds: Quota,
@@ -42,6 +43,7 @@ impl From<Usage> for Quotas {
     fn from(Usage { limits, used, .. }: Usage) -> Self {
         let quota = |limit, used| Quota { limit, used };
         Self {
+            namespaces: quota(limits.namespaces, used.namespaces),
             managers: quota(limits.managers, used.managers),
             connections: quota(limits.connections, used.connections),
             feeds: quota(limits.feeds, used.feeds),

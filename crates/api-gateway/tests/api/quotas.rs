@@ -12,6 +12,7 @@ use crate::{
 };
 
 fn small(config: &mut Config) {
+    config.quotas.namespaces = 2;
     config.quotas.managers = 2;
     config.quotas.connections = 1;
     config.quotas.feeds = 1;
@@ -52,25 +53,46 @@ async fn two_gateways_create_no_more_managers_than_the_quota() {
 }
 
 #[tokio::test]
-async fn an_account_has_at_most_ten_thousand_namespaces() {
-    let app = TestApp::start().await;
+async fn two_gateways_create_no_more_namespaces_than_the_quota() {
+    let app = TestApp::start_with(small).await;
+    let mut other = config(app.database.url());
+    small(&mut other);
+    let (other, _shutdown) = serve(&other);
     let acme = app.account("acme").await;
     acme.namespace().await;
-    let copies = quotas::MAX_NAMESPACES - 2;
-    let copy = format!(
-        "INSERT INTO namespaces (id, account_id, nickname, create_time, update_time) \
-         SELECT gen_random_uuid(), account_id, nickname, create_time, update_time \
-         FROM namespaces, generate_series(1, {copies})"
-    );
-    app.database.run(&copy).await;
-    let body = json!({"nickname": "one more"});
-    assert_eq!(acme.post("/v1/namespaces", &body).await.status, 201);
-    let refused = acme.post("/v1/namespaces", &body).await;
-    assert_eq!(refused.status, 400);
+    let clients = [acme.at(&app.base), acme.at(&other)];
+    let body = &json!({"nickname": "one more"});
+    let attempts = clients.map(|client| async move { client.post("/v1/namespaces", body).await });
+    let answers = join_all(attempts).await;
+    let made = answers.iter().filter(|answer| answer.status == 201).count();
+    assert_eq!(made, 1);
+    for refused in answers.iter().filter(|answer| answer.status != 201) {
+        assert_eq!(refused.status, 400);
+        assert_eq!(refused.details(), [("namespaces", "quota_exceeded")]);
+        let message = refused.body["message"].as_str().unwrap();
+        assert!(message.contains("its quota is 2"), "{message}");
+    }
+    // Test mode counts too, and stores nothing.
+    let tested = async |client: &Client| {
+        let send = client.send(Method::POST, "/v1/namespaces", |request| {
+            request.header("x-test", "true").json(body)
+        });
+        send.await
+    };
+    let refused = tested(&acme).await;
     assert_eq!(refused.details(), [("namespaces", "quota_exceeded")]);
+    let change = Change {
+        namespaces: Some(Some(3)),
+        ..Change::default()
+    };
+    set(&app, change).await;
+    for _ in 0..2 {
+        assert_eq!(tested(&acme).await.status, 201);
+    }
+    assert_eq!(app.database.count("namespaces").await, 2);
     // The quota is per account.
     let globex = app.account("globex").await;
-    assert_eq!(globex.post("/v1/namespaces", &body).await.status, 201);
+    assert_eq!(globex.post("/v1/namespaces", body).await.status, 201);
 }
 
 #[tokio::test]
@@ -83,6 +105,7 @@ async fn caller_sees_its_quotas_and_deleting_frees_capacity() {
     assert_eq!(
         quotas_of(&acme).await,
         json!({
+            "namespaces": {"limit": 2, "used": 1},
             "managers": {"limit": 2, "used": 1}, "connections": {"limit": 1, "used": 1},
             "feeds": {"limit": 1, "used": 0}, "scansPerDay": {"limit": 9, "used": 0}
         })

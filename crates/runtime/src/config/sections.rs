@@ -147,6 +147,8 @@ settings! {
     /// Quotas of each account. `earshot accounts set-quota` sets another quota for an account. Give all
     /// replicas the same values.
     pub struct Quotas {
+        /// How many Namespaces an account may have.
+        pub namespaces: u32 = 100, within 0..=10_000;
         /// How many Managers an account may have.
         pub managers: u32 = 1_000, within 0..=1_000_000;
         /// How many Connections an account may have.

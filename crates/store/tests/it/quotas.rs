@@ -23,6 +23,7 @@ use test_support::{Fixture, TestDatabase, instructions, post};
 use crate::support::{Start, feed, new_scan, number, run, start};
 
 const DEFAULTS: Limits = Limits {
+    namespaces: 2,
     managers: 3,
     connections: 3,
     feeds: 2,
@@ -137,6 +138,7 @@ async fn a_lowered_quota_refuses_only_what_grows() {
     assert!(!watch(&database, &fixture, &["a:3"]).await);
     let usage = quotas::usage(&mut conn, fixture.account, &DEFAULTS).await;
     let usage = usage.unwrap();
+    assert_eq!((usage.limits.namespaces, usage.used.namespaces), (2, 1));
     assert_eq!((usage.limits.managers, usage.used.managers), (0, 3));
     assert_eq!((usage.limits.connections, usage.used.connections), (3, 0));
     assert_eq!((usage.limits.feeds, usage.used.feeds), (1, 2));
