@@ -953,6 +953,11 @@ export interface components {
                 /** @description Distinct feeds that the enabled Managers watch. */
                 feeds: components["schemas"]["Quota"];
                 /**
+                 * @description Bytes of the instructions and mutes of Managers and the mutes of Namespaces, as JSON. What would exceed it is
+                 *     reported on `instructions` or `mutes`.
+                 */
+                contentBytes: components["schemas"]["Quota"];
+                /**
                  * @description Scans of today (UTC), those of backfills too. When they are used up, posts that match wait: their Managers
                  *     have the health reason `quota_exceeded`, and get the Scans on the next day, or when the quota is raised.
                  */
@@ -1446,8 +1451,8 @@ export interface components {
         /** @description Why the Manager could not be compiled; there in state `APPLY_FAILED`. */
         ApplyError: {
             /**
-             * @description `quota_exceeded`: the account would watch more distinct feeds than its quota allows. The previous
-             *     instructions stay in use.
+             * @description `quota_exceeded`: the account would watch more distinct feeds, or have more bytes of instructions, than its quotas
+             *     allow. The previous instructions stay in use.
              * @enum {string}
              */
             code: "no_reachable_url" | "no_usable_content" | "forbidden_address" | "invalid_instructions" | "quota_exceeded";

@@ -87,7 +87,7 @@ export function KeyPage() {
         </dd>
         <dt>{w.key.expires}</dt><dd>{me.expireTime ? <>{moment(me.expireTime)} (<Time iso={me.expireTime} focusable />)</> : w.key.never}</dd>
         <dt>{w.key.quotas}</dt>
-        <dd>{(["namespaces", "managers", "connections", "feeds", "scansPerDay"] as const).map((quota) => <p key={quota}>{w.key.quota[quota](number(me.quotas[quota].used), number(me.quotas[quota].limit))}</p>)}</dd>
+        <dd>{(["namespaces", "managers", "connections", "feeds", "contentBytes", "scansPerDay"] as const).map((quota) => <p key={quota}>{w.key.quota[quota](number(me.quotas[quota].used), number(me.quotas[quota].limit))}</p>)}</dd>
         <dt>{w.key.rate}</dt>
         <dd>
           <p>{w.key.points(number(me.rateLimitPerMinute))}</p>

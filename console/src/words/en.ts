@@ -92,6 +92,7 @@ export const w = {
       managers: (used: string, limit: string) => `${used} of ${limit} Managers`,
       connections: (used: string, limit: string) => `${used} of ${limit} Connections`,
       feeds: (used: string, limit: string) => `${used} of ${limit} feeds`,
+      contentBytes: (used: string, limit: string) => `${used} of ${limit} bytes of instructions and mutes`,
       scansPerDay: (used: string, limit: string) => `${used} of ${limit} Scans today (UTC)`,
     },
     points: (points: string) => `${points} points a minute; a read costs 1, a change 5, tests and previews 20`,
@@ -181,7 +182,7 @@ export const w = {
       feeds_failing: "None of its feeds could be read lately.", quota_exceeded: "The account has used up its Scans of a day. Posts that match wait until there is room.", flooded: "There are more matches today than its bound lets through.", feedback_bad: "Most of its judged Scans were wrong.", no_posts: "Its feeds had no post for a day and more.",
     } as ByWord,
     applyErrors: {
-      no_reachable_url: "None of its pages answered.", no_usable_content: "None of its pages says anything to go by.", forbidden_address: "Its pages are not on public addresses.", invalid_instructions: "Its instructions cannot be used.", quota_exceeded: "Its feeds exceed the quota of the account.",
+      no_reachable_url: "None of its pages answered.", no_usable_content: "None of its pages has usable content.", forbidden_address: "Its pages are not on public addresses.", invalid_instructions: "Its instructions cannot be used.", quota_exceeded: "Its feeds or instructions exceed a quota of the account.",
     } as ByWord,
     modes: { AUTOMATIC: "automatic", MANUAL: "by hand" } satisfies Record<Manager["mode"], string>,
     tabs: { scans: "Scans", looks: "What it looks for", feeds: "Feeds", try: "Try it", settings: "Settings" },

@@ -22,10 +22,12 @@ pub(crate) async fn creation(
     }
 }
 
-/// Same as [`ApiError::from`], but an exceeded quota is reported on `field`.
-pub(crate) fn refused(field: &str, error: Error) -> ApiError {
+/// Same as [`ApiError::from`], but an exceeded quota is reported on `enable`, because only a Manager that is enabled
+/// watches more feeds than before, or on `content`, the field with the instructions or mutes.
+pub(crate) fn refused(content: &str, error: Error) -> ApiError {
     match error {
-        Error::QuotaExceeded(exceeded) => refusal(field, &exceeded),
+        Error::QuotaExceeded(exceeded) if exceeded.quota == "feeds" => refusal("enable", &exceeded),
+        Error::QuotaExceeded(exceeded) => refusal(content, &exceeded),
         error => error.into(),
     }
 }

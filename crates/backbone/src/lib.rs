@@ -34,6 +34,7 @@ pub fn default_quotas(config: &Config) -> store::quotas::Limits {
         managers: config.quotas.managers,
         connections: config.quotas.connections,
         feeds: config.quotas.feeds,
+        content_bytes: config.quotas.content_bytes,
         scans_per_day: config.quotas.scans_per_day,
     }
 }

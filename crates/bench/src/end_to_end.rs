@@ -348,7 +348,7 @@ async fn watch(
         nickname: "bench".to_owned(),
         mutes: Vec::new(),
     };
-    let namespace = namespaces::insert(conn, account, &draft).await?;
+    let namespace = namespaces::insert(conn, account, &draft, &crate::QUOTAS).await?;
     let namespace = namespace.name.namespace.to_uuid();
     let feeds: Vec<String> = (0..feeds.number)
         .map(|feed| format!("f{feed}:newest"))

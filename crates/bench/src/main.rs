@@ -20,6 +20,16 @@ use anyhow::Result;
 use clap::{Parser, Subcommand};
 use report::Report;
 
+/// Quotas that no bench exceeds.
+const QUOTAS: store::quotas::Limits = store::quotas::Limits {
+    namespaces: u32::MAX,
+    managers: u32::MAX,
+    connections: u32::MAX,
+    feeds: u32::MAX,
+    content_bytes: u32::MAX,
+    scans_per_day: u32::MAX,
+};
+
 #[derive(Parser)]
 #[command(name = "bench", about = "Measures Earshot against its goals")]
 struct Arguments {

@@ -12,6 +12,7 @@ use crate::{database, keys};
 /// Largest quotas; the bounds of the defaults in the configuration too.
 const MOST: u32 = 1_000_000;
 const MOST_NAMESPACES: u32 = 10_000;
+const MOST_BYTES: u32 = 2_000_000_000;
 const MOST_SCANS: u32 = 1_000_000_000;
 const MOST_POINTS: u32 = 1_000_000_000;
 
@@ -52,6 +53,9 @@ struct Quotas {
     /// How many distinct feeds: 0 to 1000000, or `default`.
     #[arg(long, value_name = "LIMIT")]
     feeds: Option<Limit>,
+    /// How many bytes of instructions and mutes: 0 to 2000000000, or `default`.
+    #[arg(long, value_name = "LIMIT")]
+    content_bytes: Option<Limit<MOST_BYTES>>,
     /// How many Scans a day: 0 to 1000000000, or `default`.
     #[arg(long, value_name = "LIMIT")]
     scans_per_day: Option<Limit<MOST_SCANS>>,
@@ -90,6 +94,7 @@ impl Quotas {
             managers: limit(self.managers),
             connections: limit(self.connections),
             feeds: limit(self.feeds),
+            content_bytes: self.content_bytes.map(|Limit(limit)| limit),
             scans_per_day: self.scans_per_day.map(|Limit(limit)| limit),
             rate_limit_per_minute: self.rate_limit_per_minute.map(|Limit(limit)| limit),
         }
@@ -102,6 +107,7 @@ impl Quotas {
             ("managers", self.managers.is_some()),
             ("connections", self.connections.is_some()),
             ("feeds", self.feeds.is_some()),
+            ("contentBytes", self.content_bytes.is_some()),
             ("scansPerDay", self.scans_per_day.is_some()),
             (
                 "accountRateLimitPerMinute",
@@ -124,18 +130,19 @@ pub(crate) fn run(command: &Command) -> anyhow::Result<()> {
 
 async fn list(conn: &mut AsyncPgConnection) -> anyhow::Result<()> {
     println!(
-        "ACCOUNT\tMANAGERS\tCONNECTIONS\tFEEDS\tSCANS_PER_DAY\tRATE_LIMIT_PER_MINUTE\tNAMESPACES"
+        "ACCOUNT\tMANAGERS\tCONNECTIONS\tFEEDS\tSCANS_PER_DAY\tRATE_LIMIT_PER_MINUTE\tNAMESPACES\tCONTENT_BYTES"
     );
     let word = |limit: Option<u32>| limit.map_or_else(|| "default".to_owned(), |n| n.to_string());
     for (name, set) in quotas::list(conn).await? {
         println!(
-            "{name}\t{}\t{}\t{}\t{}\t{}\t{}",
+            "{name}\t{}\t{}\t{}\t{}\t{}\t{}\t{}",
             word(set.managers),
             word(set.connections),
             word(set.feeds),
             word(set.scans_per_day),
             word(set.rate_limit_per_minute),
-            word(set.namespaces)
+            word(set.namespaces),
+            word(set.content_bytes)
         );
     }
     Ok(())
@@ -195,11 +202,13 @@ mod tests {
             managers: Some(Some(500)),
             connections: Some(None),
             feeds: None,
+            content_bytes: Some(Some(2_000_000_000)),
             scans_per_day: Some(Some(2_000_000)),
             rate_limit_per_minute: Some(Some(30)),
         };
         let given = [
             "--namespaces=10000",
+            "--content-bytes=2000000000",
             "--managers",
             "500",
             "--connections",

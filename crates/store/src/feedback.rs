@@ -17,7 +17,7 @@ use crate::{
     Error,
     managers::Submission,
     plans,
-    quotas::{self, Limits},
+    quotas::{ContentBytes, Limits},
     words,
 };
 
@@ -133,7 +133,9 @@ pub async fn reapply(
         #[diesel(sql_type = Bool)]
         enable: bool,
     }
-    quotas::lock_owner(conn, name.namespace, defaults).await?;
+    let Some(content) = ContentBytes::before_in(conn, name.namespace, defaults).await? else {
+        return Ok(None);
+    };
     let stored = words::json(serde_json::to_value(instructions).map_err(Error::Json)?);
     let applied: Option<Enabled> = sql_query(
         "UPDATE managers SET instructions = $4, apply_time = $5, recompile_after = NULL \
@@ -151,6 +153,7 @@ pub async fn reapply(
     let Some(Enabled { enable }) = applied else {
         return Ok(None);
     };
+    content.check(conn).await?;
     let watched = if enable { &*instructions.feeds } else { &[] };
     let version = plans::record_change(conn, name, watched, defaults, now).await?;
     Ok(Some(version))

@@ -19,6 +19,7 @@ use uuid::Uuid;
 use crate::{
     Error, QueryResult,
     listing::{Listing, Page, Rows, column, no_other_index, nullable},
+    quotas::{ContentBytes, Limits},
     schema::{manager_notices, managers, scan_clocks},
     words,
 };
@@ -135,12 +136,20 @@ fn write(value: &impl serde::Serialize) -> Result<serde_json::Value, Error> {
 }
 
 /// Stores a Manager in PENDING_APPLY, generation 1, with its notices and its clock. The caller enqueues the event,
-/// in the same transaction.
+/// in the same transaction. An exceeded quota is an error.
 pub async fn insert(
     conn: &mut AsyncPgConnection,
     namespace: Id,
     draft: &CreateManager,
+    defaults: &Limits,
 ) -> Result<Manager, Error> {
+    let has_content =
+        matches!(draft.origin, Origin::Instructions(_)) || !draft.screen.mutes.is_empty();
+    let content = if has_content {
+        ContentBytes::before_in(conn, namespace, defaults).await?
+    } else {
+        None
+    };
     let id = Id::generate();
     let time = id.time();
     let (mode, input, submitted) = match &draft.origin {
@@ -171,6 +180,9 @@ pub async fn insert(
         .returning(Row::as_returning())
         .get_result(conn)
         .await?;
+    if let Some(content) = content {
+        content.check(conn).await?;
+    }
     diesel::insert_into(scan_clocks::table)
         .values((
             scan_clocks::namespace_id.eq(namespace.to_uuid()),

@@ -12,9 +12,10 @@ use domain::{
 use uuid::Uuid;
 
 use crate::{
-    QueryError, QueryResult,
+    Error, QueryError, QueryResult,
     listing::{Listing, Page, Rows, column, no_other_index},
     managers, plans, purges,
+    quotas::{ContentBytes, Limits},
     schema::{connections, managers as managers_table, namespaces},
     words,
 };
@@ -43,15 +44,20 @@ impl From<Row> for Namespace {
     }
 }
 
-/// Stores a Namespace of `account`.
+/// Stores a Namespace of `account`. An exceeded quota is an error.
 pub async fn insert(
     conn: &mut AsyncPgConnection,
     account: Id,
     draft: &CreateNamespace,
-) -> QueryResult<Namespace> {
+    defaults: &Limits,
+) -> Result<Namespace, Error> {
+    let content = match draft.mutes.as_slice() {
+        [] => None,
+        _ => Some(ContentBytes::before(conn, account, defaults).await?),
+    };
     let id = Id::generate();
     let time = id.time().to_chrono();
-    diesel::insert_into(namespaces::table)
+    let row: Row = diesel::insert_into(namespaces::table)
         .values((
             namespaces::id.eq(id.to_uuid()),
             namespaces::account_id.eq(account.to_uuid()),
@@ -62,8 +68,11 @@ pub async fn insert(
         ))
         .returning(Row::as_returning())
         .get_result(conn)
-        .await
-        .map(Into::into)
+        .await?;
+    if let Some(content) = content {
+        content.check(conn).await?;
+    }
+    Ok(row.into())
 }
 
 /// The account that a Namespace belongs to; by primary key.
@@ -116,20 +125,21 @@ struct Changes<'a> {
     mutes: Option<serde_json::Value>,
 }
 
-/// Call with the Namespace [`lock`]ed, inside a transaction. A change that changes nothing also keeps `updateTime`.
+/// Call with the account and then the Namespace [`lock`]ed, inside a transaction. An exceeded quota is an error. A change that changes nothing also keeps `updateTime`.
 /// Changed mutes change what is matched, and scanners see them before the next post.
 pub async fn update(
     conn: &mut AsyncPgConnection,
     current: Namespace,
     change: &NamespaceChange,
+    defaults: &Limits,
     now: Timestamp,
-) -> QueryResult<Namespace> {
+) -> Result<Namespace, Error> {
     let id = current.name.namespace;
     let changes_mutes = change
         .mutes
         .as_ref()
         .is_some_and(|new| *new != current.mutes);
-    let updated = update_in_test_mode(conn, current, change, now).await?;
+    let updated = update_in_test_mode(conn, current, change, defaults, now).await?;
     if changes_mutes {
         plans::record_namespace(conn, id, now).await?;
     }
@@ -142,11 +152,17 @@ pub async fn update_in_test_mode(
     conn: &mut AsyncPgConnection,
     current: Namespace,
     change: &NamespaceChange,
+    defaults: &Limits,
     now: Timestamp,
-) -> QueryResult<Namespace> {
+) -> Result<Namespace, Error> {
     if *change == NamespaceChange::default() {
         return Ok(current);
     }
+    let id = current.name.namespace;
+    let content = match change.mutes {
+        Some(_) => ContentBytes::before_in(conn, id, defaults).await?,
+        None => None,
+    };
     let changes = Changes {
         nickname: change.nickname.as_deref(),
         mutes: change.mutes.as_deref().map(json).transpose()?,
@@ -156,6 +172,9 @@ pub async fn update_in_test_mode(
         .returning(Row::as_returning())
         .get_result(conn)
         .await?;
+    if let Some(content) = content {
+        content.check(conn).await?;
+    }
     Ok(row.into())
 }
 

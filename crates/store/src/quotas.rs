@@ -1,5 +1,5 @@
-//! Quotas of an account: how many Namespaces, Managers and Connections it may have, how many distinct feeds it may watch, and
-//! how many Scans a day it may get.
+//! Quotas of an account: how many Namespaces, Managers and Connections it may have, how many distinct feeds it may watch,
+//! how many bytes its instructions and mutes may have, and how many Scans a day it may get.
 //!
 //! Each check except that of Scans locks the account's row until the end of the transaction, and then counts. So of two
 //! concurrent requests for the last one, on any replicas, only one succeeds. Take this lock before any other, so
@@ -27,6 +27,8 @@ pub struct Limits {
     pub managers: u32,
     pub connections: u32,
     pub feeds: u32,
+    /// Bytes of instructions and mutes.
+    pub content_bytes: u32,
     pub scans_per_day: u32,
 }
 
@@ -37,6 +39,7 @@ pub struct Overrides {
     pub managers: Option<u32>,
     pub connections: Option<u32>,
     pub feeds: Option<u32>,
+    pub content_bytes: Option<u32>,
     pub scans_per_day: Option<u32>,
     /// Request points, checked by [`crate::rates`].
     pub rate_limit_per_minute: Option<u32>,
@@ -49,6 +52,7 @@ impl Overrides {
             managers: self.managers.unwrap_or(defaults.managers),
             connections: self.connections.unwrap_or(defaults.connections),
             feeds: self.feeds.unwrap_or(defaults.feeds),
+            content_bytes: self.content_bytes.unwrap_or(defaults.content_bytes),
             scans_per_day: self.scans_per_day.unwrap_or(defaults.scans_per_day),
         }
     }
@@ -61,6 +65,7 @@ pub struct Change {
     pub managers: Option<Option<u32>>,
     pub connections: Option<Option<u32>>,
     pub feeds: Option<Option<u32>>,
+    pub content_bytes: Option<Option<u32>>,
     pub scans_per_day: Option<Option<u32>>,
     pub rate_limit_per_minute: Option<Option<u32>>,
 }
@@ -82,6 +87,8 @@ pub enum Resource {
     Connection,
 }
 
+const CONTENT: &str = "contentBytes";
+
 /// A quota that is used up.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Exceeded {
@@ -99,9 +106,13 @@ impl fmt::Display for Exceeded {
             limit,
             wanted,
         } = self;
+        let what = match *quota {
+            CONTENT => "bytes of instructions and mutes",
+            quota => quota,
+        };
         write!(
             f,
-            "the account would have {wanted} {quota}, and its quota is {limit}"
+            "the account would have {wanted} {what}, and its quota is {limit}"
         )
     }
 }
@@ -113,10 +124,11 @@ type Columns = (
     Option<i32>,
     Option<i32>,
     Option<i32>,
+    Option<i32>,
 );
 
 fn overrides(
-    (namespaces, managers, connections, feeds, scans_per_day, rate_limit_per_minute): Columns,
+    (namespaces, managers, connections, feeds, content_bytes, scans_per_day, rate_limit_per_minute): Columns,
 ) -> Overrides {
     let number = |limit: Option<i32>| limit.and_then(|limit| u32::try_from(limit).ok());
     Overrides {
@@ -124,6 +136,7 @@ fn overrides(
         managers: number(managers),
         connections: number(connections),
         feeds: number(feeds),
+        content_bytes: number(content_bytes),
         scans_per_day: number(scans_per_day),
         rate_limit_per_minute: number(rate_limit_per_minute),
     }
@@ -149,6 +162,7 @@ pub async fn lock(
             accounts::quota_managers,
             accounts::quota_connections,
             accounts::quota_feeds,
+            accounts::quota_content_bytes,
             accounts::quota_scans_per_day,
             accounts::quota_rate_limit_per_minute,
         ))
@@ -251,6 +265,68 @@ pub(crate) async fn check_feeds(
     }
 }
 
+/// Bytes that an account's instructions and mutes have before a write, which [`check`](Self::check) follows.
+pub(crate) struct ContentBytes {
+    account: Id,
+    limit: u32,
+    before: i64,
+}
+
+impl ContentBytes {
+    /// Locks the account's row, and counts. Served by `namespaces_list_idx` and the primary key of `managers`.
+    pub(crate) async fn before(
+        conn: &mut AsyncPgConnection,
+        account: Id,
+        defaults: &Limits,
+    ) -> QueryResult<Self> {
+        let limit = lock(conn, account, defaults).await?.content_bytes;
+        let before = Self::count(conn, account).await?;
+        Ok(Self {
+            account,
+            limit,
+            before,
+        })
+    }
+
+    /// Same for the account of a Namespace; `None` if the Namespace is gone.
+    pub(crate) async fn before_in(
+        conn: &mut AsyncPgConnection,
+        namespace: Id,
+        defaults: &Limits,
+    ) -> QueryResult<Option<Self>> {
+        match namespaces::account(conn, namespace).await? {
+            Some(account) => Self::before(conn, account, defaults).await.map(Some),
+            None => Ok(None),
+        }
+    }
+
+    /// Fails if the account has more bytes than before the write and than its quota.
+    pub(crate) async fn check(self, conn: &mut AsyncPgConnection) -> Result<(), Error> {
+        let bytes = Self::count(conn, self.account).await?;
+        if bytes > self.before && number(bytes) > self.limit {
+            return Err(Error::QuotaExceeded(Exceeded {
+                quota: CONTENT,
+                limit: self.limit,
+                wanted: number(bytes),
+            }));
+        }
+        Ok(())
+    }
+
+    async fn count(conn: &mut AsyncPgConnection, account: Id) -> QueryResult<i64> {
+        #[derive(QueryableByName)]
+        struct Sum {
+            #[diesel(sql_type = BigInt)]
+            bytes: i64,
+        }
+        let sum: Sum = sql_query(format!("SELECT {CONTENT_BYTES} AS bytes"))
+            .bind::<SqlUuid, _>(account.to_uuid())
+            .get_result(conn)
+            .await?;
+        Ok(sum.bytes)
+    }
+}
+
 fn number(count: i64) -> u32 {
     u32::try_from(count).unwrap_or(u32::MAX)
 }
@@ -263,6 +339,11 @@ const CONNECTIONS: &str = "(SELECT count(*) FROM namespaces AS n JOIN connection
      WHERE n.account_id = $1)";
 const FEEDS: &str = "(SELECT count(DISTINCT w.feed) FROM namespaces AS n \
      JOIN feed_watchers AS w ON w.namespace_id = n.id WHERE n.account_id = $1)";
+/// Rows from before the column are counted from their values.
+const CONTENT_BYTES: &str = "coalesce((SELECT sum(coalesce(content_bytes, bytes_of_content(NULL, NULL, mutes))) \
+     FROM namespaces WHERE account_id = $1) + coalesce((SELECT sum(coalesce(m.content_bytes, \
+         bytes_of_content(m.instructions, m.submitted_instructions, m.mutes))) \
+     FROM namespaces AS n JOIN managers AS m ON m.namespace_id = n.id WHERE n.account_id = $1), 0), 0)::bigint";
 const SCANS: &str = "coalesce((SELECT scans FROM account_days \
      WHERE account_id = $1 AND day = (clock_timestamp() AT TIME ZONE 'UTC')::date), 0)";
 
@@ -300,6 +381,8 @@ pub async fn usage(
         #[diesel(sql_type = Nullable<Integer>)]
         quota_feeds: Option<i32>,
         #[diesel(sql_type = Nullable<Integer>)]
+        quota_content_bytes: Option<i32>,
+        #[diesel(sql_type = Nullable<Integer>)]
         quota_scans_per_day: Option<i32>,
         #[diesel(sql_type = Nullable<Integer>)]
         quota_rate_limit_per_minute: Option<i32>,
@@ -312,11 +395,13 @@ pub async fn usage(
         #[diesel(sql_type = BigInt)]
         feeds: i64,
         #[diesel(sql_type = BigInt)]
+        content_bytes: i64,
+        #[diesel(sql_type = BigInt)]
         scans: i64,
     }
     let row: Row = sql_query(format!(
-        "SELECT quota_namespaces, quota_managers, quota_connections, quota_feeds, quota_scans_per_day, \
-             quota_rate_limit_per_minute, {NAMESPACES} AS namespaces, {MANAGERS} AS managers, {CONNECTIONS} AS connections, {FEEDS} AS feeds, {SCANS} AS scans FROM accounts WHERE id = $1"
+        "SELECT quota_namespaces, quota_managers, quota_connections, quota_feeds, quota_content_bytes, quota_scans_per_day, \
+             quota_rate_limit_per_minute, {CONTENT_BYTES} AS content_bytes, {NAMESPACES} AS namespaces, {MANAGERS} AS managers, {CONNECTIONS} AS connections, {FEEDS} AS feeds, {SCANS} AS scans FROM accounts WHERE id = $1"
     ))
     .bind::<SqlUuid, _>(account.to_uuid())
     .get_result(conn)
@@ -326,6 +411,7 @@ pub async fn usage(
         row.quota_managers,
         row.quota_connections,
         row.quota_feeds,
+        row.quota_content_bytes,
         row.quota_scans_per_day,
         row.quota_rate_limit_per_minute,
     );
@@ -338,6 +424,7 @@ pub async fn usage(
             managers: number(row.managers),
             connections: number(row.connections),
             feeds: number(row.feeds),
+            content_bytes: number(row.content_bytes),
             scans_per_day: number(row.scans),
         },
     })
@@ -359,6 +446,7 @@ pub async fn set(
         quota_managers: Option<Option<i32>>,
         quota_connections: Option<Option<i32>>,
         quota_feeds: Option<Option<i32>>,
+        quota_content_bytes: Option<Option<i32>>,
         quota_scans_per_day: Option<Option<i32>>,
         quota_rate_limit_per_minute: Option<Option<i32>>,
     }
@@ -367,6 +455,7 @@ pub async fn set(
         quota_managers: change.managers.map(column),
         quota_connections: change.connections.map(column),
         quota_feeds: change.feeds.map(column),
+        quota_content_bytes: change.content_bytes.map(column),
         quota_scans_per_day: change.scans_per_day.map(column),
         quota_rate_limit_per_minute: change.rate_limit_per_minute.map(column),
     };
@@ -390,6 +479,7 @@ pub async fn list(conn: &mut AsyncPgConnection) -> QueryResult<Vec<(String, Over
                 accounts::quota_managers,
                 accounts::quota_connections,
                 accounts::quota_feeds,
+                accounts::quota_content_bytes,
                 accounts::quota_scans_per_day,
                 accounts::quota_rate_limit_per_minute,
             ),

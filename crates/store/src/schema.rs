@@ -27,6 +27,7 @@ diesel::table! {
         quota_scans_per_day -> Nullable<Integer>,
         quota_rate_limit_per_minute -> Nullable<Integer>,
         quota_namespaces -> Nullable<Integer>,
+        quota_content_bytes -> Nullable<Integer>,
     }
 }
 
@@ -330,6 +331,7 @@ diesel::table! {
         duplicates -> Text,
         compiled_by -> Nullable<Uuid>,
         compiled_generation -> Nullable<BigInt>,
+        content_bytes -> Nullable<Integer>,
     }
 }
 
@@ -341,6 +343,7 @@ diesel::table! {
         create_time -> Timestamptz,
         update_time -> Timestamptz,
         mutes -> Jsonb,
+        content_bytes -> Nullable<Integer>,
     }
 }
 

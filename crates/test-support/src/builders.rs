@@ -16,6 +16,7 @@ pub const QUOTAS: Limits = Limits {
     managers: 1_000_000,
     connections: 1_000_000,
     feeds: 1_000_000,
+    content_bytes: 1_000_000_000,
     scans_per_day: 1_000_000,
 };
 
@@ -48,7 +49,7 @@ impl Fixture {
             nickname: "ours".to_owned(),
             mutes: Vec::new(),
         };
-        let namespace = namespaces::insert(conn, account, &draft)
+        let namespace = namespaces::insert(conn, account, &draft, &QUOTAS)
             .await
             .expect("a Namespace is made");
         Self {
@@ -90,7 +91,7 @@ impl Fixture {
             notices: notices.iter().copied().map(Into::into).collect(),
             screen: domain::screen::Screen::default(),
         };
-        managers::insert(conn, self.namespace, &draft)
+        managers::insert(conn, self.namespace, &draft, &QUOTAS)
             .await
             .expect("a Manager is made")
             .name

@@ -292,8 +292,8 @@ class ApplyError(TypedDict):
 
     code: Literal["no_reachable_url", "no_usable_content", "forbidden_address", "invalid_instructions", "quota_exceeded"]
     """
-    `quota_exceeded`: the account would watch more distinct feeds than its quota allows. The previous
-    instructions stay in use.
+    `quota_exceeded`: the account would watch more distinct feeds, or have more bytes of instructions, than its quotas
+    allow. The previous instructions stay in use.
 
     """
     message: str
@@ -846,6 +846,12 @@ class CallerQuotas(TypedDict):
     feeds: Quota
     """
     Distinct feeds that the enabled Managers watch.
+    """
+    contentBytes: Quota
+    """
+    Bytes of the instructions and mutes of Managers and the mutes of Namespaces, as JSON. What would exceed it is
+    reported on `instructions` or `mutes`.
+
     """
     scansPerDay: Quota
     """

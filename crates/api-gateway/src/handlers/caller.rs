@@ -30,6 +30,7 @@ struct Quotas {
     managers: Quota,
     connections: Quota,
     feeds: Quota,
+    content_bytes: Quota,
     scans_per_day: Quota,
 }
 
@@ -47,6 +48,7 @@ impl From<Usage> for Quotas {
             managers: quota(limits.managers, used.managers),
             connections: quota(limits.connections, used.connections),
             feeds: quota(limits.feeds, used.feeds),
+            content_bytes: quota(limits.content_bytes, used.content_bytes),
             scans_per_day: quota(limits.scans_per_day, used.scans_per_day),
         }
     }

@@ -5,7 +5,7 @@ use domain::{
     ConnectionName, Id, Issue, Issues, Manager, ManagerName, NamespaceName, Timestamp,
     audit::{Action, Entry},
     list::MANAGER_FIELDS,
-    manager::{CreateManager, Editable, ManagerChange, PATHS},
+    manager::{CreateManager, Editable, ManagerChange, Origin, PATHS},
 };
 use events::{ManagerChanged, ManagerSubmitted};
 use store::{
@@ -69,7 +69,9 @@ pub(crate) async fn create(
         .create(&caller, &once, async move |conn| {
             creation(conn, account, Resource::Manager, &defaults).await?;
             missing(conn, namespace, &named).await?.or(())?;
-            let manager = managers::insert(conn, namespace, &draft).await?;
+            let manager = managers::insert(conn, namespace, &draft, &defaults)
+                .await
+                .map_err(|error| refused(content_field(Some(&draft.origin)), error))?;
             let event = ManagerSubmitted {
                 name: manager.name,
                 generation: FIRST_GENERATION,
@@ -79,6 +81,14 @@ pub(crate) async fn create(
             Ok(Outcome(manager, Some(entry)))
         })
         .await
+}
+
+/// Field on which a quota of bytes is reported.
+fn content_field(origin: Option<&Origin>) -> &'static str {
+    match origin {
+        Some(Origin::Instructions(_)) => "instructions",
+        _ => "mutes",
+    }
 }
 
 /// Returns an issue for each Connection that is not in this Namespace. Within a transaction, the others are locked
@@ -199,8 +209,8 @@ pub(crate) async fn update(
             } else {
                 managers::update(conn, current, &change, &defaults, now).await
             };
-            // Only a Manager that is enabled watches more feeds than before.
-            let updated = updated.map_err(|error| refused("enable", error))?;
+            let updated =
+                updated.map_err(|error| refused(content_field(change.origin.as_ref()), error))?;
             if resubmits {
                 submitted(conn, &updated).await?;
             }

@@ -13,7 +13,7 @@ use serde_json::Value;
 use store::{
     namespaces::{self, Deletion},
     outbox,
-    quotas::Resource,
+    quotas::{self, Resource},
 };
 
 use super::NamespacePath;
@@ -25,7 +25,7 @@ use crate::{
     idempotency::Made,
     pages,
     query::Parameters,
-    quotas::creation,
+    quotas::{creation, refused},
     state::AppState,
     transaction::Outcome,
 };
@@ -43,7 +43,9 @@ pub(crate) async fn create(
     state
         .create(&caller, &once, async move |conn| {
             creation(conn, account, Resource::Namespace, &defaults).await?;
-            let made = namespaces::insert(conn, account, &draft).await?;
+            let made = namespaces::insert(conn, account, &draft, &defaults)
+                .await
+                .map_err(|error| refused("mutes", error))?;
             let entry = Entry::of(Action::Create, made.name.namespace, made.name);
             Ok(Outcome(made, Some(entry)))
         })
@@ -97,16 +99,19 @@ pub(crate) async fn update(
     let patch = body.patch(PATHS, |patch| change(patch).map(drop)).await??;
     let (change, fields) = (change(&patch)?, patch.named(PATHS));
     let test_mode = caller.test_mode;
+    let (account, defaults) = (caller.key.account, state.quotas);
     state
         .write(&caller, async move |conn| {
+            quotas::lock(conn, account, &defaults).await?;
             let current = namespaces::lock(conn, namespace).await?;
             let current = current.ok_or(ApiError::NotFound("namespace"))?;
             let now = Timestamp::now();
             let updated = if test_mode {
-                namespaces::update_in_test_mode(conn, current, &change, now).await?
+                namespaces::update_in_test_mode(conn, current, &change, &defaults, now).await
             } else {
-                namespaces::update(conn, current, &change, now).await?
+                namespaces::update(conn, current, &change, &defaults, now).await
             };
+            let updated = updated.map_err(|error| refused("mutes", error))?;
             let entry = Entry::update(namespace, updated.name, fields);
             Ok(Outcome(Found(updated), entry))
         })

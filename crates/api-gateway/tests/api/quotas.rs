@@ -16,6 +16,7 @@ fn small(config: &mut Config) {
     config.quotas.managers = 2;
     config.quotas.connections = 1;
     config.quotas.feeds = 1;
+    config.quotas.content_bytes = 5_000;
     config.quotas.scans_per_day = 9;
 }
 
@@ -107,7 +108,7 @@ async fn caller_sees_its_quotas_and_deleting_frees_capacity() {
         json!({
             "namespaces": {"limit": 2, "used": 1},
             "managers": {"limit": 2, "used": 1}, "connections": {"limit": 1, "used": 1},
-            "feeds": {"limit": 1, "used": 0}, "scansPerDay": {"limit": 9, "used": 0}
+            "feeds": {"limit": 1, "used": 0}, "contentBytes": {"limit": 5000, "used": 0}, "scansPerDay": {"limit": 9, "used": 0}
         })
     );
 
@@ -221,4 +222,46 @@ async fn enabling_a_manager_cannot_exceed_the_quota_of_feeds() {
     assert_eq!(enable(true).await.status, 200);
     assert_eq!(enable(false).await.status, 200);
     assert_eq!(enable(true).await.status, 200);
+}
+
+#[tokio::test]
+async fn bytes_of_instructions_and_mutes_cannot_exceed_the_quota() {
+    let app = TestApp::start_with(small).await;
+    let acme = app.account("acme").await;
+    let namespace = acme.namespace().await;
+    let manager = acme.manager(&namespace).await;
+    let mutes: Vec<Value> = (0..100)
+        .map(|n| json!({"type": "TERM", "value": format!("a word {n}")}))
+        .collect();
+    let path = format!("/v1/{namespace}");
+    let half = json!({"mutes": mutes});
+    assert_eq!(acme.patch(&path, &half).await.status, 200);
+    let used = quotas_of(&acme).await["contentBytes"]["used"].take();
+    assert!(used.as_u64() > Some(2_500), "{used}");
+
+    let mut created = manager_body();
+    created["mutes"] = json!(mutes);
+    let refused = [
+        acme.patch(&format!("/v1/{manager}"), &half).await,
+        acme.post(&format!("{path}/managers"), &created).await,
+        acme.post(
+            "/v1/namespaces",
+            &json!({"nickname": "more", "mutes": mutes}),
+        )
+        .await,
+    ];
+    for refused in refused {
+        assert_eq!(refused.status, 400);
+        assert_eq!(refused.details(), [("mutes", "quota_exceeded")]);
+        let message = refused.body["message"].as_str().unwrap();
+        let told = "bytes of instructions and mutes, and its quota is 5000";
+        assert!(message.contains(told), "{message}");
+    }
+    assert_eq!(quotas_of(&acme).await["contentBytes"]["used"], used);
+    let terms: Vec<Value> = (0..100)
+        .map(|n| json!({"text": format!("another word {n}"), "weight": 1}))
+        .collect();
+    let instructions = json!({"instructions": {"include": terms, "threshold": 1}});
+    let refused = acme.patch(&format!("/v1/{manager}"), &instructions).await;
+    assert_eq!(refused.details(), [("instructions", "quota_exceeded")]);
 }

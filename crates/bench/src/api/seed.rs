@@ -42,7 +42,9 @@ pub(crate) async fn run(url: &str, scans: u32) -> Result<Seeded> {
         nickname: "bench".to_owned(),
         mutes: Vec::new(),
     };
-    let namespace = namespaces::insert(&mut conn, account, &draft).await?.name;
+    let namespace = namespaces::insert(&mut conn, account, &draft, &crate::QUOTAS)
+        .await?
+        .name;
 
     let uuid = namespace.namespace.to_uuid();
     let statements = [

@@ -34,7 +34,7 @@ impl Load {
             nickname: "bench".to_owned(),
             mutes: Vec::new(),
         };
-        let namespace = namespaces::insert(&mut conn, account, &draft).await?;
+        let namespace = namespaces::insert(&mut conn, account, &draft, &crate::QUOTAS).await?;
         Self::of(url, namespace.name.namespace).await
     }
 

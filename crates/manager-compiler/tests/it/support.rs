@@ -96,7 +96,8 @@ impl World {
             screen: domain::screen::Screen::default(),
         };
         let mut conn = self.database.connect().await;
-        let made = managers::insert(&mut conn, fixture.namespace, &draft).await;
+        let made =
+            managers::insert(&mut conn, fixture.namespace, &draft, &test_support::QUOTAS).await;
         made.unwrap().name
     }
 

@@ -60,9 +60,15 @@ async fn mute(conn: &mut AsyncPgConnection, fixture: &Fixture, terms: &[&str]) {
         ..NamespaceChange::default()
     };
     let current = current.unwrap().unwrap();
-    namespaces::update(conn, current, &change, Timestamp::now())
-        .await
-        .unwrap();
+    namespaces::update(
+        conn,
+        current,
+        &change,
+        &test_support::QUOTAS,
+        Timestamp::now(),
+    )
+    .await
+    .unwrap();
 }
 
 #[tokio::test]

@@ -131,9 +131,15 @@ async fn namespace_mutes_apply_to_all_its_managers_from_the_start() {
             ..Default::default()
         };
         let now = domain::Timestamp::now();
-        namespaces::update(&mut conn, current.unwrap().unwrap(), &change, now)
-            .await
-            .unwrap();
+        namespaces::update(
+            &mut conn,
+            current.unwrap().unwrap(),
+            &change,
+            &test_support::QUOTAS,
+            now,
+        )
+        .await
+        .unwrap();
     };
     set(muting("loud").mutes.unwrap()).await;
     let replica = world.ready_scanner().await;

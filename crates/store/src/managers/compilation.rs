@@ -19,7 +19,7 @@ use crate::{
     Error, QueryResult, backfills,
     fair::{Places, Turns},
     plans,
-    quotas::{self, Limits},
+    quotas::{ContentBytes, Limits},
     replicas,
     schema::managers,
     words,
@@ -273,7 +273,9 @@ pub async fn apply(
     defaults: &Limits,
     now: Timestamp,
 ) -> Result<Option<i64>, Error> {
-    quotas::lock_owner(conn, name.namespace, defaults).await?;
+    let Some(content) = ContentBytes::before_in(conn, name.namespace, defaults).await? else {
+        return Ok(None);
+    };
     let applied: Option<Option<DateTime<Utc>>> = pending_generation(name, generation)
         .select(managers::apply_time)
         .for_no_key_update()
@@ -299,6 +301,7 @@ pub async fn apply(
     let Some(enabled) = enabled else {
         return Ok(None);
     };
+    content.check(conn).await?;
     let watched: &[FeedName] = if enabled { &instructions.feeds } else { &[] };
     plans::watch(conn, name, watched, defaults).await?;
     if applied.is_none() {

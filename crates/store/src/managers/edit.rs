@@ -14,7 +14,7 @@ use uuid::Uuid;
 use super::{Row, codes, health, insert_notices, kind_words, load_notices, number, read, write};
 use crate::{
     Error, QueryResult, backfills, plans, purges,
-    quotas::Limits,
+    quotas::{ContentBytes, Limits},
     schema::{manager_notices, managers, scan_clocks},
 };
 
@@ -136,11 +136,19 @@ async fn edit(
         }
         None => {}
     }
+    let content = if change.mutes.is_some() || change.origin.is_some() {
+        ContentBytes::before_in(conn, name.namespace, defaults).await?
+    } else {
+        None
+    };
     let (at_work, enabled): (Option<serde_json::Value>, bool) = diesel::update(row(name))
         .set((changes, managers::update_time.eq(now.to_chrono())))
         .returning((managers::instructions, managers::enable))
         .get_result(conn)
         .await?;
+    if let Some(content) = content {
+        content.check(conn).await?;
+    }
     if change.resubmits() {
         submit(conn, name, now).await?;
     }

@@ -37,7 +37,13 @@ async fn an_applied_manager_is_claimed_once_when_due_and_stored_only_while_uncha
         notices: Vec::new(),
         screen: domain::screen::Screen::default(),
     };
-    let made = managers::insert(&mut at.conn, at.fixture.namespace, &draft).await;
+    let made = managers::insert(
+        &mut at.conn,
+        at.fixture.namespace,
+        &draft,
+        &test_support::QUOTAS,
+    )
+    .await;
     let name = made.unwrap().name;
     // A waiting Manager is compiled for its submission.
     assert!(

@@ -273,7 +273,14 @@ async fn readers_of_plans_learn_what_a_namespace_mutes() {
         for _ in 0..2 {
             // The second time changes nothing.
             let current = namespaces::lock(conn, id).await.unwrap().unwrap();
-            let updated = namespaces::update(conn, current, &change, Timestamp::now()).await;
+            let updated = namespaces::update(
+                conn,
+                current,
+                &change,
+                &test_support::QUOTAS,
+                Timestamp::now(),
+            )
+            .await;
             assert_eq!(updated.unwrap().mutes, mutes);
         }
         let Changes::Since {

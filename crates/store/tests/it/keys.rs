@@ -79,9 +79,14 @@ async fn a_narrowed_key_lists_only_its_namespaces() {
         nickname: "other".to_owned(),
         mutes: Vec::new(),
     };
-    namespaces::insert(&mut at.conn, at.fixture.account, &draft)
-        .await
-        .unwrap();
+    namespaces::insert(
+        &mut at.conn,
+        at.fixture.account,
+        &draft,
+        &test_support::QUOTAS,
+    )
+    .await
+    .unwrap();
     let key = ApiKey::generate();
     let ours = [at.fixture.namespace];
     let new = NewKey {

@@ -96,7 +96,7 @@ async fn namespaces() {
                 nickname: ["b", "ä", "B", "a"][add % 4].to_owned(),
                 mutes: Vec::new(),
             };
-            namespaces::insert(&mut at.conn, account, &draft)
+            namespaces::insert(&mut at.conn, account, &draft, &test_support::QUOTAS)
                 .await
                 .unwrap();
             add += 1;

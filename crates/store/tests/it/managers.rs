@@ -64,9 +64,14 @@ async fn a_manager_reads_as_it_was_written() {
         notices: vec![second.into(), first.into()],
         ..automatic()
     };
-    let made = managers::insert(&mut at.conn, at.fixture.namespace, &draft)
-        .await
-        .unwrap();
+    let made = managers::insert(
+        &mut at.conn,
+        at.fixture.namespace,
+        &draft,
+        &test_support::QUOTAS,
+    )
+    .await
+    .unwrap();
     assert_eq!(get(&mut at.conn, made.name).await, made);
     assert_eq!(
         (made.mode, made.state),
@@ -95,10 +100,15 @@ async fn sensitivity_is_stored_and_balanced_in_rows_without_it() {
     if let Origin::Input(input) = &mut draft.origin {
         input.sensitivity = Sensitivity::Broad;
     }
-    let name = managers::insert(&mut at.conn, at.fixture.namespace, &draft)
-        .await
-        .unwrap()
-        .name;
+    let name = managers::insert(
+        &mut at.conn,
+        at.fixture.namespace,
+        &draft,
+        &test_support::QUOTAS,
+    )
+    .await
+    .unwrap()
+    .name;
     let read = get(&mut at.conn, name).await.input.unwrap();
     assert_eq!(read.sensitivity, Sensitivity::Broad);
     let submission = managers::submission(&mut at.conn, name).await.unwrap();
@@ -117,10 +127,15 @@ async fn sensitivity_is_stored_and_balanced_in_rows_without_it() {
 async fn the_compiler_gets_the_present_submission_until_it_is_done() {
     let mut at = start().await;
     let draft = automatic();
-    let name = managers::insert(&mut at.conn, at.fixture.namespace, &draft)
-        .await
-        .unwrap()
-        .name;
+    let name = managers::insert(
+        &mut at.conn,
+        at.fixture.namespace,
+        &draft,
+        &test_support::QUOTAS,
+    )
+    .await
+    .unwrap()
+    .name;
     let later = Timestamp::now().plus(Duration::from_secs(1));
     assert_eq!(waiting(&mut at.conn).await, [name]);
     let submission = managers::submission(&mut at.conn, name)
@@ -183,7 +198,13 @@ async fn waiting_managers_are_claimed_longest_waiting_first() {
     let mut at = start().await;
     let mut names = Vec::new();
     for _ in 0..4 {
-        let manager = managers::insert(&mut at.conn, at.fixture.namespace, &automatic()).await;
+        let manager = managers::insert(
+            &mut at.conn,
+            at.fixture.namespace,
+            &automatic(),
+            &test_support::QUOTAS,
+        )
+        .await;
         names.push(manager.unwrap().name);
     }
     // Two of them at the same time.

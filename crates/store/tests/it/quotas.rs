@@ -9,12 +9,14 @@ use domain::{
         ManagerChange,
         health::{Health, HealthReason},
     },
+    namespace::{CreateNamespace, NamespaceChange},
+    screen::{Mute, MuteType},
 };
 use futures::future::join_all;
 use store::{
     AsyncPgConnection, Error, backfills,
     fair::Turns,
-    feedback, managers,
+    feedback, managers, namespaces,
     quotas::{self, Change, Limits, Overrides, Resource},
     scans::{self, NewScan, Origin, ScanCounter},
 };
@@ -27,6 +29,7 @@ const DEFAULTS: Limits = Limits {
     managers: 3,
     connections: 3,
     feeds: 2,
+    content_bytes: 1_000_000,
     scans_per_day: 5,
 };
 
@@ -219,6 +222,115 @@ async fn reapplied_instructions_watch_no_more_feeds_than_the_quota() {
     assert_eq!(reapply(&["a:1", "a:2"]).await.unwrap(), Some(2));
     // Other feeds, and no more than before.
     assert_eq!(reapply(&["a:3", "a:4"]).await.unwrap(), Some(3));
+}
+
+#[tokio::test]
+async fn instructions_and_mutes_have_no_more_bytes_than_the_quota() {
+    let Start {
+        database,
+        mut conn,
+        fixture,
+    } = start().await;
+    let limits = |content_bytes| Limits {
+        content_bytes,
+        ..test_support::QUOTAS
+    };
+    let used = async || {
+        let mut conn = database.connect().await;
+        let usage = quotas::usage(&mut conn, fixture.account, &DEFAULTS).await;
+        usage.unwrap().used.content_bytes
+    };
+    let refused = |error: Error| match error {
+        Error::QuotaExceeded(exceeded) => (exceeded.quota, exceeded.limit, exceeded.wanted),
+        error => panic!("{error}"),
+    };
+    assert_eq!(used().await, 0);
+    let kettle = instructions("kettle");
+    let name = fixture.manager(&mut conn, &kettle, &[]).await;
+    let submitted = used().await;
+    let stored =
+        "SELECT octet_length(submitted_instructions::text)::bigint AS number FROM managers";
+    assert_eq!(i64::from(submitted), number(&mut conn, stored).await);
+
+    // Compiled instructions that equal the submitted ones add nothing.
+    let now = Timestamp::now();
+    let exact = limits(submitted);
+    let applied = managers::apply(&mut conn, name, 1, &kettle, &exact, now).await;
+    assert!(applied.unwrap().is_some());
+    assert_eq!(used().await, submitted);
+    let longer = instructions("kettles");
+    let again = conn
+        .transaction(async |conn| feedback::reapply(conn, name, 1, &longer, &exact, now).await)
+        .await;
+    assert_eq!(
+        refused(again.unwrap_err()),
+        ("contentBytes", submitted, submitted + 1)
+    );
+    assert_eq!(used().await, submitted, "the old ones stay");
+
+    let mute = Mute {
+        mute_type: MuteType::Author,
+        value: "pat".to_owned(),
+        expire_time: None,
+    };
+    let change = ManagerChange {
+        mutes: Some(vec![mute.clone()]),
+        ..ManagerChange::default()
+    };
+    let muted = conn
+        .transaction(async |conn| {
+            let current = managers::lock(conn, name).await?.unwrap();
+            managers::update(conn, current, &change, &exact, now).await
+        })
+        .await;
+    assert_eq!(refused(muted.unwrap_err()).0, "contentBytes");
+
+    // Mutes of Namespaces count too; of two at once, only one fits.
+    let change = NamespaceChange {
+        mutes: Some(vec![mute.clone()]),
+        ..NamespaceChange::default()
+    };
+    let bytes = u32::try_from(serde_json::to_string(&change.mutes).unwrap().len()).unwrap();
+    let room = limits(submitted + bytes + 10);
+    let other = CreateNamespace {
+        nickname: "other".to_owned(),
+        mutes: Vec::new(),
+    };
+    let other = namespaces::insert(&mut conn, fixture.account, &other, &exact).await;
+    let ids = [fixture.namespace, other.unwrap().name.namespace];
+    let updates = ids.map(|id| {
+        let (database, change, room) = (&database, &change, &room);
+        async move {
+            let mut conn = database.connect().await;
+            conn.transaction(async |conn| {
+                quotas::lock(conn, fixture.account, room).await?;
+                let current = namespaces::lock(conn, id).await?.unwrap();
+                namespaces::update(conn, current, change, room, now).await
+            })
+            .await
+        }
+    });
+    let results = join_all(updates).await;
+    assert_eq!(results.iter().filter(|result| result.is_ok()).count(), 1);
+
+    // Rows from before the column are counted from their values.
+    let counted = used().await;
+    run(&mut conn, "UPDATE managers SET content_bytes = NULL").await;
+    run(&mut conn, "UPDATE namespaces SET content_bytes = NULL").await;
+    assert_eq!(used().await, counted);
+
+    // What is over a lowered quota may shrink.
+    let none = NamespaceChange {
+        mutes: Some(Vec::new()),
+        ..NamespaceChange::default()
+    };
+    for id in ids {
+        let current = namespaces::lock(&mut conn, id).await.unwrap().unwrap();
+        namespaces::update(&mut conn, current, &none, &limits(0), now)
+            .await
+            .unwrap();
+    }
+    assert_eq!(used().await, submitted);
 }
 
 #[tokio::test]
