@@ -31,6 +31,8 @@ use crate::{
 
 const SWEEP: Duration = Duration::from_secs(2);
 const PAGE: i64 = 1_000;
+/// Mutes of one Namespace may have 40 KB as stored, and need more while they are read.
+const MUTES_PAGE: i64 = 100;
 /// Number of recent changes that are remembered, so that a poll in progress only matches these again.
 const REMEMBERED: usize = 10_000;
 
@@ -180,8 +182,12 @@ impl Plans {
         // Read before the pages, so that a change during the read is seen again.
         let version = plans::version(&mut conn).await?;
         let mut held = Held::default();
-        for record in plans::all_mutes(&mut conn).await? {
-            held.put_namespace(&record);
+        let mut after = None;
+        loop {
+            let page = plans::load_mutes(&mut conn, after, MUTES_PAGE).await?;
+            let Some(last) = page.last() else { break };
+            after = Some(last.namespace);
+            page.iter().for_each(|one| held.put_namespace(one));
         }
         let mut all = Vec::new();
         let mut unreadable = HashSet::new();
@@ -258,7 +264,10 @@ impl Plans {
                         to: version,
                         changes: PlanChanges {
                             managers: plans.iter().map(|one| one.manager).collect(),
-                            namespaces: namespaces.iter().map(|one| one.namespace).collect(),
+                            namespaces: { namespaces.iter() }
+                                .filter(|one| one.has_changed)
+                                .map(|one| one.namespace)
+                                .collect(),
                         },
                     });
                     self.live.apply(changes.into_iter().flatten(), version);

@@ -1,4 +1,5 @@
-//! Mutes and languages of Managers and Namespaces, next to the index of plans and never older than it.
+//! Mutes and languages of Managers, and mutes of Namespaces with an enabled Manager, next to the index of plans and
+//! never older than it.
 //!
 //! Few Managers have any. A reader locks for one look-up per match. The writer updates this before the index gets
 //! the version of the change, so a reader of an index never sees older mutes.

@@ -55,9 +55,15 @@ pub struct PlanRecord {
 #[derive(Debug, Clone, PartialEq)]
 pub struct NamespaceMutes {
     pub namespace: Id,
-    /// Empty if the Namespace is gone, too.
+    /// Empty if the Namespace is gone or has no enabled Manager, too.
     pub mutes: Vec<Mute>,
+    /// True if the mutes changed, and not only a Manager, which may be the first or last enabled one.
+    pub has_changed: bool,
 }
+
+/// True for Namespaces whose mutes a scanner needs.
+const MUTING: &str = "mutes <> '[]' AND EXISTS \
+     (SELECT FROM managers AS m WHERE m.namespace_id = namespaces.id AND m.enable)";
 
 /// Changes since a version.
 #[derive(Debug, Clone, PartialEq)]
@@ -66,6 +72,7 @@ pub enum Changes {
     Since {
         version: PlanVersion,
         plans: Vec<PlanRecord>,
+        /// Namespaces of these Managers, and those whose mutes changed.
         namespaces: Vec<NamespaceMutes>,
     },
     /// The log does not reach back that far, or has another change at the requested version: load everything.
@@ -198,7 +205,6 @@ pub async fn changes_since(
         .extract_if(.., |(_, manager)| manager.is_nil())
         .map(|(namespace, _)| namespace)
         .collect();
-    let namespaces = mutes_of(conn, &muting).await?;
     let ids: Vec<Uuid> = changed.iter().map(|(_, manager)| *manager).collect();
     let rows: Vec<PlanRow> = managers::table
         .filter(managers::namespace_id.eq_any(changed.iter().map(|(namespace, _)| *namespace)))
@@ -213,6 +219,8 @@ pub async fn changes_since(
         ))
         .load(conn)
         .await?;
+    // Read after the Managers, so that the mutes of each enabled one are found.
+    let namespaces = mutes_of(conn, &changed, &muting).await?;
     let mut rows: HashMap<(Uuid, Uuid), PlanRow> =
         rows.into_iter().map(|row| ((row.0, row.1), row)).collect();
     let plans = changed
@@ -339,37 +347,57 @@ pub async fn are_current(
     Ok(!now.found)
 }
 
-async fn mutes_of(conn: &mut AsyncPgConnection, ids: &[Uuid]) -> QueryResult<Vec<NamespaceMutes>> {
-    if ids.is_empty() {
-        return Ok(Vec::new());
-    }
+/// Returns the mutes of the Namespaces of `managers`, and of `changed` ones, which are sorted.
+async fn mutes_of(
+    conn: &mut AsyncPgConnection,
+    managers: &[(Uuid, Uuid)],
+    changed: &[Uuid],
+) -> QueryResult<Vec<NamespaceMutes>> {
+    let mut ids: Vec<Uuid> = managers.iter().map(|(namespace, _)| *namespace).collect();
+    ids.extend(changed);
+    ids.sort_unstable();
+    ids.dedup();
     let rows: Vec<(Uuid, Value)> = namespaces::table
-        .filter(namespaces::id.eq_any(ids))
+        .filter(namespaces::id.eq_any(&ids))
+        .filter(sql::<Bool>(MUTING))
         .select((namespaces::id, namespaces::mutes))
         .load(conn)
         .await?;
     let mut rows: HashMap<Uuid, Value> = rows.into_iter().collect();
-    let found = ids.iter().map(|id| {
-        let mutes = rows.remove(id).unwrap_or_default();
-        muting(*id, &mutes)
+    let found = ids.into_iter().map(|id| {
+        let mutes = rows.remove(&id).unwrap_or_default();
+        muting(id, &mutes, changed.binary_search(&id).is_ok())
     });
     Ok(found.collect())
 }
 
-/// Returns the mutes of all Namespaces that have any. Served by `namespaces_muting_idx`.
-pub async fn all_mutes(conn: &mut AsyncPgConnection) -> QueryResult<Vec<NamespaceMutes>> {
+/// Returns the mutes of Namespaces with an enabled Manager in pages: those after `after` in the order of their ids.
+/// Served by `namespaces_muting_idx`.
+pub async fn load_mutes(
+    conn: &mut AsyncPgConnection,
+    after: Option<Id>,
+    limit: i64,
+) -> QueryResult<Vec<NamespaceMutes>> {
+    let after = after.map_or(Uuid::nil(), |id| id.to_uuid());
     let rows: Vec<(Uuid, Value)> = namespaces::table
-        .filter(sql::<Bool>("mutes <> '[]'"))
+        .filter(namespaces::id.gt(after))
+        .filter(sql::<Bool>(MUTING))
+        .order(namespaces::id.asc())
+        .limit(limit)
         .select((namespaces::id, namespaces::mutes))
         .load(conn)
         .await?;
-    Ok(rows.iter().map(|(id, mutes)| muting(*id, mutes)).collect())
+    let read = rows
+        .into_iter()
+        .map(|(id, mutes)| muting(id, &mutes, false));
+    Ok(read.collect())
 }
 
-fn muting(namespace: Uuid, mutes: &Value) -> NamespaceMutes {
+fn muting(namespace: Uuid, mutes: &Value, has_changed: bool) -> NamespaceMutes {
     NamespaceMutes {
         namespace: Id::from_uuid(namespace),
         mutes: screen::stored_mutes(mutes).0,
+        has_changed,
     }
 }
 

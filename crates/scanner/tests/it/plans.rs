@@ -179,7 +179,13 @@ async fn mute(world: &World, manager: ManagerName, term: &str) {
         ..NamespaceChange::default()
     };
     let current = current.unwrap().unwrap();
-    namespaces::update(&mut conn, current, &change, Timestamp::now())
-        .await
-        .unwrap();
+    namespaces::update(
+        &mut conn,
+        current,
+        &change,
+        &test_support::QUOTAS,
+        Timestamp::now(),
+    )
+    .await
+    .unwrap();
 }

@@ -259,6 +259,7 @@ async fn readers_of_plans_learn_what_a_namespace_mutes() {
     let mut at = start().await;
     let conn = &mut at.conn;
     let id = at.fixture.namespace;
+    at.fixture.manager(conn, &instructions("kettle"), &[]).await;
     let mute = Mute {
         mute_type: MuteType::Author,
         value: "pat".to_owned(),
@@ -299,8 +300,61 @@ async fn readers_of_plans_learn_what_a_namespace_mutes() {
             (namespaces[0].namespace, &namespaces[0].mutes),
             (id, &mutes)
         );
-        let all = plans::all_mutes(conn).await.unwrap();
+        assert!(namespaces[0].has_changed);
+        let all = plans::load_mutes(conn, None, 10).await.unwrap();
         assert_eq!(all.len(), mutes.len());
+    }
+}
+
+#[tokio::test]
+async fn mutes_are_read_by_page_and_only_where_a_manager_is_enabled() {
+    let mut at = start().await;
+    let conn = &mut at.conn;
+    let mut names = Vec::new();
+    for account in ["a", "b", "c"] {
+        let fixture = at.fixture.beside(conn, account).await;
+        let kettle = instructions("kettle");
+        names.push(fixture.applied_manager(conn, &kettle, &[]).await);
+    }
+    // This one has no Manager.
+    at.fixture.beside(conn, "d").await;
+    let mutes = r#"[{"type": "AUTHOR", "value": "pat"}]"#;
+    run(conn, format!("UPDATE namespaces SET mutes = '{mutes}'")).await;
+    let mut ids: Vec<_> = names.iter().map(|name| name.namespace).collect();
+    ids.sort_unstable_by_key(|id| id.to_uuid());
+    let pages = async |conn: &mut AsyncPgConnection| {
+        let (mut read, mut after) = (Vec::new(), None);
+        loop {
+            let page = plans::load_mutes(conn, after, 2).await.unwrap();
+            assert!(page.len() <= 2);
+            let Some(last) = page.last() else { break read };
+            after = Some(last.namespace);
+            read.extend(page.into_iter().map(|one| one.namespace));
+        }
+    };
+    assert_eq!(pages(conn).await, ids);
+
+    // Readers of changes learn that a Namespace loses and gets its last enabled Manager.
+    for (enable, count) in [(false, 0), (true, 1)] {
+        let before = plans::version(conn).await.unwrap();
+        let change = domain::manager::ManagerChange {
+            enable: Some(enable),
+            ..Default::default()
+        };
+        let current = managers::lock(conn, names[0]).await.unwrap().unwrap();
+        let now = Timestamp::now();
+        managers::update(conn, current, &change, &test_support::QUOTAS, now)
+            .await
+            .unwrap();
+        let changes = plans::changes_since(conn, before).await.unwrap();
+        let Changes::Since { namespaces, .. } = changes else {
+            panic!("too far behind");
+        };
+        assert_eq!(namespaces.len(), 1);
+        assert_eq!(namespaces[0].namespace, names[0].namespace);
+        assert_eq!(namespaces[0].mutes.len(), count);
+        assert!(!namespaces[0].has_changed);
+        assert_eq!(pages(conn).await.len(), 2 + count);
     }
 }
 
