@@ -12,9 +12,9 @@ use actix_web::{
 };
 use domain::{FieldIssue, Issue, Issues};
 use serde::Serialize;
-use store::QueryError;
+use store::{QueryError, quotas::Exceeded};
 
-use crate::{quotas::refusal, rates::standing::Standing};
+use crate::rates::standing::Standing;
 
 /// Maximum number of reported fields: more than anyone reads, and it keeps responses to hostile bodies small.
 const MAX_DETAILS: usize = 1_000;
@@ -185,6 +185,13 @@ fn shortened(message: &str) -> String {
         .map(|c| if c.is_control() { '\u{fffd}' } else { c })
         .take(MAX_MESSAGE_CHARS)
         .collect()
+}
+
+/// Error on `field` that names the exceeded quota.
+pub(crate) fn refusal(field: &str, exceeded: &Exceeded) -> ApiError {
+    let mut issues = Issues::default();
+    issues.add_with_hint(field, Issue::QuotaExceeded, exceeded.to_string());
+    issues.into()
 }
 
 impl From<QueryError> for ApiError {

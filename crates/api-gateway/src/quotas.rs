@@ -1,12 +1,12 @@
 //! `quota_exceeded`: refuses resources beyond an account's quotas.
 
-use domain::{Id, Issue, Issues};
+use domain::Id;
 use store::{
     AsyncPgConnection, Error,
-    quotas::{self, Exceeded, Limits, Resource},
+    quotas::{self, Limits, Resource},
 };
 
-use crate::ApiError;
+use crate::{ApiError, error::refusal};
 
 /// Returns an error if the account may not create another `resource`. Call first in the transaction that creates
 /// it.
@@ -30,11 +30,4 @@ pub(crate) fn refused(content: &str, error: Error) -> ApiError {
         Error::QuotaExceeded(exceeded) => refusal(content, &exceeded),
         error => error.into(),
     }
-}
-
-/// Error on `field` that names the exceeded quota.
-pub(crate) fn refusal(field: &str, exceeded: &Exceeded) -> ApiError {
-    let mut issues = Issues::default();
-    issues.add_with_hint(field, Issue::QuotaExceeded, exceeded.to_string());
-    issues.into()
 }

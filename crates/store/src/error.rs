@@ -1,12 +1,45 @@
 //! Errors of reading and writing rows.
 
+use std::fmt;
+
 use diesel::result::DatabaseErrorKind::{
     CheckViolation, ClosedConnection, ExclusionViolation, ForeignKeyViolation, NotNullViolation,
     ReadOnlyTransaction, RestrictViolation, SerializationFailure, UnableToSendCommand,
     UniqueViolation, Unknown,
 };
 
-use crate::{QueryError, quotas::Exceeded, seal::OpenError};
+use crate::{QueryError, seal::OpenError};
+
+/// Name of the quota of bytes of instructions and mutes.
+pub(crate) const CONTENT: &str = "contentBytes";
+
+/// A quota that is used up.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Exceeded {
+    /// Name of the quota in `GET /v1/caller`.
+    pub quota: &'static str,
+    pub limit: u32,
+    /// Number that the account would have.
+    pub wanted: u32,
+}
+
+impl fmt::Display for Exceeded {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self {
+            quota,
+            limit,
+            wanted,
+        } = self;
+        let what = match *quota {
+            CONTENT => "bytes of instructions and mutes",
+            quota => quota,
+        };
+        write!(
+            f,
+            "the account would have {wanted} {what}, and its quota is {limit}"
+        )
+    }
+}
 
 #[derive(Debug, thiserror::Error)]
 pub enum Error {

@@ -7,8 +7,6 @@
 //! refuses new ones. Scans are counted where they are created (`scans::record`): no request is refused, and
 //! Managers pause until the next day (UTC).
 
-use std::fmt;
-
 use diesel::{
     OptionalExtension as _, QueryableByName,
     prelude::*,
@@ -18,7 +16,12 @@ use diesel::{
 use diesel_async::{AsyncPgConnection, RunQueryDsl};
 use domain::{FeedName, Id, ManagerName};
 
-use crate::{Error, QueryResult, namespaces, schema::accounts};
+pub use crate::error::Exceeded;
+use crate::{
+    Error, QueryResult,
+    error::CONTENT,
+    schema::{accounts, namespaces},
+};
 
 /// How many of each an account may have.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -87,36 +90,6 @@ pub enum Resource {
     Connection,
 }
 
-const CONTENT: &str = "contentBytes";
-
-/// A quota that is used up.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Exceeded {
-    /// Name of the quota in `GET /v1/caller`.
-    pub quota: &'static str,
-    pub limit: u32,
-    /// Number that the account would have.
-    pub wanted: u32,
-}
-
-impl fmt::Display for Exceeded {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Self {
-            quota,
-            limit,
-            wanted,
-        } = self;
-        let what = match *quota {
-            CONTENT => "bytes of instructions and mutes",
-            quota => quota,
-        };
-        write!(
-            f,
-            "the account would have {wanted} {what}, and its quota is {limit}"
-        )
-    }
-}
-
 type Columns = (
     Option<i32>,
     Option<i32>,
@@ -172,13 +145,22 @@ pub async fn lock(
     Ok(overrides(columns).over(defaults))
 }
 
+async fn owner(conn: &mut AsyncPgConnection, namespace: Id) -> QueryResult<Option<Id>> {
+    let found = namespaces::table
+        .find(namespace.to_uuid())
+        .select(namespaces::account_id)
+        .first(conn)
+        .await;
+    found.optional().map(|id| id.map(Id::from_uuid))
+}
+
 /// Same as [`lock`], for the account of a Namespace; `None` if the Namespace is gone.
 pub(crate) async fn lock_owner(
     conn: &mut AsyncPgConnection,
     namespace: Id,
     defaults: &Limits,
 ) -> QueryResult<Option<(Id, Limits)>> {
-    let Some(account) = namespaces::account(conn, namespace).await? else {
+    let Some(account) = owner(conn, namespace).await? else {
         return Ok(None);
     };
     Ok(Some((account, lock(conn, account, defaults).await?)))
@@ -294,7 +276,7 @@ impl ContentBytes {
         namespace: Id,
         defaults: &Limits,
     ) -> QueryResult<Option<Self>> {
-        match namespaces::account(conn, namespace).await? {
+        match owner(conn, namespace).await? {
             Some(account) => Self::before(conn, account, defaults).await.map(Some),
             None => Ok(None),
         }
