@@ -909,6 +909,10 @@ export interface components {
          *       "rateLimitPerMinute": 600,
          *       "accountRateLimitPerMinute": 6000,
          *       "quotas": {
+         *         "namespaces": {
+         *           "limit": 100,
+         *           "used": 2
+         *         },
          *         "managers": {
          *           "limit": 1000,
          *           "used": 12
@@ -920,6 +924,10 @@ export interface components {
          *         "feeds": {
          *           "limit": 2000,
          *           "used": 40
+         *         },
+         *         "contentBytes": {
+         *           "limit": 20000000,
+         *           "used": 91733
          *         },
          *         "scansPerDay": {
          *           "limit": 100000,

@@ -535,8 +535,10 @@ async fn caller_resource_shows_permissions() {
         json!({
             "account": "acme", "role": "OWNER", "rateLimitPerMinute": 1_000_000, "accountRateLimitPerMinute": 10_000_000,
             "quotas": {
+                "namespaces": {"limit": 100, "used": 1},
                 "managers": {"limit": 1_000, "used": 0}, "connections": {"limit": 1_000, "used": 0},
-                "feeds": {"limit": 2_000, "used": 0}, "scansPerDay": {"limit": 100_000, "used": 0}
+                "feeds": {"limit": 2_000, "used": 0}, "contentBytes": {"limit": 20_000_000, "used": 0},
+                "scansPerDay": {"limit": 100_000, "used": 0}
             }
         })
     );

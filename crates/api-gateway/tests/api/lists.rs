@@ -336,7 +336,7 @@ async fn list_items_are_serialised_like_single_resources() {
 
 #[tokio::test]
 async fn page_size_is_at_most_one_hundred() {
-    let app = TestApp::start().await;
+    let app = TestApp::start_with(|config| config.quotas.namespaces = 101).await;
     let acme = app.account("acme").await;
     for n in 0..101 {
         acme.made("/v1/namespaces", &json!({"nickname": format!("n{n}")}))
