@@ -58,8 +58,6 @@ struct Found {
 
 impl<'a, W: Fn(&ManagerName, &Post) -> bool> Matches<'a, W> {
     /// Matches `posts` of `feed` against the plans of `index` that `wanted` selects.
-    ///
-    /// Stops after [`MOST`] matches: [`Self::posts`] returns the posts that were matched, at least one.
     pub(crate) async fn of(
         plans: &Plans,
         index: Arc<Index>,
@@ -67,7 +65,30 @@ impl<'a, W: Fn(&ManagerName, &Post) -> bool> Matches<'a, W> {
         posts: &'a [Post],
         wanted: W,
     ) -> Self {
-        let (found, matched) = search(plans, &index, feed, posts, &wanted, MOST).await;
+        Self::up_to(plans, index, feed, posts, wanted, usize::MAX).await
+    }
+
+    /// Same as [`Self::of`], but matches no further post after [`MOST`] matches. [`Self::posts`] returns the posts that
+    /// were matched, at least one; the caller goes on with the others.
+    pub(crate) async fn of_first(
+        plans: &Plans,
+        index: Arc<Index>,
+        feed: &'a FeedName,
+        posts: &'a [Post],
+        wanted: W,
+    ) -> Self {
+        Self::up_to(plans, index, feed, posts, wanted, MOST).await
+    }
+
+    async fn up_to(
+        plans: &Plans,
+        index: Arc<Index>,
+        feed: &'a FeedName,
+        posts: &'a [Post],
+        wanted: W,
+        most: usize,
+    ) -> Self {
+        let (found, matched) = search(plans, &index, feed, posts, &wanted, most).await;
         Self {
             feed,
             posts: &posts[..matched],

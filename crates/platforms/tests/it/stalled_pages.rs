@@ -1,4 +1,4 @@
-//! Pages whose next page is the same page: the reading ends, and the feed's watchers are told.
+//! Tests of pages whose next page is the same page: the reading ends, and the feed has a notice.
 
 use std::sync::Arc;
 

@@ -165,10 +165,14 @@ async fn no_further_post_is_matched_after_many_matches() {
     assert!(plans.load(&CancellationToken::new()).await);
     let feed: FeedName = FEED.parse().unwrap();
     let posts = vec![post("forum:1", "A kettle"); MOST];
-    let part = all_of(&plans, &feed, &posts).await;
+    let first = |posts| Matches::of_first(&plans, plans.index(), &feed, posts, |_, _| true);
+    let part = first(&posts).await;
     assert_eq!((part.posts().len(), part.picks().len()), (MOST / 2, MOST));
-    let rest = all_of(&plans, &feed, &posts[part.posts().len()..]).await;
+    let rest = first(&posts[part.posts().len()..]).await;
     assert_eq!(rest.posts().len(), MOST / 2);
+    // A backfill does not go on with the others.
+    let all = all_of(&plans, &feed, &posts).await;
+    assert_eq!((all.posts().len(), all.picks().len()), (MOST, 2 * MOST));
 }
 
 #[tokio::test]

@@ -60,7 +60,7 @@ impl Poll {
         while let Some(posts) = waiting.pop() {
             let index = Arc::clone(found.index);
             let feed = &self.feed.name;
-            let all = Matches::of(&self.plans, index, feed, posts, |_, _| true).await;
+            let all = Matches::of_first(&self.plans, index, feed, posts, |_, _| true).await;
             let picks = all.picks();
             let is_much = all.posts().len() < posts.len() || picks.len() > BLOCK;
             if is_much && posts.len() > 1 {
