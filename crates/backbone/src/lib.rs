@@ -9,8 +9,10 @@
 mod heartbeat;
 mod keys;
 mod purges;
+pub mod shares;
 mod stats;
 mod upkeep;
+pub mod work;
 
 use std::sync::Arc;
 
@@ -25,6 +27,7 @@ use uuid::Uuid;
 
 use heartbeat::Heartbeat;
 pub use keys::{LOOK as KEYS_LOOK, follow_keys, sealer};
+use purges::Purges;
 
 /// Default quotas, for accounts without overrides.
 #[must_use]
@@ -146,7 +149,8 @@ impl Backbone {
         let (own, until) = (self.clone(), stop.clone());
         tasks.spawn(async move {
             if is_set(&own.schema_suits, &until).await {
-                purges::run(&own.pool, &until).await;
+                let purges = Arc::new(Purges(own.pool.clone()));
+                work::run(purges, own, until).await;
             } else {
                 until.cancelled().await;
             }

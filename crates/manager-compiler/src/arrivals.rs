@@ -6,7 +6,7 @@ use std::{
 };
 
 use domain::{ManagerName, manager::Mode};
-use store::managers::Claim;
+use store::managers::Generation;
 use tokio::sync::Notify;
 use tracing::Span;
 
@@ -45,12 +45,12 @@ impl Arrivals {
     }
 
     /// Returns the span of a compilation, as a child of the event's span if this process received it.
-    pub(crate) fn span(&self, claim: &Claim) -> Span {
+    pub(crate) fn span(&self, claimed: &Generation) -> Span {
         let event = {
             let mut traces = self.traces.lock().unwrap_or_else(PoisonError::into_inner);
-            traces.remove(&claim.manager)
+            traces.remove(&claimed.manager)
         };
         let parent = event.as_ref().and_then(Span::id);
-        tracing::info_span!(parent: parent, "compile manager", manager.name = %claim.manager, generation = claim.generation)
+        tracing::info_span!(parent: parent, "compile manager", manager.name = %claimed.manager, generation = claimed.generation)
     }
 }

@@ -1,77 +1,86 @@
 //! Recompiles applied Managers, because their pages change and their customers give feedback.
 //!
-//! A sweep claims a few due Managers at a time. A claim postpones a Manager's next turn, so that replicas share the
-//! work; if one dies, the others take over an hour later. Old instructions stay active until new ones are stored, and
+//! A Manager whose recompilation begins rests afterwards, unless new instructions are stored; each time in a row for
+//! longer. So pages that fail delay no other Manager. Old instructions stay active until new ones are stored, and
 //! remain so when a page that they are based on does not answer.
 
-use std::time::Duration;
+use std::{sync::Arc, time::Duration};
 
+use backbone::work::{Settings, Work};
 use domain::{Instructions, ManagerName, Timestamp};
 use events::ManagerApplied;
-use runtime::Periodic;
 use store::{
-    AsyncConnection,
+    AsyncConnection, AsyncPgConnection,
     feedback::{self, Due},
     managers::{self, Submission},
     outbox,
+    work::{Claim, Claimed, Leased, table},
 };
-use tokio_util::sync::CancellationToken;
 
 use crate::{compile, service::ManagerCompiler};
 
-const SWEEP: Duration = Duration::from_secs(5);
+const LOOK: Duration = Duration::from_secs(5);
 /// Concurrent recompilations; limited so that submissions, which a user waits for, have capacity.
-const AT_A_TIME: i64 = 4;
+const AT_A_TIME: usize = 4;
 /// Number of new verdicts that trigger a recompilation.
-const VERDICTS: i64 = 5;
-const MEMORY: Duration = Duration::from_secs(7 * 24 * 3600);
+const VERDICTS: i32 = 5;
 const PAUSE: Duration = Duration::from_secs(3600);
 
-impl ManagerCompiler {
-    pub(crate) async fn recompile(&self, interval: Duration, shutdown: &CancellationToken) {
-        let due = Due {
-            interval,
-            verdicts: VERDICTS,
-            memory: MEMORY,
-            pause: PAUSE,
-        };
-        let mut rounds = Periodic::new(shutdown);
-        while rounds.after(SWEEP).await {
-            rounds.note(
-                "recompile due Managers",
-                self.recompile_due(due, shutdown).await,
-            );
+/// Applied Managers that are due.
+pub(crate) struct Recompilation {
+    compiler: Arc<ManagerCompiler>,
+    due: Due,
+}
+
+impl Recompilation {
+    pub(crate) fn new(compiler: &Arc<ManagerCompiler>, interval: Duration) -> Self {
+        Self {
+            compiler: Arc::clone(compiler),
+            due: Due {
+                interval,
+                verdicts: VERDICTS,
+                pause: PAUSE,
+            },
         }
     }
+}
 
-    /// Recompiles everything that is due now.
-    async fn recompile_due(
+impl Work for Recompilation {
+    type Item = ManagerName;
+
+    fn settings(&self) -> Settings {
+        Settings::new("recompile", LOOK, AT_A_TIME)
+    }
+
+    async fn claim(
         &self,
-        due: Due,
-        shutdown: &CancellationToken,
-    ) -> Result<(), store::Error> {
-        while !shutdown.is_cancelled() {
-            let claimed = {
-                let mut conn = self.backbone.pool.get().await?;
-                feedback::claim_due(&mut conn, due, AT_A_TIME).await?
-            };
-            if claimed.is_empty() {
-                return Ok(());
-            }
-            for submission in claimed {
-                match self.compile_again(&submission).await {
-                    // An unreadable row stays unreadable, and must not delay others.
-                    Err(error @ store::Error::Json(_)) => {
-                        let name = submission.manager;
-                        tracing::error!(manager.name = %name, "cannot recompile: {:#}", anyhow::Error::from(error));
-                    }
-                    done => done?,
-                }
-            }
-        }
-        Ok(())
+        conn: &mut AsyncPgConnection,
+        claim: &mut Claim<'_>,
+    ) -> Result<Claimed<ManagerName>, store::Error> {
+        let due = feedback::due(conn, self.due, claim.room).await?;
+        Ok(table::lease(conn, self.settings().kind, due, claim).await?)
     }
 
+    async fn run(&self, leased: &Leased<ManagerName>) -> Result<(), store::Error> {
+        let begun = {
+            let mut conn = self.compiler.backbone.pool.get().await?;
+            feedback::begin(&mut conn, leased.item, self.due).await
+        };
+        match begun {
+            Ok(Some(submission)) => self.compiler.compile_again(&submission).await,
+            Ok(None) => Ok(()),
+            // An unreadable row stays unreadable. It rests.
+            Err(error @ store::Error::Json(_)) => {
+                let error = anyhow::Error::from(error);
+                tracing::error!(manager.name = %leased.item, "cannot recompile: {error:#}");
+                Ok(())
+            }
+            Err(error) => Err(error),
+        }
+    }
+}
+
+impl ManagerCompiler {
     async fn compile_again(&self, submission: &Submission) -> Result<(), store::Error> {
         let (name, generation) = (submission.manager, submission.generation);
         let (mut instructions, missed) = match self.instructions(submission).await {

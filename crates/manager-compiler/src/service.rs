@@ -6,7 +6,7 @@
 
 use std::{sync::Arc, time::Instant};
 
-use backbone::Backbone;
+use backbone::{Backbone, work};
 use bus::{ConsumeOptions, Consumer, Outcome};
 use domain::{
     FeedName, Instructions, ManagerName, Timestamp,
@@ -21,7 +21,7 @@ use runtime::{Config, Context, config};
 use store::{
     AsyncConnection,
     feedback::Verdict,
-    managers::{self, Claim, Submission},
+    managers::{self, Generation, Submission},
     outbox, quotas,
 };
 use tracing::Instrument as _;
@@ -33,6 +33,8 @@ use crate::{
     feedback,
     feeds::{self, Platform},
     monitor,
+    queue::Queue,
+    recompile::Recompilation,
     refine::{self, Material},
     seeds::{Missed, Seeds},
 };
@@ -72,6 +74,12 @@ pub async fn run(config: Arc<Config>, context: Context, backbone: Backbone) -> a
         check: Some(context.health.check("consumer.manager-submitted")),
         ..ConsumeOptions::default()
     };
+    let queue = |mode| {
+        let compiler = Arc::clone(&compiler);
+        Arc::new(Queue { compiler, mode })
+    };
+    let recompilation = Recompilation::new(&compiler, config.compiler.recompile_interval);
+    let (host, shutdown) = (&compiler.backbone, &context.shutdown);
     tokio::join!(
         bus::consume(
             Arc::clone(&compiler.backbone.bus),
@@ -79,9 +87,9 @@ pub async fn run(config: Arc<Config>, context: Context, backbone: Backbone) -> a
             options,
             context.shutdown.clone()
         ),
-        compiler.work_off(Mode::Automatic, &context.shutdown),
-        compiler.work_off(Mode::Manual, &context.shutdown),
-        compiler.recompile(config.compiler.recompile_interval, &context.shutdown),
+        work::run(queue(Mode::Automatic), host.clone(), shutdown.clone()),
+        work::run(queue(Mode::Manual), host.clone(), shutdown.clone()),
+        work::run(Arc::new(recompilation), host.clone(), shutdown.clone()),
         monitor::run(&compiler.backbone.pool, &context.shutdown),
     );
     Ok(())
@@ -126,9 +134,9 @@ impl Consumer for ManagerCompiler {
 
 impl ManagerCompiler {
     /// Moves a waiting Manager from PENDING_APPLY to APPLIED or APPLY_FAILED.
-    pub(crate) async fn compile(&self, claim: &Claim) -> Result<(), store::Error> {
+    pub(crate) async fn compile(&self, claimed: &Generation) -> Result<(), store::Error> {
         let begin = Instant::now();
-        let compiled = self.compile_submission(claim).await;
+        let compiled = self.compile_submission(claimed).await;
         let outcome = match &compiled {
             Ok(Some(outcome)) => outcome,
             Ok(None) => return Ok(()),
@@ -144,14 +152,14 @@ impl ManagerCompiler {
     /// claim.
     async fn compile_submission(
         &self,
-        claim: &Claim,
+        claimed: &Generation,
     ) -> Result<Option<&'static str>, store::Error> {
-        let name = claim.manager;
+        let name = claimed.manager;
         let submission = {
             let mut conn = self.backbone.pool.get().await?;
             managers::submission(&mut conn, name).await?
         };
-        let submission = submission.filter(|found| found.generation == claim.generation);
+        let submission = submission.filter(|found| found.generation == claimed.generation);
         let Some(submission) = submission else {
             tracing::debug!(manager.name = %name, "no submission to compile");
             return Ok(None);
@@ -396,7 +404,7 @@ impl ManagerCompiler {
     }
 }
 
-fn error(code: ApplyErrorCode, reason: &str) -> ApplyError {
+pub(crate) fn error(code: ApplyErrorCode, reason: &str) -> ApplyError {
     ApplyError {
         code,
         message: reason

@@ -1,9 +1,10 @@
 //! Runs Managers over past posts: new Managers, and those with a requested backfill.
 //!
-//! First, the stored posts of a feed are matched, for all Managers that wait for the feed at once. If these do not
-//! reach back far enough and the platform does, a look-back reads the feed with a separate cursor. A replica runs
-//! one step at a time, next to the polls of new posts, and within the half of a platform's budget that they leave.
-//! Another replica repeats an unfinished step, and creates no Scan twice.
+//! First, the stored posts of a feed are matched, for the Managers of an account that wait for the feed
+//! ([`Backfills`]). If these do not reach back far enough and the platform does, a look-back reads the feed with a
+//! separate cursor ([`LookBacks`]). Accounts share the capacity of a replica for both, next to the polls of new posts,
+//! and within the half of a platform's budget that they leave. Another replica repeats an unfinished step, and creates
+//! no Scan twice.
 //!
 //! New posts during a backfill belong to the polls. Before stored posts are read, every poll that may not have
 //! known the Manager has ended ([`feeds::wait_for_polls`]), and the posts that it read are stored by then.
@@ -15,17 +16,24 @@
 
 use std::{
     collections::HashMap,
-    sync::Arc,
+    sync::{Arc, Mutex, PoisonError},
     time::{Duration, Instant},
 };
 
-use backbone::Backbone;
+use backbone::{
+    Backbone,
+    work::{Settings, Work},
+};
 use domain::FeedName;
-use runtime::{Config, Periodic};
+use runtime::Config;
 use store::{
-    backfills::{self, look_backs},
-    fair::Turns,
+    AsyncPgConnection,
+    backfills::{
+        self, Waiting,
+        look_backs::{self, LookBack},
+    },
     feeds,
+    work::{Claim, Claimed, Leased, Setback, table},
 };
 use tokio_util::sync::CancellationToken;
 
@@ -36,7 +44,11 @@ mod look_back;
 mod record;
 
 const LOOK: Duration = Duration::from_secs(1);
-/// Pause between steps while there is more to do, because other work needs the CPU too.
+/// Steps over stored posts at a time. One account can use two of them.
+const STEPS: usize = 3;
+/// Look-backs at a time. One account can use one of them.
+const LOOK_BACKS: usize = 2;
+/// Pause after a step, because other work needs the CPU too.
 const BREATH: Duration = Duration::from_millis(20);
 const RETRY: Duration = Duration::from_secs(15);
 const MAX_RETRY: Duration = Duration::from_secs(3_600);
@@ -48,8 +60,124 @@ pub(crate) struct Backfill {
     config: Arc<Config>,
     backbone: Backbone,
     plans: Arc<Plans>,
-    turns: Turns,
-    next_catch_up: Instant,
+    next_catch_up: Mutex<Instant>,
+    shutdown: CancellationToken,
+}
+
+/// Feeds whose stored posts Managers wait for.
+pub(crate) struct Backfills(pub(crate) Arc<Backfill>);
+
+/// Readings of older posts.
+pub(crate) struct LookBacks(pub(crate) Arc<Backfill>);
+
+impl Work for Backfills {
+    type Item = Waiting;
+
+    fn settings(&self) -> Settings {
+        Settings::new("backfill", LOOK, STEPS)
+    }
+
+    async fn claim(
+        &self,
+        conn: &mut AsyncPgConnection,
+        claim: &mut Claim<'_>,
+    ) -> Result<Claimed<Waiting>, store::Error> {
+        let backfill = &self.0;
+        backfill.catch_up(conn).await?;
+        let (platforms, quota) = (backfill.platforms(), backfill.scans_per_day());
+        let waiting = backfills::waiting(conn, &platforms, claim.room, quota).await?;
+        Ok(table::lease(conn, self.settings().kind, waiting, claim).await?)
+    }
+
+    async fn run(&self, leased: &Leased<Waiting>) -> Result<(), store::Error> {
+        let backfill = &self.0;
+        {
+            let mut conn = backfill.backbone.pool.get().await?;
+            feeds::wait_for_polls(&mut conn, leased.item.feed.as_str()).await?;
+        }
+        let mut did = false;
+        if leased.crashes > 0 {
+            // One Manager at a time, so that the first of those that are left is to blame for the next crash.
+            while !backfill.shutdown.is_cancelled() && backfill.match_one(&leased.item).await? {
+                did = true;
+            }
+        } else {
+            did = backfill.match_kept(&leased.item).await?;
+        }
+        tokio::time::sleep(if did { BREATH } else { LOOK }).await;
+        Ok(())
+    }
+
+    async fn set_aside(
+        &self,
+        conn: &mut AsyncPgConnection,
+        backbone: &Backbone,
+        leased: &Leased<Waiting>,
+        setback: &Setback,
+    ) -> Result<(), store::Error> {
+        let (waiting, quota) = (&leased.item, self.0.scans_per_day());
+        let (asked, _) = backfills::waiting_for(conn, waiting, 1, quota).await?;
+        if let Some(first) = asked.first() {
+            backfills::set_aside(conn, waiting, first.manager, &setback.reason, 1).await?;
+        }
+        let kind = self.settings().kind;
+        Ok(table::release(conn, kind, &leased.key, backbone.replica).await?)
+    }
+
+    fn name(&self, leased: &Leased<Waiting>) -> String {
+        leased.item.feed.masked().into_owned()
+    }
+}
+
+impl Work for LookBacks {
+    type Item = LookBack;
+
+    fn settings(&self) -> Settings {
+        Settings::new("look_back", LOOK, LOOK_BACKS)
+    }
+
+    async fn claim(
+        &self,
+        conn: &mut AsyncPgConnection,
+        claim: &mut Claim<'_>,
+    ) -> Result<Claimed<LookBack>, store::Error> {
+        Ok(look_backs::lease(conn, &self.0.platforms(), claim).await?)
+    }
+
+    async fn run(&self, leased: &Leased<LookBack>) -> Result<(), store::Error> {
+        let (backbone, look_back) = (&self.0.backbone, &leased.item);
+        let (id, failures) = (look_back.id, look_back.failure_count);
+        let stored = self.0.look_back(look_back).await;
+        if let Err(error) = &stored {
+            // The platform must not be asked again and again for posts that cannot be stored.
+            let wait = backoff(failures);
+            let mut conn = backbone.pool.get().await?;
+            if error.may_be_refusal() && failures + 1 >= MAX_FAILURES {
+                look_backs::give_up(&mut conn, id, &error.to_string()).await?;
+            } else {
+                look_backs::fail(&mut conn, id, backbone.replica, false, wait).await?;
+            }
+        }
+        stored
+    }
+
+    async fn set_aside(
+        &self,
+        conn: &mut AsyncPgConnection,
+        _backbone: &Backbone,
+        leased: &Leased<LookBack>,
+        setback: &Setback,
+    ) -> Result<(), store::Error> {
+        Ok(look_backs::give_up(conn, leased.item.id, &setback.reason).await?)
+    }
+
+    fn uses_table(&self) -> bool {
+        false
+    }
+
+    fn name(&self, leased: &Leased<LookBack>) -> String {
+        leased.item.feed.masked().into_owned()
+    }
 }
 
 impl Backfill {
@@ -58,6 +186,7 @@ impl Backfill {
         config: Arc<Config>,
         backbone: Backbone,
         plans: Arc<Plans>,
+        shutdown: CancellationToken,
     ) -> Self {
         let named = watched.into_iter();
         Self {
@@ -65,63 +194,31 @@ impl Backfill {
             config,
             backbone,
             plans,
-            turns: Turns::default(),
-            next_catch_up: Instant::now(),
+            next_catch_up: Mutex::new(Instant::now()),
+            shutdown,
         }
     }
 
-    pub(crate) async fn run(mut self, shutdown: CancellationToken) {
-        let mut rounds = Periodic::new(&shutdown);
-        let mut wait = Duration::ZERO;
-        while rounds.after(wait).await {
-            let did = rounds.note("backfill", self.step().await);
-            wait = if did == Some(true) { BREATH } else { LOOK };
+    /// Requests the posts that the quota refused, once a second.
+    async fn catch_up(&self, conn: &mut AsyncPgConnection) -> Result<(), store::Error> {
+        {
+            let next = self.next_catch_up.lock();
+            let mut next = next.unwrap_or_else(PoisonError::into_inner);
+            if Instant::now() < *next {
+                return Ok(());
+            }
+            *next = Instant::now() + LOOK;
         }
+        let (window, quota) = (self.config.scanner.backfill, self.scans_per_day());
+        let managers = backfills::catch_up(conn, window, quota).await?;
+        if managers > 0 {
+            tracing::info!(managers, "managers catch up: their account has scans left");
+        }
+        Ok(())
     }
 
-    /// Returns true if there was something to do.
-    async fn step(&mut self) -> Result<bool, store::Error> {
-        let quota = self.scans_per_day();
-        let mut conn = self.backbone.pool.get().await?;
-        if Instant::now() >= self.next_catch_up {
-            self.next_catch_up = Instant::now() + LOOK;
-            let window = self.config.scanner.backfill;
-            let managers = backfills::catch_up(&mut conn, window, quota).await?;
-            if managers > 0 {
-                tracing::info!(managers, "managers catch up: their account has scans left");
-            }
-        }
-        let platforms: Vec<&str> = self.watched.keys().map(String::as_str).collect();
-        let waiting = backfills::next_waiting(&mut conn, &platforms, &self.turns, quota).await?;
-        if let Some(waiting) = waiting {
-            self.turns.serve(waiting.account);
-            feeds::wait_for_polls(&mut conn, waiting.feed.as_str()).await?;
-            drop(conn);
-            return self.match_kept(&waiting).await;
-        }
-        let (replica, take_over) = (self.backbone.replica, self.backbone.may_take_over());
-        let turns = &self.turns;
-        let leased = look_backs::lease(&mut conn, &platforms, replica, take_over, turns).await?;
-        drop(conn);
-        match leased {
-            Some(look_back) => {
-                self.turns.serve(look_back.account);
-                let (id, failures) = (look_back.id, look_back.failure_count);
-                let stored = self.look_back(look_back).await;
-                if let Err(error) = &stored {
-                    // The platform must not be asked again and again for posts that cannot be stored.
-                    let wait = backoff(failures);
-                    let mut conn = self.backbone.pool.get().await?;
-                    if error.may_be_refusal() && failures + 1 >= MAX_FAILURES {
-                        look_backs::give_up(&mut conn, id, &error.to_string()).await?;
-                    } else {
-                        look_backs::fail(&mut conn, id, replica, false, wait).await?;
-                    }
-                }
-                stored.map(|()| true)
-            }
-            None => Ok(false),
-        }
+    fn platforms(&self) -> Vec<&str> {
+        self.watched.keys().map(String::as_str).collect()
     }
 
     fn scans_per_day(&self) -> u32 {

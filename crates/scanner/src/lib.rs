@@ -27,13 +27,14 @@ mod watched;
 use std::sync::Arc;
 
 use anyhow::Context as _;
-use backbone::Backbone;
+use backbone::{Backbone, work};
 use platforms::{AddressKey, Fetch, Settings};
 use runtime::{Backoff, Config, Context};
 use store::Pool;
 use tokio::task::JoinSet;
 use tokio_util::sync::CancellationToken;
 
+use backfill::{Backfill, Backfills, LookBacks};
 use watched::Watched;
 
 pub use llm_filter::LlmFilter;
@@ -71,20 +72,34 @@ pub async fn run(config: Arc<Config>, context: Context, backbone: Backbone) -> a
             Arc::clone(&config),
             backbone.clone(),
             Arc::clone(&plans),
+            context.shutdown.clone(),
         );
-        pollers.spawn(poller.run(context.shutdown.clone()));
+        pollers.spawn(work::run(
+            Arc::new(poller),
+            backbone.clone(),
+            context.shutdown.clone(),
+        ));
         if watched.rechecks {
             let recheck = recheck::Recheck::new(watched.clone(), backbone.clone());
-            pollers.spawn(recheck.run(context.shutdown.clone()));
+            pollers.spawn(work::run(
+                Arc::new(recheck),
+                backbone.clone(),
+                context.shutdown.clone(),
+            ));
         }
     }
-    let backfill = backfill::Backfill::new(
+    let backfill = Arc::new(Backfill::new(
         platforms,
         Arc::clone(&config),
         backbone.clone(),
         Arc::clone(&plans),
-    );
-    pollers.spawn(backfill.run(context.shutdown.clone()));
+        context.shutdown.clone(),
+    ));
+    let (host, shutdown) = (&backbone, &context.shutdown);
+    let backfills = Arc::new(Backfills(Arc::clone(&backfill)));
+    pollers.spawn(work::run(backfills, host.clone(), shutdown.clone()));
+    let look_backs = Arc::new(LookBacks(backfill));
+    pollers.spawn(work::run(look_backs, host.clone(), shutdown.clone()));
     let monitor =
         monitor::Monitor::new(&config, backbone.pool.clone(), Arc::clone(&plans), unusable);
     pollers.spawn(monitor.run(context.clone()));

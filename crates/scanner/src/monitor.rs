@@ -12,6 +12,7 @@ use store::{
     Pool, backfills, feed_post_ids,
     feeds::{self, PlatformFeeds},
     quotas, recent_posts,
+    work::table,
 };
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
@@ -144,6 +145,7 @@ impl Monitor {
     async fn purge(&self, shutdown: &CancellationToken) -> Result<(), store::Error> {
         let mut conn = self.pool.get().await?;
         backfills::purge_done(&mut conn).await?;
+        table::purge(&mut conn).await?;
         quotas::purge_days(&mut conn).await?;
         feeds::purge_quarantine(&mut conn).await?;
         feeds::purge_days(&mut conn, self.days_kept).await?;

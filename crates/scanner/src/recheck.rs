@@ -4,13 +4,21 @@
 //! them, with low priority within its budget, and blanks those that are gone. One replica at a time runs the walk.
 //! Its position is stored, so if a process dies, another continues there.
 
-use std::time::Duration;
+use std::{
+    sync::{Mutex, MutexGuard, PoisonError},
+    time::Duration,
+};
 
-use backbone::Backbone;
+use backbone::{
+    Backbone,
+    work::{Settings, Work},
+};
 use platforms::PollError;
-use runtime::Periodic;
-use store::{AsyncConnection, erasure};
-use tokio_util::sync::CancellationToken;
+use store::{
+    AsyncConnection, AsyncPgConnection,
+    erasure::{self, Place},
+    work::{Claim, Claimed, Leased, Setback},
+};
 
 use crate::{
     budget, metrics,
@@ -30,7 +38,7 @@ const MANY: usize = 10;
 pub(crate) struct Recheck {
     watched: Watched,
     backbone: Backbone,
-    doubtful: Doubtful,
+    doubtful: Mutex<Doubtful>,
 }
 
 /// Posts that were all gone since the last one that was found. A server in front of the platform may answer like
@@ -67,55 +75,25 @@ impl Doubtful {
     }
 }
 
-/// Result of a step.
-enum Step {
-    Idle,
-    /// The rows read contained no post of the platform.
-    Passed,
-    Asked,
-}
-
 impl Recheck {
     pub(crate) fn new(watched: Watched, backbone: Backbone) -> Self {
         Self {
             watched,
             backbone,
-            doubtful: Doubtful::default(),
+            doubtful: Mutex::default(),
         }
     }
 
-    pub(crate) async fn run(mut self, shutdown: CancellationToken) {
-        let mut rounds = Periodic::new(&shutdown);
-        let mut wait = Duration::ZERO;
-        while rounds.after(wait).await {
-            wait = match self.step().await {
-                Ok(Step::Idle) => LOOK,
-                Ok(Step::Passed) => Duration::ZERO,
-                Ok(Step::Asked) => BETWEEN_STEPS,
-                Err(error) => {
-                    let platform = self.watched.name();
-                    tracing::debug!(platform, "cannot re-check now: {error:#}");
-                    // Requests cost budget, and the response may be what cannot be stored.
-                    AFTER_FAILURE
-                }
-            };
-        }
-    }
-
-    async fn step(&mut self) -> Result<Step, store::Error> {
+    async fn step(&self, place: &Place) -> Result<(), store::Error> {
         let (name, replica) = (self.watched.name(), self.backbone.replica);
         let adapter = &self.watched.platform.adapter;
         let mut conn = self.backbone.pool.get().await?;
-        let take_over = self.backbone.may_take_over();
-        let Some(place) = erasure::lease(&mut conn, name, replica, take_over).await? else {
-            return Ok(Step::Idle);
-        };
-        let step = erasure::next(&mut conn, name, &place, adapter.recheck_batch()).await?;
+        let step = erasure::next(&mut conn, name, place, adapter.recheck_batch()).await?;
         let is_last = step.next.is_none();
-        if step.post_ids.is_empty() && (!is_last || self.doubtful.post_ids.is_empty()) {
+        if step.post_ids.is_empty() && (!is_last || self.doubtful().post_ids.is_empty()) {
             let next = step.next.as_ref();
             erasure::advance(&mut conn, name, replica, next, Duration::ZERO, PASS).await?;
-            return Ok(Step::Passed);
+            return Ok(());
         }
         // Nothing is held while waiting for the platform.
         drop(conn);
@@ -124,7 +102,7 @@ impl Recheck {
         let cut_off = |_| PollError::Unavailable(platforms::FetchError::Timeout);
         let gone = answer.map_err(cut_off).flatten();
         let asked = step.post_ids.len();
-        let gone = gone.and_then(|gone| self.doubtful.believe(asked, gone, is_last));
+        let gone = gone.and_then(|gone| self.doubtful().believe(asked, gone, is_last));
         let mut conn = self.backbone.pool.get().await?;
         match gone {
             Ok(gone) => {
@@ -153,14 +131,60 @@ impl Recheck {
                 // again.
                 let place = match error {
                     PollError::Malformed(_) => step.next.as_ref(),
-                    _ => Some(&place),
+                    _ => Some(place),
                 };
                 let error = format!("{:#}", anyhow::Error::from(error));
                 self.watched.tell_failure("re-check", reason, &error);
                 erasure::advance(&mut conn, name, replica, place, wait, PASS).await?;
             }
         }
-        Ok(Step::Asked)
+        Ok(())
+    }
+
+    fn doubtful(&self) -> MutexGuard<'_, Doubtful> {
+        self.doubtful.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Work for Recheck {
+    type Item = Place;
+
+    fn settings(&self) -> Settings {
+        Settings::new("recheck", LOOK, 1)
+    }
+
+    async fn claim(
+        &self,
+        conn: &mut AsyncPgConnection,
+        claim: &mut Claim<'_>,
+    ) -> Result<Claimed<Place>, store::Error> {
+        Ok(erasure::lease(conn, self.watched.name(), claim).await?)
+    }
+
+    async fn run(&self, leased: &Leased<Place>) -> Result<(), store::Error> {
+        let stepped = self.step(&leased.item).await;
+        if stepped.is_err() {
+            // Requests cost budget, and the response may be what cannot be stored.
+            let mut conn = self.backbone.pool.get().await?;
+            let (name, replica) = (self.watched.name(), self.backbone.replica);
+            erasure::set_aside(&mut conn, name, replica, AFTER_FAILURE).await?;
+        }
+        stepped
+    }
+
+    async fn set_aside(
+        &self,
+        conn: &mut AsyncPgConnection,
+        backbone: &Backbone,
+        _leased: &Leased<Place>,
+        setback: &Setback,
+    ) -> Result<(), store::Error> {
+        let (name, replica) = (self.watched.name(), backbone.replica);
+        Ok(erasure::set_aside(conn, name, replica, setback.retry_in).await?)
+    }
+
+    fn uses_table(&self) -> bool {
+        false
     }
 }
 

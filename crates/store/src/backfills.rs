@@ -1,7 +1,7 @@
 //! Backfills: run Managers over posts of the past, at their first apply and on request.
 //!
 //! A row requests that a Manager gets the posts that one feed brought since some time. It has two steps. First the
-//! stored posts are matched ([`next_waiting`] to [`matched_kept`]). If these do not reach back far enough and the
+//! stored posts are matched ([`waiting`] to [`matched_kept`]). If these do not reach back far enough and the
 //! platform can, the row then joins a look-back ([`look_backs`]). A look-back reads the feed with a separate
 //! cursor, in bounded steps, for all Managers that asked before it began. So no post is matched by both steps. A
 //! post that already has its Scan gets no second one, because of the keys of `scans`.
@@ -21,9 +21,9 @@ use uuid::Uuid;
 
 use crate::{
     QueryResult,
-    fair::Turns,
     quotas::{HAS_SCANS_LEFT, TODAY},
     words,
+    work::{MAX_CANDIDATES, Room, table},
 };
 
 mod catch_up;
@@ -130,7 +130,7 @@ pub(crate) async fn request_first(
 pub struct Waiting {
     pub feed: FeedName,
     pub notify: bool,
-    /// The account whose turn it is.
+    /// The account whose backfills wait.
     pub account: Id,
 }
 
@@ -145,15 +145,14 @@ fn due() -> String {
     )
 }
 
-/// Returns the feed to match next: of the account that was served the longest ago, the feed that has waited
-/// longest, on the named platforms, and not postponed. Locks nothing. Reads all waiting backfills; served by
-/// `backfills_waiting_idx`.
-pub async fn next_waiting(
+/// Returns the feeds with waiting backfills on the named platforms: of each account some, the longest waiting first.
+/// Locks nothing. Reads all waiting backfills; served by `backfills_waiting_idx`.
+pub async fn waiting(
     conn: &mut AsyncPgConnection,
     platforms: &[&str],
-    turns: &Turns,
+    room: &Room,
     scans_per_day: u32,
-) -> QueryResult<Option<Waiting>> {
+) -> QueryResult<Vec<table::Due<Waiting>>> {
     #[derive(QueryableByName)]
     struct Row {
         #[diesel(sql_type = SqlUuid)]
@@ -162,29 +161,36 @@ pub async fn next_waiting(
         feed: String,
         #[diesel(sql_type = Bool)]
         notify: bool,
-        #[diesel(sql_type = Timestamptz)]
-        create_time: DateTime<Utc>,
     }
-    // The first of each account.
     let rows: Vec<Row> = sql_query(format!(
-        "SELECT DISTINCT ON (a.id) a.id AS account_id, b.feed, b.notify, b.create_time FROM {} \
-         AND split_part(b.feed, ':', 1) = ANY ($2) ORDER BY a.id, b.create_time",
+        "WITH waiting AS ( \
+             SELECT a.id AS account_id, b.feed, b.notify, min(b.create_time) AS since FROM {} \
+             AND split_part(b.feed, ':', 1) = ANY ($2) AND a.id <> ALL ($3) GROUP BY a.id, b.feed, b.notify \
+         ), ranked AS ( \
+             SELECT *, row_number() OVER (PARTITION BY account_id ORDER BY since, feed) AS rank FROM waiting \
+         ) SELECT account_id, feed, notify FROM ranked WHERE rank <= $4 ORDER BY rank, since, feed LIMIT $5",
         due()
     ))
     .bind::<BigInt, _>(i64::from(scans_per_day))
     .bind::<Array<Text>, _>(platforms)
+    .bind::<Array<SqlUuid>, _>(room.refused(false))
+    .bind::<BigInt, _>(room.free(false))
+    .bind::<BigInt, _>(MAX_CANDIDATES)
     .load(conn)
     .await?;
-    let first = rows
-        .into_iter()
-        .min_by_key(|row| (turns.of(Id::from_uuid(row.account_id)), row.create_time));
-    Ok(first.and_then(|row| {
-        Some(Waiting {
-            feed: row.feed.parse().ok()?,
-            notify: row.notify,
-            account: Id::from_uuid(row.account_id),
+    let waiting = rows.into_iter().filter_map(|row| {
+        let account = Id::from_uuid(row.account_id);
+        Some(table::Due {
+            key: format!("{account} {} {}", row.notify, row.feed),
+            accounts: vec![account],
+            item: Waiting {
+                feed: row.feed.parse().ok()?,
+                notify: row.notify,
+                account,
+            },
         })
-    }))
+    });
+    Ok(waiting.collect())
 }
 
 /// Manager with a waiting backfill.
@@ -209,8 +215,8 @@ pub struct KeptPosts {
     pub since: Option<Timestamp>,
 }
 
-/// Returns some of the backfills that wait for a feed, and the state of its stored posts. The account whose turn it
-/// is comes first, and then the longest waiting. Locks nothing.
+/// Returns some of an account's backfills that wait for a feed, the longest waiting first, and the state of the feed's
+/// stored posts. Locks nothing.
 pub async fn waiting_for(
     conn: &mut AsyncPgConnection,
     waiting: &Waiting,
@@ -241,7 +247,7 @@ pub async fn waiting_for(
     }
     let rows: Vec<Row> = sql_query(format!(
         "SELECT b.namespace_id, b.manager_id, b.since, b.catch_up_since, b.create_time, b.traceparent FROM {} \
-         AND b.feed = $2 AND b.notify = $3 ORDER BY a.id = $4 DESC, b.create_time LIMIT $5",
+         AND b.feed = $2 AND b.notify = $3 AND a.id = $4 ORDER BY b.create_time, b.manager_id LIMIT $5",
         due()
     ))
     .bind::<BigInt, _>(i64::from(scans_per_day))

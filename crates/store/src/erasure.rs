@@ -12,12 +12,17 @@ use std::time::Duration;
 use chrono::{DateTime, Utc};
 use diesel::{
     OptionalExtension as _, QueryableByName, sql_query,
-    sql_types::{Array, BigInt, Bool, Double, Text, Timestamptz, Uuid as SqlUuid},
+    sql_types::{Array, BigInt, Bool, Double, SmallInt, Text, Timestamptz, Uuid as SqlUuid},
 };
 use diesel_async::{AsyncPgConnection, RunQueryDsl};
+use domain::Id;
 use uuid::Uuid;
 
-use crate::{QueryResult, replicas, scans::key_of};
+use crate::{
+    QueryResult,
+    scans::key_of,
+    work::{self, Claim, Claimed, Leased},
+};
 
 /// Number of rows, of any platform, that a walk reads at a time.
 const STRETCH: i64 = 5_000;
@@ -125,39 +130,88 @@ struct Row {
     place_time: DateTime<Utc>,
     #[diesel(sql_type = SqlUuid)]
     place_id: Uuid,
+    #[diesel(sql_type = SmallInt)]
+    crash_count: i16,
 }
 
-/// Leases the walk over `platform`'s posts to `replica` if it is due. By primary key.
+/// Leases the walk over `platform`'s posts if it is due. By primary key.
 pub async fn lease(
     conn: &mut AsyncPgConnection,
     platform: &str,
-    replica: Uuid,
-    take_over: bool,
-) -> QueryResult<Option<Place>> {
-    let alive = replicas::ALIVE;
+    claim: &Claim<'_>,
+) -> QueryResult<Claimed<Place>> {
+    #[derive(QueryableByName)]
+    struct NextDue {
+        #[diesel(sql_type = Double)]
+        seconds: f64,
+    }
+    let free = work::is_free("leased_by", "$2", "$3");
+    let crashes = work::crashes("crash_count", "leased_by", "$2");
     sql_query("INSERT INTO rechecks (platform) VALUES ($1) ON CONFLICT DO NOTHING")
         .bind::<Text, _>(platform)
         .execute(conn)
         .await?;
     let row: Option<Row> = sql_query(format!(
-        "UPDATE rechecks SET leased_by = $2 WHERE platform = $1 AND next_time <= clock_timestamp() \
-             AND (leased_by IS NULL OR leased_by = $2 OR $3 AND NOT leased_by {alive}) \
-         RETURNING stage, place_time, place_id"
+        "UPDATE rechecks SET leased_by = $2, crash_count = {crashes} \
+         WHERE platform = $1 AND next_time <= clock_timestamp() AND {free} \
+         RETURNING stage, place_time, place_id, crash_count"
     ))
     .bind::<Text, _>(platform)
-    .bind::<SqlUuid, _>(replica)
-    .bind::<Bool, _>(take_over)
+    .bind::<SqlUuid, _>(claim.replica)
+    .bind::<Bool, _>(claim.take_over)
     .get_result(conn)
     .await
     .optional()?;
-    Ok(row.map(|row| Place {
+    let Some(row) = row else {
+        let next: NextDue = sql_query(
+            "SELECT extract(epoch FROM greatest(next_time - clock_timestamp(), interval '1 second'))::float8 AS seconds \
+             FROM rechecks WHERE platform = $1",
+        )
+        .bind::<Text, _>(platform)
+        .get_result(conn)
+        .await?;
+        return Ok(Claimed {
+            next_due: Duration::try_from_secs_f64(next.seconds).ok(),
+            ..Claimed::default()
+        });
+    };
+    let place = Place {
         stage: match row.stage.as_str() {
             "RECENT" => Stage::Recent,
             _ => Stage::Posts,
         },
         time: row.place_time,
         id: row.place_id,
-    }))
+    };
+    Ok(Claimed {
+        items: vec![Leased {
+            key: platform.to_owned(),
+            account: Id::NIL,
+            is_slow: false,
+            crashes: work::count(row.crash_count),
+            item: place,
+        }],
+        ..Claimed::default()
+    })
+}
+
+/// Ends a lease whose walk is set aside for a while. Its crashes remain. By primary key.
+pub async fn set_aside(
+    conn: &mut AsyncPgConnection,
+    platform: &str,
+    replica: Uuid,
+    retry_in: Duration,
+) -> QueryResult<()> {
+    sql_query(
+        "UPDATE rechecks SET leased_by = NULL, next_time = clock_timestamp() + $3 * interval '1 second' \
+         WHERE platform = $1 AND leased_by = $2",
+    )
+    .bind::<Text, _>(platform)
+    .bind::<SqlUuid, _>(replica)
+    .bind::<Double, _>(retry_in.as_secs_f64())
+    .execute(conn)
+    .await?;
+    Ok(())
 }
 
 /// Returns the next posts of `platform` from `place` on, at most `limit`. There may be none among the rows read.
@@ -236,7 +290,7 @@ pub async fn advance(
 ) -> QueryResult<()> {
     let Some(place) = place else {
         sql_query(
-            "UPDATE rechecks SET leased_by = NULL, stage = 'POSTS', place_time = 'epoch', \
+            "UPDATE rechecks SET leased_by = NULL, crash_count = 0, stage = 'POSTS', place_time = 'epoch', \
                  place_id = '00000000-0000-0000-0000-000000000000', \
                  next_time = greatest(begin_time + $3 * interval '1 second', clock_timestamp()), \
                  begin_time = greatest(begin_time + $3 * interval '1 second', clock_timestamp()) \
@@ -250,7 +304,7 @@ pub async fn advance(
         return Ok(());
     };
     sql_query(
-        "UPDATE rechecks SET leased_by = NULL, stage = $3, place_time = $4, place_id = $5, \
+        "UPDATE rechecks SET leased_by = NULL, crash_count = 0, stage = $3, place_time = $4, place_id = $5, \
              next_time = clock_timestamp() + $6 * interval '1 second' \
          WHERE platform = $1 AND leased_by = $2",
     )

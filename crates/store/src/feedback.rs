@@ -1,24 +1,27 @@
 //! Feedback of customers on Scans, and the applied Managers that must be compiled again because of it.
 //!
-//! Claiming a Manager postpones its next turn. So one compiler at a time works on it, and a compiler that dies
-//! costs only that pause. Storing the result checks whether it still fits.
+//! [`begin`] postpones a Manager's next turn. So a Manager whose pages fail, or with which a compiler dies, delays no
+//! other. Storing the result checks whether it still fits. `manager_verdicts` counts verdicts since the last apply.
 
 use std::time::Duration;
 
 use diesel::{
     OptionalExtension, QueryableByName, sql_query,
-    sql_types::{BigInt, Bool, Double, Jsonb, Nullable, Text, Timestamptz, Uuid as SqlUuid},
+    sql_types::{
+        Array, BigInt, Bool, Double, Integer, Jsonb, Nullable, Text, Timestamptz, Uuid as SqlUuid,
+    },
 };
 use diesel_async::{AsyncPgConnection, RunQueryDsl};
-use domain::{Id, Instructions, ManagerName, Match, Timestamp, manager::Origin};
+use domain::{Id, Instructions, ManagerName, Match, Scan, Timestamp, manager::Origin};
 use uuid::Uuid;
 
 use crate::{
-    Error,
+    Error, QueryResult,
     managers::Submission,
     plans,
     quotas::{ContentBytes, Limits},
     words,
+    work::{MAX_CANDIDATES, Room, table},
 };
 
 /// Feedback of a customer on one match.
@@ -35,87 +38,146 @@ pub struct Due {
     /// Time after an apply, plus up to a tenth, which differs by the Manager's id.
     pub interval: Duration,
     /// Number of verdicts since then that make it due earlier.
-    pub verdicts: i64,
-    /// Maximum age of Scans whose verdicts count.
-    pub memory: Duration,
-    /// Time that a claimed Manager belongs to its claimer, and rests if the claimer fails.
+    pub verdicts: i32,
+    /// Rest of a Manager after a recompilation that stored nothing. It doubles with each one in a row, up to
+    /// [`Due::interval`].
     pub pause: Duration,
 }
 
-#[derive(QueryableByName)]
-struct Claimed {
-    #[diesel(sql_type = SqlUuid)]
-    namespace_id: Uuid,
-    #[diesel(sql_type = SqlUuid)]
-    id: Uuid,
-    #[diesel(sql_type = BigInt)]
-    generation: i64,
-    #[diesel(sql_type = Text)]
-    source: String,
-    #[diesel(sql_type = Nullable<Jsonb>)]
-    input: Option<serde_json::Value>,
-    #[diesel(sql_type = diesel::sql_types::Array<diesel::sql_types::Text>)]
-    kinds: Vec<String>,
-    #[diesel(sql_type = Timestamptz)]
-    submit_time: chrono::DateTime<chrono::Utc>,
-}
-
-/// Claims applied AUTOMATIC Managers that are due, the longest applied first, by the database's clock. Served by
-/// `managers_recompile_idx` and `scans_judged_idx`.
-///
-/// # Errors
-/// If the database does not answer, or a submission cannot be read.
-pub async fn claim_due(
+/// Returns applied AUTOMATIC Managers that are due, by the database's clock: of each account some, the longest applied
+/// first. Served by `managers_recompile_idx` and `manager_verdicts_count_idx`.
+pub async fn due(
     conn: &mut AsyncPgConnection,
     due: Due,
-    limit: i64,
-) -> Result<Vec<Submission>, Error> {
-    let rows: Vec<Claimed> = sql_query(
-        "WITH judged AS MATERIALIZED ( \
-             SELECT s.namespace_id, s.manager_id FROM scans s \
-             JOIN managers m ON m.namespace_id = s.namespace_id AND m.id = s.manager_id \
-             WHERE s.update_time > s.create_time AND s.update_time > m.apply_time \
-               AND s.update_time > clock_timestamp() - $3 * interval '1 second' \
-             GROUP BY s.namespace_id, s.manager_id HAVING count(*) >= $2 \
-         ), due AS ( \
-             SELECT m.namespace_id, m.id FROM managers m \
-             WHERE m.state = 'APPLIED' AND m.mode = 'AUTOMATIC' AND m.enable \
+    room: &Room,
+) -> QueryResult<Vec<table::Due<ManagerName>>> {
+    #[derive(QueryableByName)]
+    struct Row {
+        #[diesel(sql_type = SqlUuid)]
+        account_id: Uuid,
+        #[diesel(sql_type = SqlUuid)]
+        namespace_id: Uuid,
+        #[diesel(sql_type = SqlUuid)]
+        id: Uuid,
+    }
+    let rows: Vec<Row> = sql_query(
+        "WITH late AS ( \
+             SELECT namespace_id, id FROM managers AS m \
+             WHERE state = 'APPLIED' AND mode = 'AUTOMATIC' AND apply_time < clock_timestamp() - interval '1 second' * $1 \
+               AND apply_time < clock_timestamp() - interval '1 second' * $1 \
+                   * (1 + abs(hashtext(id::text) % 1000) / 10000.0) \
+             UNION SELECT namespace_id, manager_id FROM manager_verdicts WHERE count >= $2 \
+         ), ranked AS ( \
+             SELECT n.account_id, m.namespace_id, m.id, m.apply_time, row_number() OVER ( \
+                 PARTITION BY n.account_id ORDER BY m.apply_time, m.id) AS rank \
+             FROM late JOIN managers AS m USING (namespace_id, id) JOIN namespaces AS n ON n.id = m.namespace_id \
+             WHERE m.state = 'APPLIED' AND m.mode = 'AUTOMATIC' AND m.enable AND n.account_id <> ALL ($3) \
                AND (m.recompile_after IS NULL OR m.recompile_after < clock_timestamp()) \
-               AND (m.apply_time < clock_timestamp() - interval '1 second' * $1 \
-                        * (1 + abs(hashtext(m.id::text) % 1000) / 10000.0) \
-                    OR (m.namespace_id, m.id) IN (SELECT namespace_id, manager_id FROM judged)) \
-             ORDER BY m.apply_time LIMIT $5 FOR NO KEY UPDATE SKIP LOCKED \
-         ) \
-         UPDATE managers m SET recompile_after = clock_timestamp() + $4 * interval '1 second' \
-         FROM due WHERE m.namespace_id = due.namespace_id AND m.id = due.id \
-         RETURNING m.namespace_id, m.id, m.generation, m.source, m.input, m.kinds, m.submit_time",
+         ) SELECT account_id, namespace_id, id FROM ranked WHERE rank <= $4 ORDER BY rank, apply_time, id LIMIT $5",
     )
     .bind::<Double, _>(due.interval.as_secs_f64())
-    .bind::<BigInt, _>(due.verdicts)
-    .bind::<Double, _>(due.memory.as_secs_f64())
-    .bind::<Double, _>(due.pause.as_secs_f64())
-    .bind::<BigInt, _>(limit)
+    .bind::<Integer, _>(due.verdicts)
+    .bind::<Array<SqlUuid>, _>(room.refused(false))
+    .bind::<BigInt, _>(room.free(false))
+    .bind::<BigInt, _>(MAX_CANDIDATES)
     .load(conn)
     .await?;
-    let submission = |row: Claimed| {
-        let Some(input) = &row.input else {
-            return Ok(None);
+    let rows = rows.into_iter().map(|row| {
+        let name = ManagerName {
+            namespace: Id::from_uuid(row.namespace_id),
+            manager: Id::from_uuid(row.id),
         };
-        Ok(Some(Submission {
-            manager: ManagerName {
-                namespace: Id::from_uuid(row.namespace_id),
-                manager: Id::from_uuid(row.id),
-            },
-            generation: row.generation,
-            source: words::parse(&row.source)?,
-            origin: Origin::Input(serde::Deserialize::deserialize(input).map_err(Error::Json)?),
-            kinds: domain::screen::Kinds::stored(&row.kinds),
-            submit_time: row.submit_time.into(),
-        }))
+        table::Due {
+            key: name.to_string(),
+            accounts: vec![Id::from_uuid(row.account_id)],
+            item: name,
+        }
+    });
+    Ok(rows.collect())
+}
+
+/// Begins a recompilation: returns what to compile, or `None` if the Manager is not due any more. From then on it
+/// rests, until [`reapply`] ends the rest or it is over. By primary key.
+///
+/// # Errors
+/// If a submission cannot be read.
+pub async fn begin(
+    conn: &mut AsyncPgConnection,
+    name: ManagerName,
+    due: Due,
+) -> Result<Option<Submission>, Error> {
+    #[derive(QueryableByName)]
+    struct Row {
+        #[diesel(sql_type = BigInt)]
+        generation: i64,
+        #[diesel(sql_type = Text)]
+        source: String,
+        #[diesel(sql_type = Nullable<Jsonb>)]
+        input: Option<serde_json::Value>,
+        #[diesel(sql_type = Array<Text>)]
+        kinds: Vec<String>,
+        #[diesel(sql_type = Timestamptz)]
+        submit_time: chrono::DateTime<chrono::Utc>,
+    }
+    let row: Option<Row> = sql_query(
+        "UPDATE managers SET recompile_failures = least(recompile_failures + 1, 30), \
+             recompile_after = clock_timestamp() + interval '1 second' * least($3 * 2 ^ recompile_failures, greatest($3, $4)) \
+         WHERE namespace_id = $1 AND id = $2 AND state = 'APPLIED' AND mode = 'AUTOMATIC' AND enable \
+           AND (recompile_after IS NULL OR recompile_after < clock_timestamp()) \
+         RETURNING generation, source, input, kinds, submit_time",
+    )
+    .bind::<SqlUuid, _>(name.namespace.to_uuid())
+    .bind::<SqlUuid, _>(name.manager.to_uuid())
+    .bind::<Double, _>(due.pause.as_secs_f64())
+    .bind::<Double, _>(due.interval.as_secs_f64())
+    .get_result(conn)
+    .await
+    .optional()?;
+    let Some(row) = row else {
+        return Ok(None);
     };
-    rows.into_iter()
-        .filter_map(|row| submission(row).transpose())
-        .collect()
+    let Some(input) = &row.input else {
+        return Ok(None);
+    };
+    Ok(Some(Submission {
+        manager: name,
+        generation: row.generation,
+        source: words::parse(&row.source)?,
+        origin: Origin::Input(serde::Deserialize::deserialize(input).map_err(Error::Json)?),
+        kinds: domain::screen::Kinds::stored(&row.kinds),
+        submit_time: row.submit_time.into(),
+    }))
+}
+
+/// Counts a verdict on a Scan that is changed now, unless it was counted since the last apply. Call with the Scan as it
+/// was before.
+pub(crate) async fn count_verdict(conn: &mut AsyncPgConnection, scan: &Scan) -> QueryResult<()> {
+    sql_query(
+        "INSERT INTO manager_verdicts AS v (namespace_id, manager_id, count) \
+         SELECT namespace_id, id, 1 FROM managers \
+         WHERE namespace_id = $1 AND id = $2 AND mode = 'AUTOMATIC' AND ($3 = $4 OR $3 <= apply_time) \
+         ON CONFLICT (namespace_id, manager_id) DO UPDATE SET count = v.count + 1",
+    )
+    .bind::<SqlUuid, _>(scan.name.namespace.to_uuid())
+    .bind::<SqlUuid, _>(scan.name.manager.to_uuid())
+    .bind::<Timestamptz, _>(scan.update_time.to_chrono())
+    .bind::<Timestamptz, _>(scan.create_time.to_chrono())
+    .execute(conn)
+    .await?;
+    Ok(())
+}
+
+/// Forgets the verdicts that newly applied instructions take into account.
+pub(crate) async fn forget_verdicts(
+    conn: &mut AsyncPgConnection,
+    name: ManagerName,
+) -> QueryResult<()> {
+    sql_query("DELETE FROM manager_verdicts WHERE namespace_id = $1 AND manager_id = $2")
+        .bind::<SqlUuid, _>(name.namespace.to_uuid())
+        .bind::<SqlUuid, _>(name.manager.to_uuid())
+        .execute(conn)
+        .await?;
+    Ok(())
 }
 
 /// Applies newly compiled instructions of an applied Manager, unless it was changed meanwhile. Returns the new plan
@@ -138,7 +200,7 @@ pub async fn reapply(
     };
     let stored = words::json(serde_json::to_value(instructions).map_err(Error::Json)?);
     let applied: Option<Enabled> = sql_query(
-        "UPDATE managers SET instructions = $4, apply_time = $5, recompile_after = NULL \
+        "UPDATE managers SET instructions = $4, apply_time = $5, recompile_after = NULL, recompile_failures = 0 \
          WHERE namespace_id = $1 AND id = $2 AND generation = $3 AND state = 'APPLIED' \
          RETURNING enable",
     )
@@ -154,6 +216,7 @@ pub async fn reapply(
         return Ok(None);
     };
     content.check(conn).await?;
+    forget_verdicts(conn, name).await?;
     let watched = if enable { &*instructions.feeds } else { &[] };
     let version = plans::record_change(conn, name, watched, defaults, now).await?;
     Ok(Some(version))

@@ -1,7 +1,7 @@
 //! Feeds: leased to one scanner at a time, and polled once for all Managers that watch them.
 //!
-//! [`lease_due`] and [`release`] start and end a poll; [`room`] shares the polls among accounts; [`health_of`]
-//! returns the health of a Manager's feeds for the customer.
+//! [`lease_due`] and [`release`] start and end a poll; [`health_of`] returns the health of a Manager's feeds for the
+//! customer.
 
 use std::{cmp::Reverse, collections::HashMap, time::Duration};
 
@@ -9,19 +9,24 @@ use chrono::{DateTime, Utc};
 use diesel::{
     OptionalExtension as _, QueryableByName, sql_query,
     sql_types::{
-        Array, BigInt, Bool, Double, Integer, Jsonb, Nullable, Text, Timestamptz, Uuid as SqlUuid,
+        Array, BigInt, Bool, Double, Integer, Jsonb, Nullable, SmallInt, Text, Timestamptz,
+        Uuid as SqlUuid,
     },
 };
 use diesel_async::{AsyncPgConnection, RunQueryDsl};
 use domain::{FeedName, Id, Timestamp};
 use uuid::Uuid;
 
-use crate::{QueryResult, fair::Turns, prepared::Prepared, replicas, words};
+use crate::{
+    QueryResult,
+    prepared::Prepared,
+    words,
+    work::{self, Candidate, Claim, Claimed, Leased, MAX_CANDIDATES, SUSPECT, Setback},
+};
 
 mod days;
 mod health;
 mod quarantine;
-mod room;
 
 pub use days::{
     DayCounts, FeedDay, FeedGap, FeedIds, IdCounts, OpenGap, days_of, fill_gaps, open_gaps,
@@ -29,16 +34,11 @@ pub use days::{
 };
 pub use health::{FeedHealth, FeedState, PlatformFeeds, by_platform, follow_clock, health_of};
 pub use quarantine::{QuarantineKind, Quarantined, purge_quarantine, quarantine};
-pub use room::Room;
-
-use room::Candidate;
 
 /// A feed that is leased to one scanner.
 #[derive(Debug, Clone, PartialEq)]
 pub struct LeasedFeed {
     pub name: FeedName,
-    /// The account, among those that watch it, that the poll counts for.
-    pub account: Id,
     /// Cursor in the format of the platform's adapter; `None` before the first poll.
     pub cursor: Option<serde_json::Value>,
     /// When a Manager first watched the feed; `None` once the feed has a cursor.
@@ -51,19 +51,8 @@ pub struct LeasedFeed {
     pub posts_per_day: Option<f64>,
     /// Time since the last successful poll.
     pub unread: Option<Duration>,
-    /// True if the last poll took long.
-    pub slow: bool,
     /// True if it is time to look for late posts. `None` if no poll has scheduled it yet.
     pub late_due: Option<bool>,
-}
-
-/// Result of [`lease_due`].
-#[derive(Debug, Clone, PartialEq)]
-pub struct Leased {
-    /// The longest due first.
-    pub feeds: Vec<LeasedFeed>,
-    /// True if other replicas leased some of the chosen feeds first: another look finds others.
-    pub is_contended: bool,
 }
 
 #[derive(QueryableByName)]
@@ -86,70 +75,65 @@ struct Row {
     slow: bool,
     #[diesel(sql_type = Nullable<Bool>)]
     late_due: Option<bool>,
+    #[diesel(sql_type = SmallInt)]
+    crash_count: i16,
 }
 
 /// Condition that the replica `$2`, which has `$3` open and may take over if `$4`, can lease a feed. A replica
 /// never expires its own leases: a poll in progress keeps its lease, even if the database was away for long.
 fn free() -> String {
-    let alive = replicas::ALIVE;
-    format!(
-        "watched AND name <> ALL ($3) \
-         AND (leased_by IS NULL OR leased_by = $2 OR $4 AND NOT leased_by {alive})"
-    )
+    let free = work::is_free("leased_by", "$2", "$4");
+    format!("watched AND name <> ALL ($3) AND {free}")
 }
 
-/// Maximum number of feeds that one call chooses from. The longest due feed of each account is considered before
-/// any account's second.
-const MAX_CANDIDATES: i64 = 1_000;
-
-/// Leases due feeds of `platform` to `replica`, up to the capacity of `room`, and takes that capacity.
+/// Leases due feeds of `platform`, up to the capacity of the claim's room, and takes that capacity. A feed that
+/// several accounts watch counts for the one that comes first.
 ///
-/// Accounts with the fewest polls in progress come first, then those that were served the longest ago; of one
-/// account, the longest due feed. A feed that several accounts watch counts for the one that comes first.
-///
-/// A lease lasts as long as the replica knows of it: `open` are its polls in progress. So a lease that could not be
-/// released, or whose poll panicked, is free again. Replicas that may `take_over` also lease feeds of a replica
-/// whose heartbeat has ended. Served by the partial index `feeds_due_idx`; costs the due feeds and, for each of
-/// them, the Namespaces that watch it.
+/// Served by the partial index `feeds_due_idx`; costs the due feeds and, for each of them, the Namespaces that watch
+/// it.
 pub async fn lease_due(
     conn: &mut AsyncPgConnection,
     platform: &str,
-    replica: Uuid,
-    open: &[String],
-    take_over: bool,
-    room: &mut Room,
-    turns: &mut Turns,
-) -> QueryResult<Leased> {
-    let candidates = candidates(conn, platform, replica, open, take_over, room).await?;
-    let chosen: HashMap<String, Id> = room.choose(candidates, turns).collect();
-    let mut feeds = Vec::new();
+    claim: &mut Claim<'_>,
+) -> QueryResult<Claimed<LeasedFeed>> {
+    // First, because what is due by then is found below.
+    let next_due = next_due(conn, platform, claim).await?;
+    let candidates = candidates(conn, platform, claim).await?;
+    let chosen: HashMap<String, Id> = { claim.room.choose(candidates, claim.turns) }
+        .into_iter()
+        .collect();
+    let mut items = Vec::new();
     if !chosen.is_empty() {
         let names: Vec<&str> = chosen.keys().map(String::as_str).collect();
-        let rows = take(conn, replica, open, take_over, &names).await?;
-        feeds.extend(rows.into_iter().filter_map(|row| {
-            let account = chosen.get(&row.name).copied()?;
+        let rows = take(conn, claim, &names).await?;
+        items.extend(rows.into_iter().filter_map(|row| {
             // Names were parsed before they were stored. A feed with an unreadable name is not polled.
-            Some(LeasedFeed {
-                name: row.name.parse().ok()?,
-                account,
-                cursor: row.cursor,
-                first_watch_time: row.first_watch_time.map(Timestamp::from),
-                failure_count: row.failure_count.try_into().unwrap_or(0),
-                late: Duration::try_from_secs_f64(row.late_seconds).unwrap_or_default(),
-                posts_per_day: row.posts_per_day,
-                unread: row
-                    .unread_seconds
-                    .map(|seconds| Duration::try_from_secs_f64(seconds).unwrap_or_default()),
-                slow: row.slow,
-                late_due: row.late_due,
+            Some(Leased {
+                account: *chosen.get(&row.name)?,
+                is_slow: row.slow,
+                crashes: work::count(row.crash_count),
+                item: LeasedFeed {
+                    name: row.name.parse().ok()?,
+                    cursor: row.cursor,
+                    first_watch_time: row.first_watch_time.map(Timestamp::from),
+                    failure_count: row.failure_count.try_into().unwrap_or(0),
+                    late: Duration::try_from_secs_f64(row.late_seconds).unwrap_or_default(),
+                    posts_per_day: row.posts_per_day,
+                    unread: row
+                        .unread_seconds
+                        .map(|seconds| Duration::try_from_secs_f64(seconds).unwrap_or_default()),
+                    late_due: row.late_due,
+                },
+                key: row.name,
             })
         }));
     }
     // UPDATE returns its rows in no particular order.
-    feeds.sort_by_key(|feed| Reverse(feed.late));
-    Ok(Leased {
-        is_contended: feeds.len() < chosen.len(),
-        feeds,
+    items.sort_by_key(|feed| Reverse(feed.item.late));
+    Ok(Claimed {
+        is_contended: items.len() < chosen.len(),
+        items,
+        next_due,
     })
 }
 
@@ -157,29 +141,29 @@ pub async fn lease_due(
 async fn candidates(
     conn: &mut AsyncPgConnection,
     platform: &str,
-    replica: Uuid,
-    open: &[String],
-    take_over: bool,
-    room: &Room,
-) -> QueryResult<Vec<Candidate>> {
+    claim: &Claim<'_>,
+) -> QueryResult<Vec<Candidate<String>>> {
     #[derive(QueryableByName)]
     struct Due {
         #[diesel(sql_type = Text)]
         name: String,
         #[diesel(sql_type = Bool)]
         slow: bool,
+        #[diesel(sql_type = Bool)]
+        is_suspect: bool,
         #[diesel(sql_type = Array<SqlUuid>)]
         accounts: Vec<Uuid>,
     }
-    let free = free();
+    let (free, room) = (free(), &*claim.room);
+    let crashes = work::crashes("crash_count", "leased_by", "$2");
     // Many Managers may watch one feed, so their Namespaces are found one by one through the index.
     let due: Vec<Due> = sql_query(format!(
         "WITH due AS MATERIALIZED ( \
-             SELECT name, slow, next_poll_time FROM feeds WHERE platform = $1 AND {free} \
+             SELECT name, slow, {crashes} >= {SUSPECT} AS is_suspect, next_poll_time FROM feeds WHERE platform = $1 AND {free} \
                  AND next_poll_time <= clock_timestamp() AND CASE WHEN slow THEN $6 ELSE $5 END > 0 \
          ), ranked AS ( \
              SELECT due.*, watching.account_id, row_number() OVER ( \
-                 PARTITION BY watching.account_id, due.slow ORDER BY due.next_poll_time, due.name) AS rank \
+                 PARTITION BY watching.account_id, due.slow, due.is_suspect ORDER BY due.next_poll_time, due.name) AS rank \
              FROM due LEFT JOIN LATERAL ( \
                  WITH RECURSIVE one AS ( \
                      (SELECT namespace_id FROM feed_watchers WHERE feed = due.name ORDER BY namespace_id LIMIT 1) \
@@ -192,27 +176,29 @@ async fn candidates(
              ) AS watching ON true \
              WHERE coalesce(watching.account_id <> ALL (CASE WHEN due.slow THEN $8 ELSE $7 END), true) \
          ) \
-         SELECT name, slow, \
+         SELECT name, slow, is_suspect, \
              array_agg(coalesce(account_id, '00000000-0000-0000-0000-000000000000')) AS accounts \
-         FROM ranked WHERE rank <= CASE WHEN slow THEN $6 ELSE $5 END \
-         GROUP BY name, slow, next_poll_time ORDER BY min(rank), next_poll_time LIMIT $9"
+         FROM ranked WHERE rank <= CASE WHEN is_suspect THEN $10 WHEN slow THEN $6 ELSE $5 END \
+         GROUP BY name, slow, is_suspect, next_poll_time ORDER BY min(rank), next_poll_time LIMIT $9"
     ))
     .bind::<Text, _>(platform)
-    .bind::<SqlUuid, _>(replica)
-    .bind::<Array<Text>, _>(open)
-    .bind::<Bool, _>(take_over)
+    .bind::<SqlUuid, _>(claim.replica)
+    .bind::<Array<Text>, _>(claim.known)
+    .bind::<Bool, _>(claim.take_over)
     .bind::<BigInt, _>(room.free(false))
     .bind::<BigInt, _>(room.free(true))
     .bind::<Array<SqlUuid>, _>(room.refused(false))
     .bind::<Array<SqlUuid>, _>(room.refused(true))
     .bind::<BigInt, _>(MAX_CANDIDATES)
+    .bind::<BigInt, _>(room.suspects())
     .load(conn)
     .await?;
     Ok(due
         .into_iter()
         .map(|due| Candidate {
-            name: due.name,
+            key: due.name,
             slow: due.slow,
+            is_suspect: due.is_suspect,
             accounts: due.accounts.into_iter().map(Id::from_uuid).collect(),
         })
         .collect())
@@ -221,41 +207,36 @@ async fn candidates(
 /// Leases these feeds if they are still due and free. Rows that another scanner is leasing are skipped.
 async fn take(
     conn: &mut AsyncPgConnection,
-    replica: Uuid,
-    open: &[String],
-    take_over: bool,
+    claim: &Claim<'_>,
     names: &[&str],
 ) -> QueryResult<Vec<Row>> {
     let free = free();
+    let crashes = work::crashes("feeds.crash_count", "feeds.leased_by", "$2");
     sql_query(format!(
         "WITH due AS ( \
              SELECT name FROM feeds WHERE name = ANY ($1) AND {free} AND next_poll_time <= clock_timestamp() \
              FOR UPDATE SKIP LOCKED \
-         ) UPDATE feeds SET leased_by = $2 FROM due WHERE feeds.name = due.name \
-         RETURNING feeds.name, cursor, failure_count, feeds.slow, posts_per_day, \
+         ) UPDATE feeds SET leased_by = $2, crash_count = {crashes} FROM due WHERE feeds.name = due.name \
+         RETURNING feeds.name, cursor, failure_count, feeds.slow, posts_per_day, crash_count, \
              CASE WHEN cursor IS NULL THEN create_time END AS first_watch_time, \
              late_time <= clock_timestamp() AS late_due, \
              extract(epoch FROM clock_timestamp() - read_time)::float8 AS unread_seconds, \
              extract(epoch FROM clock_timestamp() - next_poll_time)::float8 AS late_seconds"
     ))
     .bind::<Array<Text>, _>(names)
-    .bind::<SqlUuid, _>(replica)
-    .bind::<Array<Text>, _>(open)
-    .bind::<Bool, _>(take_over)
+    .bind::<SqlUuid, _>(claim.replica)
+    .bind::<Array<Text>, _>(claim.known)
+    .bind::<Bool, _>(claim.take_over)
     .load(conn)
     .await
 }
 
-/// Returns the time until the next feed is due that [`lease_due`] would lease with this `room`; `None` if there is
-/// none. Call it before [`lease_due`], which finds what is due by then. Leases that `replica` has forgotten are not
-/// worth waking up for: the next look finds them.
+/// Returns the time until the next feed is due that there is capacity for; `None` if there is none. Leases that the
+/// replica has forgotten are not worth waking up for: the next look finds them.
 pub async fn next_due(
     conn: &mut AsyncPgConnection,
     platform: &str,
-    replica: Uuid,
-    open: &[String],
-    take_over: bool,
-    room: &Room,
+    claim: &Claim<'_>,
 ) -> QueryResult<Option<Duration>> {
     #[derive(QueryableByName)]
     struct Due {
@@ -269,11 +250,11 @@ pub async fn next_due(
              AND next_poll_time > statement_timestamp() AND CASE WHEN slow THEN $6 ELSE $5 END > 0"
     ))
     .bind::<Text, _>(platform)
-    .bind::<SqlUuid, _>(replica)
-    .bind::<Array<Text>, _>(open)
-    .bind::<Bool, _>(take_over)
-    .bind::<BigInt, _>(room.free(false))
-    .bind::<BigInt, _>(room.free(true))
+    .bind::<SqlUuid, _>(claim.replica)
+    .bind::<Array<Text>, _>(claim.known)
+    .bind::<Bool, _>(claim.take_over)
+    .bind::<BigInt, _>(claim.room.free(false))
+    .bind::<BigInt, _>(claim.room.free(true))
     .get_result(conn)
     .await?;
     Ok(due
@@ -471,7 +452,7 @@ async fn release_read(
              last_post_time = greatest(last_post_time, $10), \
              late_time = coalesce(clock_timestamp() + $13 * interval '1 second', late_time), \
              notice = CASE WHEN $16 THEN $17 ELSE notice END, \
-             failure_count = 0, last_error = NULL, trouble = NULL \
+             failure_count = 0, last_error = NULL, trouble = NULL, crash_count = 0 \
          WHERE name = $1 AND leased_by = $2 RETURNING leased_by IS NOT NULL AS kept",
     )
     .bind::<Text, _>(feed.as_str())
@@ -510,7 +491,8 @@ async fn release_failed(
     sql_query(
         "UPDATE feeds SET leased_by = NULL, last_poll_time = clock_timestamp(), \
              next_poll_time = clock_timestamp() + $3 * interval '1 second', slow = $4, \
-             failure_count = failure_count + $5, last_error = $6, trouble = $7 \
+             failure_count = failure_count + $5, last_error = $6, trouble = $7, \
+             crash_count = 0 \
          WHERE name = $1 AND leased_by = $2",
     )
     .bind::<Text, _>(feed.as_str())
@@ -520,6 +502,28 @@ async fn release_failed(
     .bind::<Integer, _>(failed)
     .bind::<Text, _>(words::text(error))
     .bind::<Text, _>(trouble.as_str())
+    .execute(conn)
+    .await?;
+    Ok(())
+}
+
+/// Ends a lease whose feed is set aside for a while. Its crashes remain. By primary key.
+pub async fn set_aside(
+    conn: &mut AsyncPgConnection,
+    feed: &FeedName,
+    replica: Uuid,
+    setback: &Setback,
+) -> QueryResult<()> {
+    sql_query(
+        "UPDATE feeds SET leased_by = NULL, last_poll_time = clock_timestamp(), \
+             next_poll_time = clock_timestamp() + $3 * interval '1 second', \
+             failure_count = failure_count + 1, last_error = $4, trouble = 'FAILING' \
+         WHERE name = $1 AND leased_by = $2",
+    )
+    .bind::<Text, _>(feed.as_str())
+    .bind::<SqlUuid, _>(replica)
+    .bind::<Double, _>(setback.retry_in.as_secs_f64())
+    .bind::<Text, _>(words::text(&setback.reason))
     .execute(conn)
     .await?;
     Ok(())

@@ -52,6 +52,7 @@ pub mod roles;
 pub mod scans;
 pub mod seal;
 pub mod stats;
+pub mod work;
 
 pub use diesel::result::{Error as QueryError, QueryResult};
 pub use diesel_async::{AsyncConnection, AsyncPgConnection};

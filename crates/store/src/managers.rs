@@ -29,7 +29,7 @@ mod edit;
 mod health;
 
 pub use compilation::{
-    Claim, Claimed, Standing, Submission, apply, claim, fail, standings, submission,
+    Generation, Standing, Submission, apply, claim, fail, standings, submission,
 };
 pub(crate) use edit::delete_all;
 pub use edit::{Updated, delete, lock, resubmit, update, update_in_test_mode};

@@ -1,8 +1,8 @@
 //! Deleted data that is too large to remove at once: removed in batches of rows that are already invisible.
 //!
-//! A deletion enqueues an entry here, in its transaction. Any replica of any service runs [`step`]s. Each step is
-//! one transaction that locks one entry, deletes a bounded batch, and puts the entry behind the others. So several
-//! replicas share the work, and a replica that dies leaves nothing half done. Writers that were in flight at the
+//! A deletion enqueues an entry here, in its transaction. Any replica of any service leases entries and runs
+//! [`step`]s. Each step is one transaction that locks its entry, deletes a bounded batch, and puts the entry behind the
+//! others. So several replicas share the work, and a replica that dies leaves nothing half done. Writers that were in flight at the
 //! deletion may leave rows after the last batch, so an entry stays for [`SETTLE`] and is checked again.
 //!
 //! For a Manager: its Scans, newest first (lists skip these first), with their unfinished deliveries cancelled, its
@@ -12,14 +12,14 @@
 //! Cost: a step reads and deletes by primary keys and the indexes named below, at most [`BATCH`] rows of each kind.
 
 use diesel::{
-    OptionalExtension, QueryableByName, sql_query,
+    QueryableByName, sql_query,
     sql_types::{BigInt, Nullable, Uuid as SqlUuid},
 };
 use diesel_async::{AsyncConnection, AsyncPgConnection, RunQueryDsl};
 use domain::{ConnectionName, Id, ManagerName};
 use uuid::Uuid;
 
-use crate::{QueryResult, stats};
+use crate::{QueryResult, stats, work::table};
 
 mod batches;
 
@@ -40,17 +40,9 @@ pub enum Subject {
     Connection(ConnectionName),
 }
 
-/// Result of a step.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Step {
-    /// There is more to do, now.
-    Purged(usize),
-    /// No purge is due.
-    Idle,
-}
-
-#[derive(QueryableByName)]
-struct Entry {
+/// A purge that is due.
+#[derive(Debug, Clone, QueryableByName)]
+pub struct Entry {
     #[diesel(sql_type = BigInt)]
     id: i64,
     #[diesel(sql_type = SqlUuid)]
@@ -77,24 +69,39 @@ pub(crate) async fn enqueue(conn: &mut AsyncPgConnection, subject: Subject) -> Q
     Ok(())
 }
 
-/// Deletes one batch of the next due purge, in a separate transaction. A purge that would be due much later than
-/// [`LOOK_AGAIN`] is due now: the database's clock went back.
+/// Returns the purges that are due, the longest due first. A purge that would be due much later than [`LOOK_AGAIN`]
+/// is due now: the database's clock went back. Reads a table that is mostly small.
+pub async fn due(conn: &mut AsyncPgConnection) -> QueryResult<Vec<table::Due<Entry>>> {
+    let entries: Vec<Entry> = sql_query(
+        "SELECT id, namespace_id, manager_id, connection_id FROM purges \
+         WHERE next_time NOT BETWEEN clock_timestamp() AND clock_timestamp() + interval '1 minute' \
+         ORDER BY next_time LIMIT 100",
+    )
+    .load(conn)
+    .await?;
+    let due = entries.into_iter().map(|entry| table::Due {
+        key: entry.id.to_string(),
+        // Of accounts that may be gone.
+        accounts: vec![Id::NIL],
+        item: entry,
+    });
+    Ok(due.collect())
+}
+
+/// Deletes one batch of a purge, in a separate transaction. Returns the number of rows; `None` if another replica works
+/// on the purge.
 ///
 /// # Errors
 /// If the database does not answer; nothing is lost then.
-pub async fn step(conn: &mut AsyncPgConnection) -> QueryResult<Step> {
+pub async fn step(conn: &mut AsyncPgConnection, entry: &Entry) -> QueryResult<Option<usize>> {
     conn.transaction(async |conn| {
-        let due: Option<Entry> = sql_query(
-            "SELECT id, namespace_id, manager_id, connection_id FROM purges \
-             WHERE next_time NOT BETWEEN clock_timestamp() AND clock_timestamp() + interval '1 minute' \
-             ORDER BY next_time LIMIT 1 FOR UPDATE SKIP LOCKED",
-        )
-        .get_result(conn)
-        .await
-        .optional()?;
-        let Some(entry) = due else {
-            return Ok(Step::Idle);
-        };
+        let locked = sql_query("SELECT FROM purges WHERE id = $1 FOR UPDATE SKIP LOCKED")
+            .bind::<BigInt, _>(entry.id)
+            .execute(conn)
+            .await?;
+        if locked == 0 {
+            return Ok(None);
+        }
         let namespace = Id::from_uuid(entry.namespace_id);
         let purged = match (entry.manager_id, entry.connection_id) {
             (Some(manager), _) => {
@@ -119,7 +126,7 @@ pub async fn step(conn: &mut AsyncPgConnection) -> QueryResult<Step> {
             }
         };
         put_back(conn, entry.id, purged).await?;
-        Ok(Step::Purged(purged))
+        Ok(Some(purged))
     })
     .await
 }

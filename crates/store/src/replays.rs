@@ -4,10 +4,12 @@
 //! each delivery of the window is reopened once, even if a process dies. Any replica may run the next batch;
 //! `next_batch_time` sets the common pace.
 
+use std::time::Duration;
+
 use chrono::{DateTime, Utc};
 use diesel::{
     OptionalExtension, QueryableByName, sql_query,
-    sql_types::{Array, BigInt, Bool, Nullable, Text, Timestamptz, Uuid as SqlUuid},
+    sql_types::{Array, BigInt, Double, Nullable, Text, Timestamptz, Uuid as SqlUuid},
 };
 use diesel_async::{AsyncPgConnection, RunQueryDsl};
 use domain::{
@@ -237,19 +239,21 @@ pub async fn cost(
     LISTING.cost(conn, &parents, list, "").await
 }
 
-/// Returns true if a replay needs a batch now. Served by `replays_due_idx`.
-pub async fn any_due(conn: &mut AsyncPgConnection) -> QueryResult<bool> {
+/// Returns the time until a replay needs a batch; `None` if none runs. Served by `replays_due_idx`.
+pub async fn next_due(conn: &mut AsyncPgConnection) -> QueryResult<Option<Duration>> {
     #[derive(QueryableByName)]
-    struct Found {
-        #[diesel(sql_type = Bool)]
-        due: bool,
+    struct Next {
+        #[diesel(sql_type = Nullable<Double>)]
+        seconds: Option<f64>,
     }
-    let found: Found = sql_query(
-        "SELECT EXISTS (SELECT FROM replays WHERE state = 'RUNNING' AND next_batch_time <= clock_timestamp()) AS due",
+    let next: Next = sql_query(
+        "SELECT extract(epoch FROM greatest(min(next_batch_time) - clock_timestamp(), interval '0'))::float8 AS seconds \
+         FROM replays WHERE state = 'RUNNING'",
     )
     .get_result(conn)
     .await?;
-    Ok(found.due)
+    let until = |seconds| Duration::try_from_secs_f64(seconds).unwrap_or_default();
+    Ok(next.seconds.map(until))
 }
 
 /// Makes running replays due after the database's clock went back: otherwise their next batches would be late by the

@@ -267,6 +267,7 @@ diesel::table! {
         ids_since -> Nullable<Timestamptz>,
         late_reading -> Nullable<Jsonb>,
         notice -> Nullable<Text>,
+        crash_count -> SmallInt,
     }
 }
 
@@ -276,6 +277,17 @@ diesel::table! {
         request_hash -> Bytea,
         answer -> Nullable<Bytea>,
         create_time -> Timestamptz,
+    }
+}
+
+diesel::table! {
+    leases (kind, key) {
+        kind -> Text,
+        key -> Text,
+        leased_by -> Nullable<Uuid>,
+        crash_count -> SmallInt,
+        next_time -> Timestamptz,
+        error -> Nullable<Text>,
     }
 }
 
@@ -291,6 +303,7 @@ diesel::table! {
         leased_by -> Nullable<Uuid>,
         failure_count -> Integer,
         create_time -> Timestamptz,
+        crash_count -> SmallInt,
     }
 }
 
@@ -301,6 +314,14 @@ diesel::table! {
         position -> SmallInt,
         connection_id -> Uuid,
         filter -> Nullable<Text>,
+    }
+}
+
+diesel::table! {
+    manager_verdicts (namespace_id, manager_id) {
+        namespace_id -> Uuid,
+        manager_id -> Uuid,
+        count -> Integer,
     }
 }
 
@@ -332,6 +353,8 @@ diesel::table! {
         compiled_by -> Nullable<Uuid>,
         compiled_generation -> Nullable<BigInt>,
         content_bytes -> Nullable<Integer>,
+        crash_count -> SmallInt,
+        recompile_failures -> SmallInt,
     }
 }
 
@@ -473,6 +496,7 @@ diesel::table! {
         begin_time -> Timestamptz,
         next_time -> Timestamptz,
         leased_by -> Nullable<Uuid>,
+        crash_count -> SmallInt,
     }
 }
 
@@ -599,8 +623,10 @@ diesel::allow_tables_to_appear_in_same_query!(
     feed_watchers,
     feeds,
     idempotency_keys,
+    leases,
     look_backs,
     manager_notices,
+    manager_verdicts,
     managers,
     namespaces,
     outbox,

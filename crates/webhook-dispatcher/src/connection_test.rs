@@ -5,48 +5,76 @@
 //! affects neither, and is in no log. A test runs at most once; if this process dies meanwhile, the client is told
 //! that there was no answer.
 
-use std::sync::Arc;
+use std::{sync::Arc, time::Duration};
 
+use backbone::{
+    Backbone,
+    work::{Settings, Work},
+};
 use domain::{
     ConnectionName, Id, Post, PostType, ScanName, Subforum, Timestamp, User,
     connection_test::TestResult,
 };
 use outbound::Request;
-use store::{connection_tests, connections};
+use store::{
+    AsyncPgConnection, connection_tests, connections,
+    work::{Claim, Claimed, Leased, Setback},
+};
 
 use crate::{Dispatcher, request::Parts};
 
-/// Maximum number of tests that one replica runs at a time. They do not count towards the limits of deliveries.
-pub(crate) const MAX_OPEN: usize = 32;
+/// Maximum number of tests that one replica runs at a time. They do not count towards the limits of deliveries. Their
+/// number per account is limited where they are requested, so no account is told apart here.
+const MAX_OPEN: usize = 32;
+const LOOK: Duration = Duration::from_millis(200);
 
-/// Takes waiting tests, and runs each in a task, at most [`MAX_OPEN`] at a time.
-pub(crate) async fn take(dispatcher: &Arc<Dispatcher>) -> Result<(), store::Error> {
-    let free = dispatcher.tests.available_permits();
-    if free == 0 {
-        return Ok(());
+/// Requested tests. One that was taken is never taken again, so they need no lease.
+pub(crate) struct ConnectionTests(pub(crate) Arc<Dispatcher>);
+
+impl Work for ConnectionTests {
+    type Item = ConnectionName;
+
+    fn settings(&self) -> Settings {
+        // One account gets half of the places, and all count for one.
+        Settings::new("connection_test", LOOK, 2 * MAX_OPEN)
     }
-    let taken = {
-        let mut conn = dispatcher.backbone.pool.get().await?;
+
+    async fn claim(
+        &self,
+        conn: &mut AsyncPgConnection,
+        claim: &mut Claim<'_>,
+    ) -> Result<Claimed<ConnectionName>, store::Error> {
+        let free = MAX_OPEN.saturating_sub(claim.known.len());
         let limit = i64::try_from(free).unwrap_or(i64::MAX);
-        connection_tests::take(&mut conn, dispatcher.backbone.replica, limit).await?
-    };
-    for (id, connection) in taken {
-        // Only this function takes permits, and it asked for no more than are free.
-        let permit = Arc::clone(&dispatcher.tests).acquire_owned().await;
-        let dispatcher = Arc::clone(dispatcher);
-        tokio::spawn(async move {
-            make(&dispatcher, id, connection).await;
-            drop(permit);
-        });
+        let taken = connection_tests::take(conn, claim.replica, limit).await?;
+        let items = { taken.into_iter() }
+            .map(|(id, connection)| Leased::unleased(&id.to_string(), connection));
+        Ok(Claimed {
+            items: items.collect(),
+            ..Claimed::default()
+        })
     }
-    Ok(())
-}
 
-/// Removes tests that no one waits for any more.
-pub(crate) async fn purge(dispatcher: &Dispatcher) -> Result<(), store::Error> {
-    let mut conn = dispatcher.backbone.pool.get().await?;
-    connection_tests::purge(&mut conn).await?;
-    Ok(())
+    async fn run(&self, leased: &Leased<ConnectionName>) -> Result<(), store::Error> {
+        if let Ok(id) = leased.key.parse() {
+            make(&self.0, id, leased.item).await;
+        }
+        Ok(())
+    }
+
+    async fn set_aside(
+        &self,
+        _conn: &mut AsyncPgConnection,
+        _backbone: &Backbone,
+        _leased: &Leased<ConnectionName>,
+        _setback: &Setback,
+    ) -> Result<(), store::Error> {
+        Ok(())
+    }
+
+    fn uses_table(&self) -> bool {
+        false
+    }
 }
 
 async fn make(dispatcher: &Dispatcher, id: Id, connection: ConnectionName) {

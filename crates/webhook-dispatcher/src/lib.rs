@@ -3,7 +3,7 @@
 //! [`fan_out`] turns a ScanCreated into deliveries, and those that may be sent now are sent directly from memory.
 //! The others wait in the database, where [`claim`] finds them when they are due. [`send`] makes one attempt,
 //! [`schedule`] decides the delivery's next state, and [`record`] writes results, many at a time. [`lanes`] limit
-//! open requests, per Connection and in total. [`errands`] runs what people request in addition: tests and replays.
+//! open requests, per Connection and in total. [`connection_test`] and [`replay`] run what people request in addition.
 //! [`retention`] drops old data.
 //!
 //! Delivery is at least once. A delivery is leased in the database while its request is open. If a dispatcher dies,
@@ -13,7 +13,6 @@
 mod breaker;
 mod claim;
 mod connection_test;
-mod errands;
 mod fan_out;
 mod format;
 mod in_hand;
@@ -30,10 +29,12 @@ mod send;
 use std::{sync::Arc, time::Duration};
 
 use anyhow::Context as _;
-use backbone::Backbone;
+use backbone::{Backbone, work};
 use bus::ConsumeOptions;
 use runtime::{Config, Context};
-use tokio::sync::Semaphore;
+
+use connection_test::ConnectionTests;
+use replay::Replays;
 
 const DRAIN_LOOK: Duration = Duration::from_millis(20);
 
@@ -46,8 +47,6 @@ struct Dispatcher {
     lanes: Arc<lanes::Lanes>,
     recorder: record::Recorder,
     signals: claim::Signals,
-    /// Permits for tests of Connections.
-    tests: Arc<Semaphore>,
 }
 
 /// Delivers until the context's shutdown, then completes the open requests.
@@ -82,7 +81,6 @@ pub async fn run_with(
         backbone,
         recorder,
         signals: claim::Signals::default(),
-        tests: Arc::new(Semaphore::new(connection_test::MAX_OPEN)),
     });
     let mut recording = recording.start(dispatcher.backbone.clone(), Arc::downgrade(&dispatcher));
     if !dispatcher.backbone.ready(&context.shutdown).await {
@@ -95,7 +93,9 @@ pub async fn run_with(
         ..ConsumeOptions::default()
     };
     let consumer = Arc::new(fan_out::FanOut::start(&dispatcher));
-    let work = async {
+    let tests = Arc::new(ConnectionTests(Arc::clone(&dispatcher)));
+    let replays = Arc::new(Replays::new(&dispatcher, &context.shutdown));
+    let working = async {
         tokio::join!(
             bus::consume(
                 Arc::clone(&dispatcher.backbone.bus),
@@ -105,7 +105,12 @@ pub async fn run_with(
             ),
             claim::run(&dispatcher, context.shutdown.clone()),
             fan_out::sweep(&dispatcher, context.shutdown.clone()),
-            errands::run(&dispatcher, context.shutdown.clone()),
+            work::run(tests, dispatcher.backbone.clone(), context.shutdown.clone()),
+            work::run(
+                replays,
+                dispatcher.backbone.clone(),
+                context.shutdown.clone()
+            ),
             retention::run(&dispatcher, context.shutdown.clone()),
             backbone::follow_keys(
                 Arc::clone(&dispatcher.config),
@@ -116,7 +121,7 @@ pub async fn run_with(
         );
     };
     tokio::select! {
-        () = work => {}
+        () = working => {}
         // Without the recorder no delivery would ever be known as sent.
         ended = &mut recording => {
             ended.context("the recorder panicked")?;

@@ -10,11 +10,14 @@
 
 use std::{sync::Arc, time::Duration};
 
+use backbone::work::{Settings, Work};
 use store::{
-    AsyncConnection,
+    AsyncConnection, AsyncPgConnection,
     fair::Round,
     replays::{self, Advanced, Pace},
+    work::{Claim, Claimed, Leased},
 };
+use tokio::sync::Mutex;
 use tokio_util::sync::CancellationToken;
 
 use crate::{Dispatcher, metrics};
@@ -30,52 +33,87 @@ const PACE: Pace = Pace {
 const YIELDING: Pace = Pace { batch: 10, ..PACE };
 /// Time after the last Scan until none is expected.
 const LULL: Duration = Duration::from_secs(1);
-/// Interval between two checks for due replays while any is in progress.
-pub(crate) const PAUSE: Duration = Duration::from_millis(100);
-/// Number of batches in a row, before tests are checked.
-const TURNS: u32 = 20;
+/// Interval between two batches of an account.
+const PAUSE: Duration = Duration::from_millis(100);
+/// Interval of checks for new replays.
+const LOOK: Duration = Duration::from_millis(200);
 
-/// Gives due replays their turns, which accounts take one after the other. Returns true if deliveries were reopened,
-/// so that the next turn should follow soon.
-pub(crate) async fn work(
-    dispatcher: &Arc<Dispatcher>,
-    round: &mut Round,
-    shutdown: &CancellationToken,
-) -> Result<bool, store::Error> {
-    let mut conn = dispatcher.backbone.pool.get().await?;
-    if !replays::any_due(&mut conn).await? {
-        return Ok(false);
-    }
-    let quiet = dispatcher
-        .signals
-        .since_scan()
-        .is_none_or(|since| since > LULL);
-    let pace = if quiet { PACE } else { YIELDING };
-    let mut goes_on = false;
-    for _ in 0..TURNS {
-        if shutdown.is_cancelled() {
-            break;
+/// The turns of all replays. Each is one transaction that locks its replay, so they need no lease.
+pub(crate) struct Replays {
+    dispatcher: Arc<Dispatcher>,
+    round: Mutex<Round>,
+    shutdown: CancellationToken,
+}
+
+impl Replays {
+    pub(crate) fn new(dispatcher: &Arc<Dispatcher>, shutdown: &CancellationToken) -> Self {
+        Self {
+            dispatcher: Arc::clone(dispatcher),
+            round: Mutex::default(),
+            shutdown: shutdown.clone(),
         }
-        let turn = conn
-            .transaction(async |conn| replays::advance(conn, pace, round).await)
-            .await?;
-        let Some((replay, advanced)) = turn else {
-            break;
-        };
-        match advanced {
-            Advanced::Reopened(count) => {
-                goes_on = true;
-                metrics::REPLAYED.inc_by(count.try_into().unwrap_or(0));
-            }
-            Advanced::Done => {
-                tracing::info!(replay.name = %replay, "a replay has reopened all its deliveries");
-            }
-            // Counting takes seconds, and tests wait until this round ends.
-            Advanced::Counted => return Ok(true),
-            Advanced::Waiting => continue,
-        }
-        // At its own pace, not at the next check, which comes once a second.
-        dispatcher.signals.note([replay.connection_name()]);
     }
-    Ok(goes_on)
+}
+
+impl Work for Replays {
+    type Item = ();
+
+    fn settings(&self) -> Settings {
+        Settings::new("replay", LOOK, 1)
+    }
+
+    async fn claim(
+        &self,
+        conn: &mut AsyncPgConnection,
+        _claim: &mut Claim<'_>,
+    ) -> Result<Claimed<()>, store::Error> {
+        let next_due = replays::next_due(conn).await?;
+        let is_due = next_due == Some(Duration::ZERO);
+        Ok(Claimed {
+            items: is_due
+                .then(|| Leased::unleased("replays", ()))
+                .into_iter()
+                .collect(),
+            next_due,
+            ..Claimed::default()
+        })
+    }
+
+    /// Gives due replays their turns, which accounts take one after the other.
+    async fn run(&self, _leased: &Leased<()>) -> Result<(), store::Error> {
+        let dispatcher = &self.dispatcher;
+        let mut round = self.round.lock().await;
+        let round = &mut *round;
+        let mut conn = dispatcher.backbone.pool.get().await?;
+        let quiet = dispatcher
+            .signals
+            .since_scan()
+            .is_none_or(|since| since > LULL);
+        let pace = if quiet { PACE } else { YIELDING };
+        while !self.shutdown.is_cancelled() {
+            let turn = conn
+                .transaction(async |conn| replays::advance(conn, pace, round).await)
+                .await?;
+            let Some((replay, advanced)) = turn else {
+                break;
+            };
+            match advanced {
+                Advanced::Reopened(count) => {
+                    metrics::REPLAYED.inc_by(count.try_into().unwrap_or(0));
+                }
+                Advanced::Done => {
+                    tracing::info!(replay.name = %replay, "a replay has reopened all its deliveries");
+                }
+                Advanced::Counted => {}
+                Advanced::Waiting => continue,
+            }
+            // At its own pace, not at the next check, which comes once a second.
+            dispatcher.signals.note([replay.connection_name()]);
+        }
+        Ok(())
+    }
+
+    fn uses_table(&self) -> bool {
+        false
+    }
 }

@@ -7,3 +7,4 @@ mod outbox;
 mod readiness;
 mod replicas;
 mod support;
+mod work;

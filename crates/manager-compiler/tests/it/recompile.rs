@@ -8,7 +8,7 @@ use std::{
     time::Duration,
 };
 
-use domain::{Focus, ManagerName, Sensitivity, Timestamp};
+use domain::{Focus, ManagerName, ScanName, Sensitivity, Timestamp, scan::ScanChange};
 use store::{AsyncConnection, feedback, managers, scans};
 use test_support::{Answer, Replica, TestServer, eventually, instructions, post};
 
@@ -238,6 +238,29 @@ async fn scanned(world: &World, name: ManagerName, count: usize) {
     .unwrap();
 }
 
+/// Finds so many further Scans worthless, like the gateway.
+async fn judge(world: &World, manager: ManagerName, count: usize) {
+    let fresh = format!("scans WHERE update_time = create_time ORDER BY id LIMIT {count}");
+    let ids = world.database.texts("ulid(id)", &fresh).await;
+    assert_eq!(ids.len(), count);
+    let mut conn = world.database.connect().await;
+    for id in ids {
+        let name = ScanName {
+            namespace: manager.namespace,
+            manager: manager.manager,
+            scan: id.parse().unwrap(),
+        };
+        let change = ScanChange {
+            value: Some(false),
+            ..ScanChange::default()
+        };
+        let scan = scans::lock(&mut conn, name).await.unwrap().unwrap();
+        scans::update(&mut conn, scan, &change, Timestamp::now())
+            .await
+            .unwrap();
+    }
+}
+
 #[tokio::test]
 async fn five_verdicts_trigger_a_recompile_and_four_do_not() {
     let world = World::new().await;
@@ -245,9 +268,7 @@ async fn five_verdicts_trigger_a_recompile_and_four_do_not() {
     let witness = Witness::at_work(&world).await;
     let name = at_work(&world, &server).await;
     scanned(&world, name, 6).await;
-    let judge = "UPDATE scans SET value = false, update_time = clock_timestamp() WHERE id IN \
-                 (SELECT id FROM scans WHERE update_time = create_time ORDER BY id LIMIT ";
-    assert_eq!(world.database.run(&format!("{judge} 4)")).await, 4);
+    judge(&world, name, 4).await;
     let compiler = world.compiler();
     witness.is_compiled_again(&world).await;
     assert_eq!(
@@ -255,7 +276,7 @@ async fn five_verdicts_trigger_a_recompile_and_four_do_not() {
         Some(matching::threshold(Focus::Sales, Sensitivity::Balanced))
     );
 
-    assert_eq!(world.database.run(&format!("{judge} 1)")).await, 1);
+    judge(&world, name, 1).await;
     eventually("it is compiled again", async || {
         world.get(name).await.instructions.unwrap().threshold
             > Some(matching::threshold(Focus::Sales, Sensitivity::Balanced))

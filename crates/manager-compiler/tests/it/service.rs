@@ -190,6 +190,39 @@ async fn slow_pages_do_not_count_as_a_lost_event() {
 }
 
 #[tokio::test]
+async fn manager_that_ends_three_compilers_fails_and_the_others_go_on() {
+    let world = World::new().await;
+    let server = TestServer::start(|_, request| match &*request.path {
+        "/bikes" => Answer::page(BIKES),
+        _ => Answer::after(Duration::from_secs(600), Answer::page(ESPRESSO)),
+    })
+    .await;
+    let deadly = world.automatic(&[server.url("/never")]).await;
+    for _ in 0..3 {
+        let compiler = world.compiler();
+        let claimed = format!(
+            "managers WHERE compiled_by = '{}'",
+            compiler.backbone.replica
+        );
+        eventually("it is claimed", async || {
+            world.database.count(&claimed).await == 1
+        })
+        .await;
+        let other = world.automatic(&[server.url("/bikes")]).await;
+        world.tell(other, 1).await;
+        world.until(other, "APPLIED").await;
+        compiler.kill();
+    }
+    let compiler = world.compiler();
+    world.until(deadly, "APPLY_FAILED").await;
+    let error = world.get(deadly).await.apply_error.unwrap();
+    let reason =
+        "could not be compiled: the service stopped 3 times in a row while it worked on this";
+    assert_eq!(error.message, reason);
+    compiler.kill();
+}
+
+#[tokio::test]
 async fn lost_connections_and_a_killed_compiler_lose_no_submission() {
     let world = World::new().await;
     let server = customer().await;

@@ -33,7 +33,7 @@ impl Backfill {
     }
 
     /// Matches for the Manager that has waited longest, and sets it aside if the result cannot be stored.
-    async fn match_one(&self, waiting: &Waiting) -> Result<bool, store::Error> {
+    pub(super) async fn match_one(&self, waiting: &Waiting) -> Result<bool, store::Error> {
         let mut conn = self.backbone.pool.get().await?;
         let (asked, _) =
             backfills::waiting_for(&mut conn, waiting, 1, self.scans_per_day()).await?;

@@ -33,7 +33,7 @@ const BETWEEN_STEPS: Duration = Duration::from_millis(500);
 const DEADLINE: Duration = Duration::from_secs(300);
 
 impl Backfill {
-    pub(super) async fn look_back(&self, look_back: LookBack) -> Result<(), store::Error> {
+    pub(super) async fn look_back(&self, look_back: &LookBack) -> Result<(), store::Error> {
         let Some(watched) = self.watched.get(look_back.feed.platform()) else {
             return Ok(());
         };
@@ -53,8 +53,8 @@ impl Backfill {
         .await;
         let cut_off = |_| PollError::Unavailable(platforms::FetchError::Timeout);
         match answer.map_err(cut_off).flatten() {
-            Ok(polled) => self.store(&look_back, &polled).await,
-            Err(error) => self.fail(watched, &look_back, error).await,
+            Ok(polled) => self.store(look_back, &polled).await,
+            Err(error) => self.fail(watched, look_back, error).await,
         }
     }
 

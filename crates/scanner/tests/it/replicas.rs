@@ -71,6 +71,39 @@ async fn feeds_of_a_dead_replica_are_taken_over() {
 }
 
 #[tokio::test]
+async fn feed_that_ends_three_scanners_is_set_aside_and_the_others_go_on() {
+    let world = World::new().await;
+    let manager = world.manager("kettle", &[LEMMY, HACKER_NEWS]).await;
+    world.platforms.fail(late(600_000));
+    for number in 1..=3 {
+        let replica = world.scanner();
+        let leased = format!(
+            "feeds WHERE name = '{LEMMY}' AND leased_by = '{}'",
+            replica.backbone.replica
+        );
+        eventually("it is leased", async || {
+            world.database.count(&leased).await == 1
+        })
+        .await;
+        world.publish("hackernews", &format!("Kettle {number}"));
+        world.until_scanned(manager, number).await;
+        replica.kill();
+    }
+    let replica = world.scanner();
+    let set_aside = format!(
+        "feeds WHERE name = '{LEMMY}' AND trouble = 'FAILING' AND leased_by IS NULL \
+         AND last_error = 'the service stopped 3 times in a row while it worked on this'"
+    );
+    eventually("it is set aside", async || {
+        world.database.count(&set_aside).await == 1
+    })
+    .await;
+    world.publish("hackernews", "Kettle 4");
+    world.until_scanned(manager, 4).await;
+    replica.kill();
+}
+
+#[tokio::test]
 async fn shutdown_completes_open_polls() {
     let world = World::new().await;
     let manager = world.manager("kettle", &[LEMMY]).await;

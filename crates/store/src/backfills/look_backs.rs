@@ -3,13 +3,17 @@
 //! They are leased like feeds, one step at a time. A step stores its Scans, the cursor and the end of the lease in
 //! one transaction.
 
-use std::{collections::BTreeSet, time::Duration};
+use std::{
+    collections::{BTreeSet, HashMap},
+    time::Duration,
+};
 
 use chrono::{DateTime, Utc};
 use diesel::{
     OptionalExtension as _, QueryableByName, sql_query,
     sql_types::{
-        Array, BigInt, Bool, Double, Integer, Jsonb, Nullable, Text, Timestamptz, Uuid as SqlUuid,
+        Array, BigInt, Bool, Double, Integer, Jsonb, Nullable, SmallInt, Text, Timestamptz,
+        Uuid as SqlUuid,
     },
 };
 use diesel_async::{AsyncPgConnection, RunQueryDsl};
@@ -17,7 +21,10 @@ use domain::{FeedName, Id, ManagerName, Timestamp};
 use uuid::Uuid;
 
 use super::Waiting;
-use crate::{QueryResult, fair::Turns, replicas, words};
+use crate::{
+    QueryResult, words,
+    work::{self, Candidate, Claim, Claimed, Leased, MAX_CANDIDATES, SUSPECT},
+};
 
 /// A leased look-back.
 #[derive(Debug, Clone, PartialEq)]
@@ -82,27 +89,26 @@ pub(super) async fn join(
     Ok(made.id)
 }
 
-/// Leases a due look-back of these platforms: of the account that was served the longest ago, the longest due.
-/// `replica` has none in progress, so its earlier lease is free again. Reads all that are due; served by
-/// `look_backs_due_idx` and `backfills_look_back_idx`.
+/// Leases due look-backs of these platforms, up to the capacity of the claim's room; of one account, the longest due.
+/// Reads all that are due; served by `look_backs_due_idx` and `backfills_look_back_idx`.
 pub async fn lease(
     conn: &mut AsyncPgConnection,
     platforms: &[&str],
-    replica: Uuid,
-    take_over: bool,
-    turns: &Turns,
-) -> QueryResult<Option<LookBack>> {
+    claim: &mut Claim<'_>,
+) -> QueryResult<Claimed<LookBack>> {
     #[derive(QueryableByName)]
     struct Due {
-        #[diesel(sql_type = SqlUuid)]
-        account_id: Uuid,
+        #[diesel(sql_type = Array<SqlUuid>)]
+        accounts: Vec<Uuid>,
         #[diesel(sql_type = BigInt)]
         id: i64,
-        #[diesel(sql_type = Timestamptz)]
-        next_time: DateTime<Utc>,
+        #[diesel(sql_type = Bool)]
+        is_suspect: bool,
     }
     #[derive(QueryableByName)]
     struct Row {
+        #[diesel(sql_type = BigInt)]
+        id: i64,
         #[diesel(sql_type = Text)]
         feed: String,
         #[diesel(sql_type = Bool)]
@@ -113,57 +119,90 @@ pub async fn lease(
         cursor: Option<serde_json::Value>,
         #[diesel(sql_type = Integer)]
         failure_count: i32,
+        #[diesel(sql_type = SmallInt)]
+        crash_count: i16,
     }
-    let alive = replicas::ALIVE;
-    let free = format!("(leased_by IS NULL OR leased_by = $1 OR $2 AND NOT leased_by {alive})");
-    // The first of each account. A look-back whose Managers were deleted belongs to no account.
-    let mut due: Vec<Due> = sql_query(format!(
+    let free = format!(
+        "next_time <= clock_timestamp() AND id::text <> ALL ($3) AND {}",
+        work::is_free("leased_by", "$1", "$2")
+    );
+    let crashes = work::crashes("crash_count", "leased_by", "$1");
+    // A look-back whose Managers were deleted belongs to no account.
+    let due: Vec<Due> = sql_query(format!(
         "WITH due AS MATERIALIZED ( \
-             SELECT id, next_time FROM look_backs \
-             WHERE next_time <= clock_timestamp() AND split_part(feed, ':', 1) = ANY ($3) AND {free}), \
+             SELECT id, next_time, {crashes} >= {SUSPECT} AS is_suspect FROM look_backs \
+             WHERE split_part(feed, ':', 1) = ANY ($4) AND {free}), \
          readers AS ( \
-             SELECT due.id, due.next_time, \
+             SELECT DISTINCT due.id, due.next_time, due.is_suspect, \
                  coalesce(n.account_id, '00000000-0000-0000-0000-000000000000') AS account_id \
              FROM due LEFT JOIN backfills AS b ON b.look_back_id = due.id \
-             LEFT JOIN namespaces AS n ON n.id = b.namespace_id) \
-         SELECT DISTINCT ON (account_id) account_id, id, next_time FROM readers ORDER BY account_id, next_time"
+             LEFT JOIN namespaces AS n ON n.id = b.namespace_id), \
+         ranked AS ( \
+             SELECT *, row_number() OVER (PARTITION BY account_id, is_suspect ORDER BY next_time, id) AS rank \
+             FROM readers WHERE account_id <> ALL ($5)) \
+         SELECT id, is_suspect, array_agg(account_id) AS accounts FROM ranked \
+         WHERE rank <= CASE WHEN is_suspect THEN $7 ELSE $6 END \
+         GROUP BY id, is_suspect, next_time ORDER BY min(rank), next_time LIMIT $8"
     ))
-    .bind::<SqlUuid, _>(replica)
-    .bind::<Bool, _>(take_over)
+    .bind::<SqlUuid, _>(claim.replica)
+    .bind::<Bool, _>(claim.take_over)
+    .bind::<Array<Text>, _>(claim.known)
     .bind::<Array<Text>, _>(platforms)
+    .bind::<Array<SqlUuid>, _>(claim.room.refused(false))
+    .bind::<BigInt, _>(claim.room.free(false))
+    .bind::<BigInt, _>(claim.room.suspects())
+    .bind::<BigInt, _>(MAX_CANDIDATES)
     .load(conn)
     .await?;
-    due.sort_by_key(|due| (turns.of(Id::from_uuid(due.account_id)), due.next_time));
-    for Due { account_id, id, .. } in due {
-        let row: Option<Row> = sql_query(format!(
-            "UPDATE look_backs SET leased_by = $1 WHERE id = ( \
-                 SELECT id FROM look_backs WHERE id = $3 AND next_time <= clock_timestamp() AND {free} \
-                 FOR UPDATE SKIP LOCKED) \
-             RETURNING feed, notify, since, cursor, failure_count"
-        ))
-        .bind::<SqlUuid, _>(replica)
-        .bind::<Bool, _>(take_over)
-        .bind::<BigInt, _>(id)
-        .get_result(conn)
-        .await
-        .optional()?;
-        // Another replica may have leased it meanwhile.
-        let Some(row) = row else { continue };
-        return Ok(Some(LookBack {
-            id,
-            // Names were parsed before they were stored.
-            feed: match row.feed.parse() {
-                Ok(feed) => feed,
-                Err(_) => continue,
-            },
-            account: Id::from_uuid(account_id),
-            notify: row.notify,
-            since: row.since.into(),
-            cursor: row.cursor,
-            failure_count: u32::try_from(row.failure_count).unwrap_or(u32::MAX),
-        }));
+    let candidates = due.into_iter().map(|due| Candidate {
+        key: due.id,
+        slow: false,
+        is_suspect: due.is_suspect,
+        accounts: due.accounts.into_iter().map(Id::from_uuid).collect(),
+    });
+    let chosen = claim.room.choose(candidates.collect(), claim.turns);
+    if chosen.is_empty() {
+        return Ok(Claimed::default());
     }
-    Ok(None)
+    let ids: Vec<i64> = chosen.iter().map(|(id, _)| *id).collect();
+    let rows: Vec<Row> = sql_query(format!(
+        "WITH due AS (SELECT id FROM look_backs WHERE id = ANY ($4) AND {free} FOR UPDATE SKIP LOCKED) \
+         UPDATE look_backs AS l SET leased_by = $1, crash_count = {crashes} FROM due WHERE l.id = due.id \
+         RETURNING l.id, feed, notify, since, cursor, failure_count, crash_count"
+    ))
+    .bind::<SqlUuid, _>(claim.replica)
+    .bind::<Bool, _>(claim.take_over)
+    .bind::<Array<Text>, _>(claim.known)
+    .bind::<Array<BigInt>, _>(ids)
+    .load(conn)
+    .await?;
+    let accounts: HashMap<i64, Id> = chosen.into_iter().collect();
+    let items: Vec<Leased<LookBack>> = { rows.into_iter() }
+        .filter_map(|row| {
+            let account = *accounts.get(&row.id)?;
+            Some(Leased {
+                key: row.id.to_string(),
+                account,
+                is_slow: false,
+                crashes: work::count(row.crash_count),
+                item: LookBack {
+                    id: row.id,
+                    // Names were parsed before they were stored.
+                    feed: row.feed.parse().ok()?,
+                    account,
+                    notify: row.notify,
+                    since: row.since.into(),
+                    cursor: row.cursor,
+                    failure_count: u32::try_from(row.failure_count).unwrap_or(u32::MAX),
+                },
+            })
+        })
+        .collect();
+    Ok(Claimed {
+        is_contended: items.len() < accounts.len(),
+        items,
+        next_due: None,
+    })
 }
 
 /// Returns the Managers that the look-back serves. Served by `backfills_look_back_idx`.
@@ -269,7 +308,7 @@ pub async fn go_on(
     wait: Duration,
 ) -> QueryResult<()> {
     sql_query(
-        "UPDATE look_backs SET cursor = $2, leased_by = NULL, failure_count = 0, \
+        "UPDATE look_backs SET cursor = $2, leased_by = NULL, failure_count = 0, crash_count = 0, \
              reach_time = greatest(reach_time, $3), \
              next_time = clock_timestamp() + $4 * interval '1 second' WHERE id = $1",
     )
@@ -326,7 +365,7 @@ pub async fn fail(
     wait: Duration,
 ) -> QueryResult<()> {
     sql_query(
-        "UPDATE look_backs SET leased_by = NULL, failure_count = failure_count + $3, \
+        "UPDATE look_backs SET leased_by = NULL, failure_count = failure_count + $3, crash_count = 0, \
              next_time = clock_timestamp() + $4 * interval '1 second' WHERE id = $1 AND leased_by = $2",
     )
     .bind::<BigInt, _>(id)

@@ -4,7 +4,7 @@ use chrono::{DateTime, Utc};
 use diesel::{
     prelude::*,
     sql_query,
-    sql_types::{Array, BigInt, Bool, Double, Text, Uuid as SqlUuid},
+    sql_types::{Array, BigInt, Bool, Double, SmallInt, Text, Uuid as SqlUuid},
 };
 use diesel_async::{AsyncPgConnection, RunQueryDsl};
 use domain::{
@@ -16,13 +16,11 @@ use uuid::Uuid;
 
 use super::{read, write};
 use crate::{
-    Error, QueryResult, backfills,
-    fair::{Places, Turns},
-    plans,
+    Error, QueryResult, backfills, feedback, plans,
     quotas::{ContentBytes, Limits},
-    replicas,
     schema::managers,
     words,
+    work::{self, Candidate, Claim, Claimed, Leased, MAX_CANDIDATES, SUSPECT},
 };
 
 /// Input of a compilation.
@@ -81,113 +79,78 @@ pub async fn submission(
     }))
 }
 
-/// A Manager that one compiler has claimed.
+/// Generation of a Manager that one compiler has claimed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Claim {
+pub struct Generation {
     pub manager: ManagerName,
     pub generation: i64,
-    /// The account that it counts for.
-    pub account: Id,
 }
 
-/// Result of [`claim`].
-#[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct Claimed {
-    pub claims: Vec<Claim>,
-    /// True if other replicas claimed some of the chosen Managers first: another look finds others.
-    pub is_contended: bool,
-}
-
-/// Maximum number of Managers that one call chooses from. The longest waiting Manager of each account is considered
-/// before any account's second.
-const MAX_WAITING: i64 = 1_000;
-
-/// Claims at most `places` Managers of one `mode` that wait for the compiler.
+/// Claims Managers of one `mode` that wait for the compiler, up to the capacity of the claim's room; of one account,
+/// the Manager that has waited longest.
 ///
-/// Accounts with the fewest compilations in progress come first, then those that were served the longest ago; of
-/// one account, the Manager that has waited longest. Managers in `known` are left out.
-///
-/// A claim is for one generation, and lasts as long as the replica knows of it. Replicas that may `take_over` also
-/// claim those of a replica whose heartbeat has ended. A process that compiles without a claim, as earlier releases
-/// did, does no harm: a result is stored only once. Served by `managers_pending_idx`.
+/// A claim is for one generation. A process that compiles without a claim, as earlier releases did, does no harm: a
+/// result is stored only once. Served by `managers_pending_idx`.
 pub async fn claim(
     conn: &mut AsyncPgConnection,
     mode: Mode,
-    replica: Uuid,
-    known: &[Claim],
-    take_over: bool,
-    places: &mut Places,
-    turns: &mut Turns,
-) -> QueryResult<Claimed> {
+    claim: &mut Claim<'_>,
+) -> QueryResult<Claimed<Generation>> {
     #[derive(QueryableByName)]
     struct Waiting {
         #[diesel(sql_type = SqlUuid)]
         namespace_id: Uuid,
         #[diesel(sql_type = SqlUuid)]
         id: Uuid,
-        #[diesel(sql_type = BigInt)]
-        generation: i64,
         #[diesel(sql_type = SqlUuid)]
         account_id: Uuid,
+        #[diesel(sql_type = Bool)]
+        is_suspect: bool,
     }
-    let alive = replicas::ALIVE;
-    let free = format!(
-        "m.state = 'PENDING_APPLY' AND (m.compiled_by IS NULL OR m.compiled_generation <> m.generation \
-             OR m.compiled_by = $1 OR $2 AND NOT m.compiled_by {alive}) \
-         AND (m.id, m.generation) NOT IN (SELECT * FROM unnest($3, $4))"
+    // A new generation has not crashed yet.
+    let crashes = format!(
+        "CASE WHEN m.compiled_generation = m.generation THEN {} ELSE 0 END::smallint",
+        work::crashes("m.crash_count", "m.compiled_by", "$1")
     );
-    let known_ids: Vec<Uuid> = { known.iter() }
-        .map(|one| one.manager.manager.to_uuid())
-        .collect();
-    let known_generations: Vec<i64> = known.iter().map(|one| one.generation).collect();
-    let refused: Vec<Uuid> = places.refused().map(|account| account.to_uuid()).collect();
-    let limit = i64::try_from(places.free()).unwrap_or(i64::MAX);
-    let mut waiting: Vec<Waiting> = sql_query(format!(
+    let free = format!(
+        "m.state = 'PENDING_APPLY' AND (m.compiled_generation <> m.generation OR {}) \
+         AND m.id::text || ':' || m.generation <> ALL ($3)",
+        work::is_free("m.compiled_by", "$1", "$2")
+    );
+    let waiting: Vec<Waiting> = sql_query(format!(
         "WITH waiting AS ( \
-             SELECT m.namespace_id, m.id, m.generation, n.account_id, m.submit_time, row_number() OVER ( \
-                 PARTITION BY n.account_id ORDER BY m.submit_time, m.id) AS rank \
+             SELECT m.namespace_id, m.id, n.account_id, m.submit_time, {crashes} >= {SUSPECT} AS is_suspect \
              FROM managers AS m JOIN namespaces AS n ON n.id = m.namespace_id \
-             WHERE {free} AND m.mode = $5 AND n.account_id <> ALL ($6) \
-         ) SELECT namespace_id, id, generation, account_id FROM waiting \
-         WHERE rank <= $7 ORDER BY rank, submit_time, id LIMIT $8"
+             WHERE {free} AND m.mode = $4 AND n.account_id <> ALL ($5) \
+         ), ranked AS ( \
+             SELECT *, row_number() OVER (PARTITION BY account_id, is_suspect ORDER BY submit_time, id) AS rank \
+             FROM waiting \
+         ) SELECT namespace_id, id, account_id, is_suspect FROM ranked \
+         WHERE rank <= CASE WHEN is_suspect THEN $8 ELSE $6 END ORDER BY rank, submit_time, id LIMIT $7"
     ))
-    .bind::<SqlUuid, _>(replica)
-    .bind::<Bool, _>(take_over)
-    .bind::<Array<SqlUuid>, _>(&known_ids)
-    .bind::<Array<BigInt>, _>(&known_generations)
+    .bind::<SqlUuid, _>(claim.replica)
+    .bind::<Bool, _>(claim.take_over)
+    .bind::<Array<Text>, _>(claim.known)
     .bind::<Text, _>(match mode {
         Mode::Automatic => "AUTOMATIC",
         Mode::Manual => "MANUAL",
     })
-    .bind::<Array<SqlUuid>, _>(refused)
-    .bind::<BigInt, _>(limit)
-    .bind::<BigInt, _>(MAX_WAITING)
+    .bind::<Array<SqlUuid>, _>(claim.room.refused(false))
+    .bind::<BigInt, _>(claim.room.free(false))
+    .bind::<BigInt, _>(MAX_CANDIDATES)
+    .bind::<BigInt, _>(claim.room.suspects())
     .load(conn)
     .await?;
-
-    let mut chosen = Vec::new();
-    let next = |waiting: &[Waiting], places: &Places, turns: &Turns| {
-        let order = |at: usize, one: &Waiting| {
-            let account = Id::from_uuid(one.account_id);
-            { places.admits(account) }.then(|| (places.held_by(account), turns.of(account), at))
-        };
-        let all = waiting.iter().enumerate();
-        all.filter_map(|(at, one)| order(at, one)).min()
-    };
-    while let Some((_, _, at)) = next(&waiting, places, turns) {
-        let one = waiting.remove(at);
-        let account = Id::from_uuid(one.account_id);
-        places.take(account);
-        turns.serve(account);
-        chosen.push(Claim {
-            manager: ManagerName {
-                namespace: Id::from_uuid(one.namespace_id),
-                manager: Id::from_uuid(one.id),
-            },
-            generation: one.generation,
-            account,
-        });
-    }
+    let candidates = waiting.into_iter().map(|one| Candidate {
+        key: ManagerName {
+            namespace: Id::from_uuid(one.namespace_id),
+            manager: Id::from_uuid(one.id),
+        },
+        slow: false,
+        is_suspect: one.is_suspect,
+        accounts: vec![Id::from_uuid(one.account_id)],
+    });
+    let chosen = claim.room.choose(candidates.collect(), claim.turns);
     if chosen.is_empty() {
         return Ok(Claimed::default());
     }
@@ -198,44 +161,52 @@ pub async fn claim(
         id: Uuid,
         #[diesel(sql_type = BigInt)]
         generation: i64,
+        #[diesel(sql_type = Text)]
+        key: String,
+        #[diesel(sql_type = SmallInt)]
+        crash_count: i16,
     }
-    let namespaces: Vec<Uuid> = { chosen.iter() }
-        .map(|one| one.manager.namespace.to_uuid())
-        .collect();
-    let ids: Vec<Uuid> = { chosen.iter() }
-        .map(|one| one.manager.manager.to_uuid())
-        .collect();
+    let column = |id: fn(&ManagerName) -> Id| -> Vec<Uuid> {
+        chosen.iter().map(|(name, _)| id(name).to_uuid()).collect()
+    };
     let taken: Vec<Taken> = sql_query(format!(
         "WITH due AS ( \
              SELECT m.namespace_id, m.id FROM managers AS m \
-             WHERE (m.namespace_id, m.id) IN (SELECT * FROM unnest($5, $6)) AND {free} \
+             WHERE (m.namespace_id, m.id) IN (SELECT * FROM unnest($4, $5)) AND {free} \
              FOR NO KEY UPDATE SKIP LOCKED \
-         ) UPDATE managers AS m SET compiled_by = $1, compiled_generation = m.generation \
-         FROM due WHERE m.namespace_id = due.namespace_id AND m.id = due.id RETURNING m.id, m.generation"
+         ) UPDATE managers AS m SET compiled_by = $1, compiled_generation = m.generation, crash_count = {crashes} \
+         FROM due WHERE m.namespace_id = due.namespace_id AND m.id = due.id \
+         RETURNING m.id, m.generation, m.crash_count, m.id::text || ':' || m.generation AS key"
     ))
-    .bind::<SqlUuid, _>(replica)
-    .bind::<Bool, _>(take_over)
-    .bind::<Array<SqlUuid>, _>(&known_ids)
-    .bind::<Array<BigInt>, _>(&known_generations)
-    .bind::<Array<SqlUuid>, _>(namespaces)
-    .bind::<Array<SqlUuid>, _>(ids)
+    .bind::<SqlUuid, _>(claim.replica)
+    .bind::<Bool, _>(claim.take_over)
+    .bind::<Array<Text>, _>(claim.known)
+    .bind::<Array<SqlUuid>, _>(column(|name| name.namespace))
+    .bind::<Array<SqlUuid>, _>(column(|name| name.manager))
     .load(conn)
     .await?;
     let wanted = chosen.len();
-    let claims: Vec<Claim> = chosen
+    let items: Vec<Leased<Generation>> = chosen
         .into_iter()
-        .filter_map(|claim| {
-            let id = claim.manager.manager.to_uuid();
+        .filter_map(|(manager, account)| {
+            let id = manager.manager.to_uuid();
             let taken = taken.iter().find(|taken| taken.id == id)?;
-            Some(Claim {
-                generation: taken.generation,
-                ..claim
+            Some(Leased {
+                key: taken.key.clone(),
+                account,
+                is_slow: false,
+                crashes: work::count(taken.crash_count),
+                item: Generation {
+                    manager,
+                    generation: taken.generation,
+                },
             })
         })
         .collect();
     Ok(Claimed {
-        is_contended: claims.len() < wanted,
-        claims,
+        is_contended: items.len() < wanted,
+        items,
+        next_due: None,
     })
 }
 
@@ -302,6 +273,7 @@ pub async fn apply(
         return Ok(None);
     };
     content.check(conn).await?;
+    feedback::forget_verdicts(conn, name).await?;
     let watched: &[FeedName] = if enabled { &instructions.feeds } else { &[] };
     plans::watch(conn, name, watched, defaults).await?;
     if applied.is_none() {

@@ -3,9 +3,10 @@
 use domain::{Id, Timestamp, manager::Mode};
 use store::{
     AsyncPgConnection,
-    fair::{Places, Turns},
-    managers::{self, Claim},
+    fair::Turns,
+    managers::{self, Generation},
     replicas,
+    work::{Claim, Leased, Room},
 };
 use test_support::{Fixture, instructions};
 use uuid::Uuid;
@@ -32,23 +33,40 @@ async fn waiting(at: &mut Start, fixture: &Fixture, count: usize) {
     }
 }
 
+type Claimed = Leased<Generation>;
+
 async fn claim(
     conn: &mut AsyncPgConnection,
     replica: Uuid,
-    known: &[Claim],
+    known: &[Claimed],
     places: usize,
-) -> Vec<Claim> {
-    let mut places = Places::new(places);
-    for claim in known {
-        places.take(claim.account);
-    }
-    let turns = &mut Turns::default();
-    let mode = Mode::Manual;
-    let claimed = managers::claim(conn, mode, replica, known, true, &mut places, turns);
-    claimed.await.unwrap().claims
+) -> Vec<Claimed> {
+    claim_of(conn, Mode::Manual, replica, known, places).await
 }
 
-fn accounts(claims: &[Claim], account: Id) -> usize {
+async fn claim_of(
+    conn: &mut AsyncPgConnection,
+    mode: Mode,
+    replica: Uuid,
+    known: &[Claimed],
+    places: usize,
+) -> Vec<Claimed> {
+    let mut room = Room::new(places, 0, places);
+    for claim in known {
+        room.take(claim.account, false);
+    }
+    let known: Vec<String> = known.iter().map(|claim| claim.key.clone()).collect();
+    let mut claim = Claim {
+        replica,
+        take_over: true,
+        known: &known,
+        room: &mut room,
+        turns: &mut Turns::default(),
+    };
+    managers::claim(conn, mode, &mut claim).await.unwrap().items
+}
+
+fn accounts(claims: &[Claimed], account: Id) -> usize {
     { claims.iter() }
         .filter(|claim| claim.account == account)
         .count()
@@ -68,13 +86,13 @@ async fn many_managers_of_one_account_leave_capacity_for_others() {
     let theirs = claim(&mut at.conn, replica, &first, 8).await;
     assert_eq!((theirs.len(), accounts(&theirs, other.account)), (2, 2));
     // A place that becomes free goes to the other account, which has fewer compilations in progress.
-    let rest: Vec<Claim> = first[2..].iter().chain(&theirs[1..]).copied().collect();
-    for done in [first[0], first[1], theirs[0]] {
+    let rest: Vec<Claimed> = first[2..].iter().chain(&theirs[1..]).cloned().collect();
+    for done in [&first[0], &first[1], &theirs[0]] {
         let plan = instructions("a");
         let now = Timestamp::now();
         managers::apply(
             &mut at.conn,
-            done.manager,
+            done.item.manager,
             1,
             &plan,
             &test_support::QUOTAS,
@@ -85,10 +103,8 @@ async fn many_managers_of_one_account_leave_capacity_for_others() {
     }
     let next = claim(&mut at.conn, replica, &rest, 8).await;
     assert_eq!(next[0].account, other.account);
-    let (mut places, mut turns) = (Places::new(8), Turns::default());
-    let (conn, mode) = (&mut at.conn, Mode::Automatic);
-    let automatic = managers::claim(conn, mode, replica, &[], true, &mut places, &mut turns);
-    assert!(automatic.await.unwrap().claims.is_empty(), "none waits");
+    let automatic = claim_of(&mut at.conn, Mode::Automatic, replica, &[], 8).await;
+    assert!(automatic.is_empty(), "none waits");
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -106,14 +122,14 @@ async fn two_replicas_never_claim_the_same_manager() {
             let pool = at.database.pool();
             tokio::spawn(async move {
                 let mut conn = pool.get().await.unwrap();
-                let mut claimed: Vec<Claim> = Vec::new();
+                let mut claimed: Vec<Claimed> = Vec::new();
                 for _ in 0..30 {
                     // As if everything that was claimed before belonged to another account.
-                    let elsewhere = claimed.iter().map(|claim| Claim {
+                    let elsewhere = claimed.iter().map(|claim| Claimed {
                         account: Id::NIL,
-                        ..*claim
+                        ..claim.clone()
                     });
-                    let known: Vec<Claim> = elsewhere.collect();
+                    let known: Vec<Claimed> = elsewhere.collect();
                     let places = known.len() + 14;
                     claimed.extend(claim(&mut conn, replica, &known, places).await);
                 }
@@ -123,7 +139,12 @@ async fn two_replicas_never_claim_the_same_manager() {
         .collect();
     let mut all = Vec::new();
     for task in tasks {
-        all.extend(task.await.unwrap().into_iter().map(|claim| claim.manager));
+        all.extend(
+            task.await
+                .unwrap()
+                .into_iter()
+                .map(|claim| claim.item.manager),
+        );
     }
     assert_eq!(all.len(), 40);
     all.sort_unstable();
@@ -157,8 +178,10 @@ async fn a_claim_ends_with_its_replica_or_its_generation() {
     run(conn, "UPDATE managers SET generation = 2").await;
     let second = claim(conn, two, &[], 8).await;
     assert_eq!(second.len(), 1);
-    assert_eq!(second[0].generation, 2);
+    assert_eq!(second[0].item.generation, 2);
     assert!(claim(conn, one, &first, 8).await.is_empty());
     replicas::leave(conn, two).await.unwrap();
-    assert_eq!(claim(conn, one, &first, 8).await, second);
+    let taken_over = claim(conn, one, &first, 8).await;
+    assert_eq!(taken_over[0].key, second[0].key);
+    assert_eq!((second[0].crashes, taken_over[0].crashes), (0, 1));
 }

@@ -9,17 +9,18 @@ use store::{
     backfills::{self, Rest, Waiting, look_backs},
     connections,
     deliveries::{self, Attempt, AttemptResult, Task, Verdict, Want},
-    fair::{Round, Turns},
-    managers, namespaces,
-    purges::{self, Step},
-    replicas,
+    fair::Round,
+    managers, namespaces, replicas,
     stats::{self, Deltas},
+    work::Leased,
 };
 use test_support::{eventually, instructions, post};
 use tokio::sync::Notify;
 use uuid::Uuid;
 
-use crate::support::{Start, feed, new_scan, number, record, record_past, run, start};
+use crate::support::{
+    Look, Start, feed, new_scan, number, purge_step, record, record_past, run, start,
+};
 
 /// A Manager with one Connection, and a living replica.
 struct Sending {
@@ -97,7 +98,7 @@ impl Sending {
     }
 
     async fn purge(&mut self) {
-        while let Step::Purged(_) = purges::step(&mut self.at.conn).await.unwrap() {}
+        while purge_step(&mut self.at.conn).await.is_some() {}
     }
 
     async fn fold(&mut self) {
@@ -285,10 +286,13 @@ async fn delete_during_a_step(is_look_back: bool) {
         backfills::matched_kept(&mut at.conn, &waiting, std::slice::from_ref(&rest))
             .await
             .unwrap();
-        let turns = Turns::default();
-        look_backs::lease(&mut at.conn, &["hackernews"], replica, false, &turns)
-            .await
-            .unwrap()
+        let leased = look_backs::lease(
+            &mut at.conn,
+            &["hackernews"],
+            &mut Look::of(replica).claim(),
+        )
+        .await;
+        leased.unwrap().items.into_iter().next()
     } else {
         None
     };
@@ -306,7 +310,10 @@ async fn delete_during_a_step(is_look_back: bool) {
     let conn = &mut at.conn;
     let step = async {
         run(conn, "BEGIN").await;
-        if let Some(look_back) = &leased {
+        if let Some(Leased {
+            item: look_back, ..
+        }) = &leased
+        {
             assert!(look_backs::lock(conn, look_back, replica).await.unwrap());
         } else {
             let claimed = backfills::claim(conn, &waiting, &asked).await.unwrap();
@@ -321,7 +328,9 @@ async fn delete_during_a_step(is_look_back: bool) {
         .await;
         assert_eq!(record_past(conn, &matches, false).await.len(), 1);
         match &leased {
-            Some(look_back) => look_backs::finish(conn, look_back.id, None).await.unwrap(),
+            Some(Leased {
+                item: look_back, ..
+            }) => look_backs::finish(conn, look_back.id, None).await.unwrap(),
             None => backfills::matched_kept(conn, &waiting, &[rest])
                 .await
                 .unwrap(),

@@ -6,7 +6,12 @@ use domain::{
     Focus, Sensitivity, Timestamp,
     manager::{CreateManager, Input, InputFocus, InputType, Origin, SourceType},
 };
-use store::{feedback, feedback::Due, managers};
+use store::{
+    AsyncPgConnection, feedback,
+    feedback::Due,
+    managers::{self, Submission},
+    work::Room,
+};
 use test_support::instructions;
 
 use crate::support::{run, start};
@@ -14,9 +19,18 @@ use crate::support::{run, start};
 const DUE: Due = Due {
     interval: Duration::from_secs(24 * 3600),
     verdicts: 2,
-    memory: Duration::from_secs(7 * 24 * 3600),
     pause: Duration::from_secs(3600),
 };
+
+/// Begins all recompilations that are due.
+async fn claim_due(conn: &mut AsyncPgConnection) -> Vec<Submission> {
+    let room = Room::new(9, 0, 9);
+    let mut begun = Vec::new();
+    for due in feedback::due(conn, DUE, &room).await.unwrap() {
+        begun.extend(feedback::begin(conn, due.item, DUE).await.unwrap());
+    }
+    begun
+}
 
 #[tokio::test]
 async fn an_applied_manager_is_claimed_once_when_due_and_stored_only_while_unchanged() {
@@ -46,53 +60,32 @@ async fn an_applied_manager_is_claimed_once_when_due_and_stored_only_while_uncha
     .await;
     let name = made.unwrap().name;
     // A waiting Manager is compiled for its submission.
-    assert!(
-        feedback::claim_due(&mut at.conn, DUE, 9)
-            .await
-            .unwrap()
-            .is_empty()
-    );
+    assert!(claim_due(&mut at.conn).await.is_empty());
     let (kettle, now) = (instructions("kettle"), Timestamp::now());
     managers::apply(&mut at.conn, name, 1, &kettle, &test_support::QUOTAS, now)
         .await
         .unwrap()
         .unwrap();
-    assert!(
-        feedback::claim_due(&mut at.conn, DUE, 9)
-            .await
-            .unwrap()
-            .is_empty()
-    );
+    assert!(claim_due(&mut at.conn).await.is_empty());
 
     run(
         &mut at.conn,
         "UPDATE managers SET apply_time = now() - interval '3 days'",
     )
     .await;
-    let claimed = feedback::claim_due(&mut at.conn, DUE, 9).await.unwrap();
+    let claimed = claim_due(&mut at.conn).await;
     assert_eq!(
         (claimed.len(), claimed[0].manager, claimed[0].generation),
         (1, name, 1)
     );
     // The claimer has an hour; then any replica may claim it.
-    assert!(
-        feedback::claim_due(&mut at.conn, DUE, 9)
-            .await
-            .unwrap()
-            .is_empty()
-    );
+    assert!(claim_due(&mut at.conn).await.is_empty());
     run(
         &mut at.conn,
         "UPDATE managers SET recompile_after = now() - interval '1 second'",
     )
     .await;
-    assert_eq!(
-        feedback::claim_due(&mut at.conn, DUE, 9)
-            .await
-            .unwrap()
-            .len(),
-        1
-    );
+    assert_eq!(claim_due(&mut at.conn).await.len(), 1);
 
     let teapot = instructions("teapot");
     let stale = feedback::reapply(&mut at.conn, name, 2, &teapot, &test_support::QUOTAS, now)
@@ -105,12 +98,7 @@ async fn an_applied_manager_is_claimed_once_when_due_and_stored_only_while_uncha
     assert!(stored.is_some());
     let found = managers::get(&mut at.conn, name).await.unwrap().unwrap();
     assert_eq!(found.instructions.unwrap().include, teapot.include);
-    assert!(
-        feedback::claim_due(&mut at.conn, DUE, 9)
-            .await
-            .unwrap()
-            .is_empty()
-    );
+    assert!(claim_due(&mut at.conn).await.is_empty());
     assert!(
         feedback::verdicts(&mut at.conn, name, 9)
             .await

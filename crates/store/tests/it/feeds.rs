@@ -5,8 +5,9 @@ use serde_json::json;
 use store::{
     AsyncPgConnection,
     fair::Turns,
-    feeds::{self, Leased, LeasedFeed, Next, PollOutcome, Reading, Room, Trouble},
+    feeds::{self, LeasedFeed, Next, PollOutcome, Reading, Trouble},
     plans, replicas,
+    work::{Claim, Claimed, Leased, Room},
 };
 use test_support::instructions;
 use uuid::Uuid;
@@ -51,7 +52,11 @@ fn room(quick: usize) -> Room {
     Room::new(quick * 2, 2, 100)
 }
 
-async fn lease(conn: &mut AsyncPgConnection, replica: Uuid, limit: usize) -> Vec<LeasedFeed> {
+async fn lease(
+    conn: &mut AsyncPgConnection,
+    replica: Uuid,
+    limit: usize,
+) -> Vec<Leased<LeasedFeed>> {
     lease_beside(conn, replica, &[], true, limit).await
 }
 
@@ -61,10 +66,10 @@ async fn lease_beside(
     open: &[String],
     take_over: bool,
     limit: usize,
-) -> Vec<LeasedFeed> {
+) -> Vec<Leased<LeasedFeed>> {
     lease_into(conn, replica, open, take_over, &mut room(limit))
         .await
-        .feeds
+        .items
 }
 
 async fn lease_into(
@@ -73,11 +78,16 @@ async fn lease_into(
     open: &[String],
     take_over: bool,
     room: &mut Room,
-) -> Leased {
+) -> Claimed<LeasedFeed> {
     let turns = &mut Turns::default();
-    feeds::lease_due(conn, "forum", replica, open, take_over, room, turns)
-        .await
-        .unwrap()
+    let mut claim = Claim {
+        replica,
+        take_over,
+        known: open,
+        room,
+        turns,
+    };
+    feeds::lease_due(conn, "forum", &mut claim).await.unwrap()
 }
 
 async fn next_due(
@@ -85,13 +95,28 @@ async fn next_due(
     replica: Uuid,
     open: &[String],
 ) -> Option<Duration> {
-    feeds::next_due(conn, "forum", replica, open, true, &room(1))
-        .await
-        .unwrap()
+    next_due_of(conn, "forum", replica, open, true).await
 }
 
-fn names(feeds: &[LeasedFeed]) -> Vec<&str> {
-    feeds.iter().map(|feed| feed.name.as_str()).collect()
+async fn next_due_of(
+    conn: &mut AsyncPgConnection,
+    platform: &str,
+    replica: Uuid,
+    open: &[String],
+    take_over: bool,
+) -> Option<Duration> {
+    let claim = Claim {
+        replica,
+        take_over,
+        known: open,
+        room: &mut room(1),
+        turns: &mut Turns::default(),
+    };
+    feeds::next_due(conn, platform, &claim).await.unwrap()
+}
+
+fn names(feeds: &[Leased<LeasedFeed>]) -> Vec<&str> {
+    feeds.iter().map(|feed| feed.key.as_str()).collect()
 }
 
 #[tokio::test]
@@ -111,15 +136,15 @@ async fn feeds_are_leased_longest_due_first() {
     let replica = living(conn).await;
     let wait = next_due(conn, replica, &[]).await.unwrap();
     assert!(wait > Duration::from_secs(3_500), "those due are no news");
-    let elsewhere = feeds::next_due(conn, "blogs", replica, &[], true, &room(1)).await;
-    assert_eq!(elsewhere.unwrap(), None);
+    let elsewhere = next_due_of(conn, "blogs", replica, &[], true).await;
+    assert_eq!(elsewhere, None);
 
     let leased = lease(conn, replica, 2).await;
     assert_eq!(names(&leased), ["forum:2", "forum:1"]);
     assert!(
-        leased[0].late > Duration::from_millis(1_900),
+        leased[0].item.late > Duration::from_millis(1_900),
         "{:?}",
-        leased[0].late
+        leased[0].item.late
     );
     let open: Vec<String> = names(&leased).into_iter().map(str::to_owned).collect();
     let rest = lease_beside(conn, replica, &open, true, 9).await;
@@ -143,7 +168,7 @@ async fn two_replicas_never_lease_the_same_feed() {
                 for _ in 0..30 {
                     let more = lease_beside(&mut conn, replica, &leased, true, 7).await;
                     assert!(more.len() <= 7);
-                    leased.extend(more.into_iter().map(|feed| feed.name.as_str().to_owned()));
+                    leased.extend(more.into_iter().map(|feed| feed.key));
                 }
                 leased
             })
@@ -206,7 +231,10 @@ async fn leases_end_with_the_heartbeat_and_with_the_replica() {
     replicas::leave(conn, two).await.unwrap();
     let leased = lease(conn, one, 9).await;
     assert_eq!(leased.len(), 1);
-    assert_eq!(leased[0].cursor, None, "what came too late was not stored");
+    assert_eq!(
+        leased[0].item.cursor, None,
+        "what came too late was not stored"
+    );
 }
 
 #[tokio::test]
@@ -269,8 +297,8 @@ async fn feeds_are_not_taken_over_right_after_an_outage() {
     assert_eq!(next_due(conn, one, &open).await, None);
     let other = lease_beside(conn, two, &[], false, 9).await;
     assert!(other.is_empty(), "the holder may be about to beat");
-    let wait = feeds::next_due(conn, "forum", two, &[], false, &room(1)).await;
-    assert_eq!(wait.unwrap(), None, "nothing to wake for");
+    let wait = next_due_of(conn, "forum", two, &[], false).await;
+    assert_eq!(wait, None, "nothing to wake for");
     assert_eq!(lease(conn, two, 9).await.len(), 1, "the holder is dead");
 }
 
@@ -307,7 +335,7 @@ async fn a_release_stores_the_outcome_of_the_poll() {
             .unwrap();
         let leased = lease(conn, replica, 1).await;
         assert_eq!(
-            (&leased[0].cursor, leased[0].failure_count),
+            (&leased[0].item.cursor, leased[0].item.failure_count),
             (&cursor, failures),
             "step {at_step}"
         );
@@ -367,12 +395,15 @@ async fn many_feeds_of_one_account_leave_capacity_for_others() {
     let mut room = Room::new(12, 8, 128);
     let first = lease_into(&mut at.conn, replica, &[], true, &mut room)
         .await
-        .feeds;
+        .items;
     assert_eq!(names(&first), many("h", 6), "half of the places");
     assert!(first.iter().all(|feed| feed.account == hostile.account));
-    let open: Vec<String> = first.iter().map(|feed| feed.name.to_string()).collect();
+    let open: Vec<String> = first
+        .iter()
+        .map(|feed| feed.item.name.to_string())
+        .collect();
     let more = lease_into(&mut at.conn, replica, &open, true, &mut room).await;
-    assert_eq!((more.feeds, more.is_contended), (Vec::new(), false));
+    assert_eq!((more.items, more.is_contended), (Vec::new(), false));
 
     // None of these has been due as long; both accounts watch one of them.
     watch(
@@ -384,7 +415,7 @@ async fn many_feeds_of_one_account_leave_capacity_for_others() {
     .await;
     let theirs = lease_into(&mut at.conn, replica, &open, true, &mut room)
         .await
-        .feeds;
+        .items;
     let mut found = names(&theirs);
     found.sort_unstable();
     assert_eq!(found, ["forum:h59", "forum:o"]);
@@ -407,7 +438,7 @@ async fn slow_feeds_of_one_account_leave_capacity_for_slow_feeds_of_others() {
     }
     let leased = lease_into(&mut at.conn, replica, &[], true, &mut room)
         .await
-        .feeds;
+        .items;
     assert_eq!(names(&leased), many("o", 3));
 }
 
@@ -424,9 +455,9 @@ async fn a_feed_of_many_managers_counts_for_one_account() {
     let mut room = Room::new(3, 3, 3);
     let leased = lease_into(&mut at.conn, replica, &[], true, &mut room)
         .await
-        .feeds;
+        .items;
     let accounts: Vec<_> = { leased.iter() }
-        .map(|feed| (feed.name.as_str(), feed.account))
+        .map(|feed| (feed.item.name.as_str(), feed.account))
         .collect();
     assert_eq!(
         accounts,

@@ -47,3 +47,4 @@ mod support;
 #[path = "../../examples/schema/tables.rs"]
 mod tables;
 mod tls;
+mod work;

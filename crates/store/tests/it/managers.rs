@@ -7,27 +7,23 @@ use domain::{
         Mode, Origin, SourceType,
     },
 };
-use store::{
-    AsyncPgConnection,
-    fair::{Places, Turns},
-    managers,
-};
+use store::{AsyncPgConnection, managers};
 use test_support::instructions;
 use uuid::Uuid;
 
-use crate::support::{run, start};
+use crate::support::{Look, run, start};
 
 async fn get(conn: &mut AsyncPgConnection, name: ManagerName) -> Manager {
     managers::get(conn, name).await.unwrap().unwrap()
 }
 
-/// Waiting Managers in the order of their claims. The claims end at once, because no replica holds them.
+/// Waiting Managers in the order of their claims, which end at once.
 async fn waiting(conn: &mut AsyncPgConnection) -> Vec<ManagerName> {
-    let (mut places, mut turns) = (Places::new(100), Turns::default());
-    let (mode, nobody) = (Mode::Automatic, Uuid::new_v4());
-    let claimed = managers::claim(conn, mode, nobody, &[], true, &mut places, &mut turns);
-    let claims = claimed.await.unwrap().claims;
-    claims.into_iter().map(|claim| claim.manager).collect()
+    let mut look = Look::of(Uuid::new_v4());
+    let claimed = managers::claim(conn, Mode::Automatic, &mut look.claim()).await;
+    run(conn, "UPDATE managers SET compiled_by = NULL").await;
+    let items = claimed.unwrap().items.into_iter();
+    items.map(|leased| leased.item.manager).collect()
 }
 
 fn automatic() -> CreateManager {

@@ -19,8 +19,10 @@ use store::{
     feedback, managers, namespaces,
     quotas::{self, Change, Limits, Overrides, Resource},
     scans::{self, NewScan, Origin, ScanCounter},
+    work::{Claim, Room, table},
 };
 use test_support::{Fixture, TestDatabase, instructions, post};
+use uuid::Uuid;
 
 use crate::support::{Start, feed, new_scan, number, run, start};
 
@@ -683,9 +685,9 @@ async fn a_backfill_without_room_is_not_due_and_a_raised_quota_makes_it_due() {
         .applied_manager(conn, &instructions("kettle"), &[])
         .await;
     let next = async |conn: &mut AsyncPgConnection| {
-        let (platforms, turns) = (["hackernews"], Turns::default());
-        let waiting = backfills::next_waiting(conn, &platforms, &turns, DEFAULTS.scans_per_day);
-        waiting.await.unwrap().is_some()
+        let room = Room::new(9, 0, 9);
+        let waiting = backfills::waiting(conn, &["hackernews"], &room, DEFAULTS.scans_per_day);
+        !waiting.await.unwrap().is_empty()
     };
     assert!(next(conn).await);
     let nothing = HashMap::new();
@@ -731,16 +733,24 @@ async fn backfills_of_accounts_take_turns() {
     let mut turns = Turns::default();
     let mut served = Vec::new();
     for _ in 0..6 {
-        let next = backfills::next_waiting(conn, &["lemmy"], &turns, u32::MAX)
-            .await
-            .unwrap()
-            .unwrap();
-        turns.serve(next.account);
-        let (asked, _) = backfills::waiting_for(conn, &next, 1, u32::MAX)
-            .await
-            .unwrap();
+        // One place, which is free again each time.
+        let mut room = Room::new(1, 0, 1);
+        let waiting = backfills::waiting(conn, &["lemmy"], &room, u32::MAX).await;
+        let mut claim = Claim {
+            replica: Uuid::new_v4(),
+            take_over: true,
+            known: &[],
+            room: &mut room,
+            turns: &mut turns,
+        };
+        let leased = table::lease(conn, "backfill", waiting.unwrap(), &mut claim).await;
+        let leased = leased.unwrap().items;
+        assert_eq!(leased.len(), 1);
+        let next = &leased[0].item;
+        let asked = backfills::waiting_for(conn, next, 1, u32::MAX).await;
+        let (asked, _) = asked.unwrap();
         let own = next.account == other.account;
-        assert_eq!(asked[0].manager == theirs, own, "its Manager comes first");
+        assert_eq!(asked[0].manager == theirs, own, "only its own Managers");
         served.push(own);
         let done = format!(
             "UPDATE backfills SET state = 'DONE' WHERE feed = '{}' AND manager_id = '{}'",
@@ -748,6 +758,7 @@ async fn backfills_of_accounts_take_turns() {
             asked[0].manager.manager.to_uuid()
         );
         assert_eq!(run(conn, done).await, 1);
+        run(conn, "DELETE FROM leases").await;
     }
     assert_eq!(served, [false, true, false, true, false, false]);
 }

@@ -4,14 +4,13 @@ use domain::{FeedName, Post, Timestamp};
 use serde_json::json;
 use store::{
     AsyncPgConnection,
-    fair::Turns,
-    feeds::{self, FeedState, PollOutcome, Reading, Room, Trouble},
+    feeds::{self, FeedState, PollOutcome, Reading, Trouble},
     plans, recent_posts, replicas,
 };
 use test_support::{instructions, post};
 use uuid::Uuid;
 
-use crate::support::{Start, number, record, run, start};
+use crate::support::{Look, Start, number, record, run, start};
 
 const DAY: Duration = Duration::from_secs(86_400);
 
@@ -149,11 +148,9 @@ async fn a_manager_lists_its_feeds_with_their_health() {
     let conn = &mut at.conn;
     let replica = Uuid::new_v4();
     replicas::beat(conn, replica, "scanner").await.unwrap();
-    let (mut room, mut turns) = (Room::new(9, 9, 9), Turns::default());
-    let leased = feeds::lease_due(conn, "forum", replica, &[], true, &mut room, &mut turns)
-        .await
-        .unwrap();
-    assert_eq!(leased.feeds.len(), 5);
+    let leased = feeds::lease_due(conn, "forum", &mut Look::of(replica).claim()).await;
+    let leased = leased.unwrap();
+    assert_eq!(leased.items.len(), 5);
     let newest = Timestamp::now().minus(DAY);
     let read = Reading {
         cursor: Some(json!({})),

@@ -9,9 +9,13 @@ use domain::{
 };
 use store::{
     Page,
+    fair::Turns,
+    purges,
     scans::{self, NewScan, Origin, ScanCounter},
+    work::{Claim, Room},
 };
 use test_support::{Fixture, TestDatabase};
+use uuid::Uuid;
 
 /// Held by tests that lose a server, because all pools of the process then discard their idle connections, and by tests
 /// that need theirs.
@@ -52,6 +56,41 @@ pub(crate) async fn number(conn: &mut AsyncPgConnection, sql: &str) -> i64 {
     }
     let row: Row = sql_query(sql).get_result(conn).await.unwrap();
     row.number
+}
+
+/// Runs one step of the purge that has been due the longest. Returns the number of rows; `None` if none is due, or
+/// another replica works on it.
+pub(crate) async fn purge_step(conn: &mut AsyncPgConnection) -> Option<usize> {
+    let due = purges::due(conn).await.unwrap();
+    let next = due.into_iter().next()?;
+    purges::step(conn, &next.item).await.unwrap()
+}
+
+/// A look for work by a replica with much capacity.
+pub(crate) struct Look {
+    pub(crate) replica: Uuid,
+    room: Room,
+    turns: Turns,
+}
+
+impl Look {
+    pub(crate) fn of(replica: Uuid) -> Self {
+        Self {
+            replica,
+            room: Room::new(100, 100, 100),
+            turns: Turns::default(),
+        }
+    }
+
+    pub(crate) fn claim(&mut self) -> Claim<'_> {
+        Claim {
+            replica: self.replica,
+            take_over: true,
+            known: &[],
+            room: &mut self.room,
+            turns: &mut self.turns,
+        }
+    }
 }
 
 pub(crate) fn feed() -> FeedName {

@@ -5,7 +5,7 @@ use std::{sync::Arc, time::Duration};
 use domain::Timestamp;
 use runtime::Periodic;
 use store::{
-    AsyncPgConnection,
+    AsyncPgConnection, connection_tests,
     deliveries::{self, Standings},
     lanes, replays,
 };
@@ -100,6 +100,7 @@ async fn sweep_once(
     conn: &mut AsyncPgConnection,
     clock: &mut DatabaseClock,
 ) -> Result<(), store::Error> {
+    connection_tests::purge(conn).await?;
     let standings = deliveries::standings(conn, COUNTED).await?;
     tell(standings);
     let waiting = deliveries::find_waiting(conn).await?;

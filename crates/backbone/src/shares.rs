@@ -1,0 +1,91 @@
+//! Share of something that each account may hold, such as connections to the database.
+
+use std::{
+    collections::HashMap,
+    sync::{Arc, Mutex, PoisonError},
+};
+
+use domain::Id;
+use tokio::sync::{OwnedSemaphorePermit, Semaphore};
+
+/// Idle accounts are forgotten when so many are known.
+const SWEEP_AT: usize = 1_024;
+
+/// Permits for each account.
+pub struct Shares {
+    /// Maximum number of permits of one account.
+    share: usize,
+    accounts: Mutex<HashMap<Id, Arc<Semaphore>>>,
+}
+
+impl Shares {
+    /// At most half of `connections`, so that no account keeps the others waiting.
+    #[must_use]
+    pub fn of(connections: usize) -> Self {
+        Self::each((connections / 2).max(1))
+    }
+
+    /// The same number of permits for each account.
+    #[must_use]
+    pub fn each(share: usize) -> Self {
+        Self {
+            share,
+            accounts: Mutex::default(),
+        }
+    }
+
+    /// Waits for `count` permits of `account` at once. The permits last until they are dropped. `None` for more permits
+    /// than an account has.
+    pub async fn take(&self, account: Id, count: u32) -> Option<OwnedSemaphorePermit> {
+        if usize::try_from(count).ok()? > self.share {
+            return None;
+        }
+        // It is never closed.
+        self.semaphore(account).acquire_many_owned(count).await.ok()
+    }
+
+    fn semaphore(&self, account: Id) -> Arc<Semaphore> {
+        let mut accounts = self.accounts.lock().unwrap_or_else(PoisonError::into_inner);
+        if accounts.len() >= SWEEP_AT {
+            // If the map is the only owner, no one holds or awaits a permit.
+            accounts.retain(|_, semaphore| Arc::strong_count(semaphore) > 1);
+        }
+        let semaphore = accounts
+            .entry(account)
+            .or_insert_with(|| Arc::new(Semaphore::new(self.share)));
+        Arc::clone(semaphore)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::{future::Future as _, pin::pin, task::Poll};
+
+    use super::*;
+
+    fn account(number: u128) -> Id {
+        Id::from_uuid(uuid::Uuid::from_u128(number))
+    }
+
+    #[tokio::test]
+    async fn account_waits_for_its_own_permits_alone() {
+        let shares = Shares::of(4);
+        assert!(shares.take(account(1), 3).await.is_none(), "it has two");
+        let both = shares.take(account(1), 2).await.unwrap();
+        assert!(shares.take(account(2), 1).await.is_some());
+        let mut third = pin!(shares.take(account(1), 1));
+        let is_ready = std::future::poll_fn(|cx| Poll::Ready(third.as_mut().poll(cx).is_ready()));
+        assert!(!is_ready.await);
+        drop(both);
+        assert!(third.await.is_some());
+    }
+
+    #[tokio::test]
+    async fn idle_accounts_are_forgotten() {
+        let shares = Shares::each(1);
+        for number in 0..SWEEP_AT + 10 {
+            drop(shares.take(account(number as u128), 1).await);
+        }
+        assert!(shares.accounts.lock().unwrap().len() <= SWEEP_AT);
+    }
+}

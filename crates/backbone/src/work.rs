@@ -1,0 +1,288 @@
+//! The engine of background work: one loop for all kinds of work that replicas share by leases.
+//!
+//! A kind of work implements [`Work`]: how due items are claimed, and what is done with one. [`run`] does the rest. It
+//! looks for work when the kind is woken, when the next item is due, when an item ends, and at least every
+//! [`Settings::sweep`]. It starts items within the capacity, which accounts share, and ends them at shutdown. A failed
+//! item is retried after a growing pause. An item that panics, or that was in hand when processes died, is set aside
+//! with a reason ([`Setback`]).
+
+mod hand;
+mod metrics;
+
+use std::{sync::Arc, time::Duration};
+
+use store::{
+    AsyncPgConnection,
+    fair::Turns,
+    work::{Claim, Claimed, Leased, MAX_CRASHES, Setback, table},
+};
+use tokio::task::JoinSet;
+use tokio_util::sync::CancellationToken;
+use tracing::{Instrument as _, Span};
+
+use crate::Backbone;
+use hand::Hand;
+use metrics::Metrics;
+
+/// Wait before the next look if other replicas were faster.
+const CONTENDED: Duration = Duration::from_millis(5);
+/// Wait after a failed look.
+const RETRY: Duration = Duration::from_secs(1);
+
+/// Pace and capacity of one kind of work in a replica.
+#[derive(Debug, Clone, Copy)]
+pub struct Settings {
+    /// Value of the label `kind` in metrics and logs, for example `compile`.
+    pub kind: &'static str,
+    /// Longest time between two looks for work.
+    pub sweep: Duration,
+    /// Maximum number of items in hand. One account can use half of them.
+    pub capacity: usize,
+    /// Maximum number of further items that were slow last time.
+    pub slow: usize,
+    /// Maximum number of all items, including those that have become slow.
+    pub open: usize,
+    /// Items that take longer count as slow, and give up their place.
+    pub slow_after: Duration,
+}
+
+impl Settings {
+    /// A kind with one class of items.
+    #[must_use]
+    pub const fn new(kind: &'static str, sweep: Duration, capacity: usize) -> Self {
+        Self {
+            kind,
+            sweep,
+            capacity,
+            slow: 0,
+            open: capacity,
+            slow_after: Duration::MAX,
+        }
+    }
+}
+
+/// A kind of background work.
+pub trait Work: Send + Sync + 'static {
+    type Item: Send + Sync + 'static;
+
+    fn settings(&self) -> Settings;
+
+    /// Leases items that are due.
+    fn claim(
+        &self,
+        conn: &mut AsyncPgConnection,
+        claim: &mut Claim<'_>,
+    ) -> impl Future<Output = Result<Claimed<Self::Item>, store::Error>> + Send;
+
+    /// Works on an item, and ends its lease unless the kind uses [`table`]. After an error the item stays leased, and
+    /// is tried again.
+    fn run(
+        &self,
+        leased: &Leased<Self::Item>,
+    ) -> impl Future<Output = Result<(), store::Error>> + Send;
+
+    /// Ends the lease of an item that must not be tried again soon, and stores the reason where its owner sees it.
+    fn set_aside(
+        &self,
+        conn: &mut AsyncPgConnection,
+        backbone: &Backbone,
+        leased: &Leased<Self::Item>,
+        setback: &Setback,
+    ) -> impl Future<Output = Result<(), store::Error>> + Send {
+        let (kind, replica) = (self.settings().kind, backbone.replica);
+        async move {
+            let (reason, wait) = (&setback.reason, setback.retry_in);
+            Ok(table::set_aside(conn, kind, &leased.key, replica, reason, wait).await?)
+        }
+    }
+
+    /// True if the leases of this kind are in [`table`].
+    fn uses_table(&self) -> bool {
+        true
+    }
+
+    /// Returns when there may be new work.
+    fn woken(&self) -> impl Future<Output = ()> + Send {
+        std::future::pending()
+    }
+
+    /// Span of the work on an item.
+    fn span(&self, _item: &Self::Item) -> Span {
+        Span::current()
+    }
+
+    /// Name of an item in logs.
+    fn name(&self, leased: &Leased<Self::Item>) -> String {
+        leased.key.clone()
+    }
+}
+
+/// Works until `shutdown`, then ends the items in hand.
+pub async fn run<W: Work>(work: Arc<W>, backbone: Backbone, shutdown: CancellationToken) {
+    let driver = Driver {
+        settings: work.settings(),
+        metrics: Metrics::of(work.settings().kind),
+        work,
+        backbone,
+    };
+    driver.run(shutdown).await;
+}
+
+struct Driver<W> {
+    work: Arc<W>,
+    backbone: Backbone,
+    settings: Settings,
+    metrics: Metrics,
+}
+
+type Ended = Result<(tokio::task::Id, Result<(), store::Error>), tokio::task::JoinError>;
+
+impl<W: Work> Driver<W> {
+    async fn run(&self, shutdown: CancellationToken) {
+        let mut tasks = JoinSet::new();
+        let mut hand = Hand::default();
+        let mut turns = Turns::default();
+        let mut failing = false;
+        while !shutdown.is_cancelled() {
+            // A look costs the same for one free place or many.
+            while let Some(ended) = tasks.try_join_next_with_id() {
+                self.end(ended, &mut hand).await;
+            }
+            let wait = match self.claim(&mut hand, &mut turns).await {
+                Ok(claimed) => {
+                    failing = false;
+                    for leased in claimed.items {
+                        self.start(leased, &mut tasks, &mut hand);
+                    }
+                    if claimed.is_contended {
+                        CONTENDED
+                    } else {
+                        let due = claimed.next_due.unwrap_or(self.settings.sweep);
+                        due.clamp(CONTENDED, self.settings.sweep)
+                    }
+                }
+                Err(error) => {
+                    if !std::mem::replace(&mut failing, true) {
+                        let (kind, error) = (self.settings.kind, anyhow::Error::from(error));
+                        tracing::warn!(kind, "cannot look for work: {error:#}");
+                    }
+                    RETRY
+                }
+            };
+            tokio::select! {
+                () = shutdown.cancelled() => break,
+                Some(ended) = tasks.join_next_with_id() => self.end(ended, &mut hand).await,
+                () = self.work.woken() => {}
+                () = tokio::time::sleep(wait) => {}
+            }
+        }
+        while let Some(ended) = tasks.join_next_with_id().await {
+            self.end(ended, &mut hand).await;
+        }
+    }
+
+    async fn claim(
+        &self,
+        hand: &mut Hand<W::Item>,
+        turns: &mut Turns,
+    ) -> Result<Claimed<W::Item>, store::Error> {
+        let mut room = hand.room(&self.settings);
+        if room.is_full() {
+            return Ok(Claimed::default());
+        }
+        let mut conn = self.backbone.pool.get().await?;
+        let mut claim = Claim {
+            replica: self.backbone.replica,
+            take_over: self.backbone.may_take_over(),
+            known: &hand.known(),
+            room: &mut room,
+            turns,
+        };
+        self.work.claim(&mut conn, &mut claim).await
+    }
+
+    fn start(
+        &self,
+        leased: Leased<W::Item>,
+        tasks: &mut JoinSet<Result<(), store::Error>>,
+        hand: &mut Hand<W::Item>,
+    ) {
+        let (work, backbone) = (Arc::clone(&self.work), self.backbone.clone());
+        let (leased, settings) = (Arc::new(leased), self.settings);
+        let (own, metrics) = (Arc::clone(&leased), self.metrics.clone());
+        let span = self.work.span(&leased.item);
+        let task = tasks.spawn(
+            async move {
+                let _in_hand = metrics.start();
+                if own.crashes >= MAX_CRASHES {
+                    let setback = Setback::after_crashes(own.crashes);
+                    return set_aside(&*work, &backbone, &metrics, &own, &setback).await;
+                }
+                work.run(&own).await?;
+                if work.uses_table() {
+                    let mut conn = backbone.pool.get().await?;
+                    table::release(&mut conn, settings.kind, &own.key, backbone.replica).await?;
+                }
+                metrics.done();
+                Ok(())
+            }
+            .instrument(span),
+        );
+        hand.take(task.id(), leased);
+    }
+
+    /// Removes an item that has ended, or postpones it.
+    async fn end(&self, ended: Ended, hand: &mut Hand<W::Item>) {
+        let (id, error) = match ended {
+            Ok((id, Ok(()))) => return hand.done(id),
+            Ok((id, Err(error))) => (id, error),
+            Err(panic) => {
+                let Some(leased) = hand.of(panic.id()) else {
+                    return;
+                };
+                self.metrics.panicked();
+                let (kind, name) = (self.settings.kind, self.work.name(&leased));
+                tracing::error!(kind, name, "work panicked: {panic}");
+                match self.after_panic(&leased).await {
+                    Ok(()) => return hand.done(panic.id()),
+                    Err(error) => (panic.id(), error),
+                }
+            }
+        };
+        self.metrics.failed();
+        if let Some((leased, wait)) = hand.postpone(id) {
+            let (kind, name) = (self.settings.kind, self.work.name(&leased));
+            let error = anyhow::Error::from(error);
+            tracing::warn!(kind, name, retry_in = ?wait, "work failed: {error:#}");
+        }
+    }
+}
+
+impl<W: Work> Driver<W> {
+    /// Counts a panic like a crash, where the kind can count it. Otherwise the item is set aside at once.
+    async fn after_panic(&self, leased: &Leased<W::Item>) -> Result<(), store::Error> {
+        if self.work.uses_table() {
+            let mut conn = self.backbone.pool.get().await?;
+            let (kind, replica) = (self.settings.kind, self.backbone.replica);
+            return Ok(table::count_crash(&mut conn, kind, &leased.key, replica, RETRY).await?);
+        }
+        let (work, setback) = (&*self.work, Setback::after_panic());
+        set_aside(work, &self.backbone, &self.metrics, leased, &setback).await
+    }
+}
+
+async fn set_aside<W: Work>(
+    work: &W,
+    backbone: &Backbone,
+    metrics: &Metrics,
+    leased: &Leased<W::Item>,
+    setback: &Setback,
+) -> Result<(), store::Error> {
+    let mut conn = backbone.pool.get().await?;
+    work.set_aside(&mut conn, backbone, leased, setback).await?;
+    metrics.set_aside();
+    let (kind, name) = (work.settings().kind, work.name(leased));
+    let Setback { reason, retry_in } = setback;
+    tracing::error!(kind, name, reason, ?retry_in, "work is set aside");
+    Ok(())
+}

@@ -1,0 +1,183 @@
+//! The items that a replica has in hand or has postponed.
+
+use std::{
+    collections::HashMap,
+    sync::Arc,
+    time::{Duration, Instant},
+};
+
+use store::work::{Leased, MAX_CRASHES, Room};
+use tokio::task::Id;
+
+use super::Settings;
+
+const FIRST_RETRY: Duration = Duration::from_secs(2);
+const LONGEST_RETRY: Duration = Duration::from_secs(60);
+/// An item that may end the process does so within this time. A stream stays in hand for good.
+const SUSPECT_FOR: Duration = Duration::from_secs(60);
+
+pub(super) struct Hand<T> {
+    open: HashMap<Id, Open<T>>,
+    postponed: HashMap<String, Postponed>,
+}
+
+struct Open<T> {
+    leased: Arc<Leased<T>>,
+    since: Instant,
+}
+
+/// A failed item. It stays leased: another replica would fail as well.
+struct Postponed {
+    until: Instant,
+    wait: Duration,
+}
+
+impl<T> Default for Hand<T> {
+    fn default() -> Self {
+        Self {
+            open: HashMap::new(),
+            postponed: HashMap::new(),
+        }
+    }
+}
+
+impl<T> Hand<T> {
+    pub(super) fn take(&mut self, task: Id, leased: Arc<Leased<T>>) {
+        let since = Instant::now();
+        self.open.insert(task, Open { leased, since });
+    }
+
+    pub(super) fn of(&self, task: Id) -> Option<Arc<Leased<T>>> {
+        self.open.get(&task).map(|open| Arc::clone(&open.leased))
+    }
+
+    pub(super) fn done(&mut self, task: Id) {
+        if let Some(Open { leased, .. }) = self.open.remove(&task) {
+            self.postponed.remove(&leased.key);
+        }
+    }
+
+    /// Puts a failed item off, for longer after each failure in a row.
+    pub(super) fn postpone(&mut self, task: Id) -> Option<(Arc<Leased<T>>, Duration)> {
+        let Open { leased, .. } = self.open.remove(&task)?;
+        let last = self.postponed.get(&leased.key);
+        let wait = last.map_or(FIRST_RETRY, |last| (last.wait * 2).min(LONGEST_RETRY));
+        let until = Instant::now() + wait;
+        { &mut self.postponed }.insert(leased.key.clone(), Postponed { until, wait });
+        Some((leased, wait))
+    }
+
+    /// Keys of the items that must not be claimed now.
+    pub(super) fn known(&mut self) -> Vec<String> {
+        let now = Instant::now();
+        // An item that was not claimed again for so long is gone.
+        { &mut self.postponed }.retain(|_, one| now < one.until + LONGEST_RETRY);
+        let waiting = { self.postponed.iter() }.filter(|(_, one)| now < one.until);
+        let open = self.open.values().map(|open| open.leased.key.clone());
+        open.chain(waiting.map(|(key, _)| key.clone())).collect()
+    }
+
+    /// Capacity that the items in hand leave.
+    pub(super) fn room(&self, settings: &Settings) -> Room {
+        let mut room = Room::new(settings.capacity, settings.slow, settings.open);
+        for Open { leased, since } in self.open.values() {
+            if leased.is_slow || since.elapsed() < settings.slow_after {
+                room.take(leased.account, leased.is_slow);
+            } else {
+                room.take_overdue(leased.account);
+            }
+            if leased.crashes + 1 >= MAX_CRASHES && since.elapsed() < SUSPECT_FOR {
+                room.take_suspect();
+            }
+        }
+        room
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use domain::Id as AccountId;
+    use tokio::task::JoinSet;
+
+    use super::*;
+
+    const SETTINGS: Settings = Settings {
+        kind: "test",
+        sweep: Duration::from_secs(1),
+        capacity: 12,
+        slow: 8,
+        open: 128,
+        slow_after: Duration::from_secs(5),
+    };
+
+    fn account(number: u128) -> AccountId {
+        AccountId::from_uuid(uuid::Uuid::from_u128(number))
+    }
+
+    fn item(key: &str, account: AccountId, is_slow: bool) -> Leased<()> {
+        Leased {
+            key: key.to_owned(),
+            account,
+            is_slow,
+            crashes: 0,
+            item: (),
+        }
+    }
+
+    async fn with(items: Vec<Leased<()>>, age: Duration) -> (Hand<()>, Vec<Id>) {
+        let mut tasks = JoinSet::new();
+        let (mut hand, mut ids) = (Hand::default(), Vec::new());
+        for leased in items {
+            let id = tasks.spawn(async {}).id();
+            let since = Instant::now().checked_sub(age).unwrap();
+            let leased = Arc::new(leased);
+            hand.open.insert(id, Open { leased, since });
+            ids.push(id);
+        }
+        (hand, ids)
+    }
+
+    /// Returns how many more quick and slow items of `account` may be started.
+    fn room_for(hand: &Hand<()>, account: AccountId) -> (usize, usize) {
+        let more = |slow| {
+            let mut room = hand.room(&SETTINGS);
+            let mut count = 0;
+            while room.admits(account, slow) {
+                room.take(account, slow);
+                count += 1;
+            }
+            count
+        };
+        (more(false), more(true))
+    }
+
+    #[tokio::test]
+    async fn slow_items_leave_half_of_the_places_to_others() {
+        let items = |count, is_slow| {
+            (0..count).map(move |n| item(&format!("{is_slow}{n}"), account(1), is_slow))
+        };
+        let (hand, _) = with(
+            items(6, false).chain(items(4, true)).collect(),
+            Duration::ZERO,
+        )
+        .await;
+        assert_eq!(room_for(&hand, account(1)), (0, 0));
+        assert_eq!(room_for(&hand, account(2)), (3, 2));
+        // Items that became slow give up their place.
+        let (hand, _) = with(items(60, false).collect(), Duration::from_secs(10)).await;
+        assert_eq!(room_for(&hand, account(1)).0, 4);
+    }
+
+    #[tokio::test]
+    async fn failed_items_wait_longer_each_time() {
+        let (mut hand, ids) = with(vec![item("a", account(1), false)], Duration::ZERO).await;
+        let (leased, wait) = hand.postpone(ids[0]).unwrap();
+        assert_eq!(wait, FIRST_RETRY);
+        assert_eq!(hand.known(), ["a"]);
+        hand.take(ids[0], leased);
+        assert_eq!(hand.postpone(ids[0]).unwrap().1, FIRST_RETRY * 2);
+        let (mut other, ids) = with(vec![item("a", account(1), false)], Duration::ZERO).await;
+        other.done(ids[0]);
+        assert!(other.known().is_empty());
+    }
+}

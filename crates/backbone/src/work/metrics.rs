@@ -1,0 +1,100 @@
+//! Metrics of all kinds of work.
+
+use std::{sync::LazyLock, time::Instant};
+
+use prometheus::{
+    Histogram, HistogramVec, IntCounter, IntCounterVec, IntGauge, IntGaugeVec,
+    register_histogram_vec, register_int_counter_vec, register_int_gauge_vec,
+};
+
+static IN_HAND: LazyLock<IntGaugeVec> = LazyLock::new(|| {
+    register_int_gauge_vec!(
+        "earshot_work_in_hand",
+        "Items of background work that the replica works on",
+        &["kind"]
+    )
+    .expect("each metric is registered once")
+});
+
+static ENDED: LazyLock<IntCounterVec> = LazyLock::new(|| {
+    register_int_counter_vec!(
+        "earshot_work_items_total",
+        "Items of background work by outcome: done, failed (tried again), panicked, or set_aside after a panic or \
+         after processes died with it in hand",
+        &["kind", "outcome"]
+    )
+    .expect("each metric is registered once")
+});
+
+static DURATION: LazyLock<HistogramVec> = LazyLock::new(|| {
+    register_histogram_vec!(
+        "earshot_work_duration_seconds",
+        "Time that the replica works on an item of background work",
+        &["kind"],
+        vec![0.01, 0.1, 1.0, 10.0, 60.0, 300.0]
+    )
+    .expect("each metric is registered once")
+});
+
+/// The metrics of one kind. All begin at zero, so that alerts see the first increase.
+#[derive(Clone)]
+pub(super) struct Metrics {
+    in_hand: IntGauge,
+    duration: Histogram,
+    done: IntCounter,
+    failed: IntCounter,
+    panicked: IntCounter,
+    set_aside: IntCounter,
+}
+
+/// An item in hand, until it is dropped.
+pub(super) struct InHand {
+    metrics: Metrics,
+    since: Instant,
+}
+
+impl Metrics {
+    pub(super) fn of(kind: &str) -> Self {
+        let ended = |outcome| ENDED.with_label_values(&[kind, outcome]);
+        Self {
+            in_hand: IN_HAND.with_label_values(&[kind]),
+            duration: DURATION.with_label_values(&[kind]),
+            done: ended("done"),
+            failed: ended("failed"),
+            panicked: ended("panicked"),
+            set_aside: ended("set_aside"),
+        }
+    }
+
+    pub(super) fn start(&self) -> InHand {
+        self.in_hand.inc();
+        InHand {
+            metrics: self.clone(),
+            since: Instant::now(),
+        }
+    }
+
+    pub(super) fn done(&self) {
+        self.done.inc();
+    }
+
+    pub(super) fn failed(&self) {
+        self.failed.inc();
+    }
+
+    pub(super) fn panicked(&self) {
+        self.panicked.inc();
+    }
+
+    pub(super) fn set_aside(&self) {
+        self.set_aside.inc();
+    }
+}
+
+impl Drop for InHand {
+    fn drop(&mut self) {
+        self.metrics.in_hand.dec();
+        let seconds = self.since.elapsed().as_secs_f64();
+        self.metrics.duration.observe(seconds);
+    }
+}

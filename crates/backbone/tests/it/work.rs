@@ -1,0 +1,145 @@
+//! The engine of background work: what ends processes, fails or panics stops nothing else.
+
+use std::{
+    collections::HashMap,
+    sync::{Arc, Mutex},
+    time::Duration,
+};
+
+use backbone::work::{Settings, Work};
+use domain::Id;
+use store::{
+    AsyncPgConnection,
+    work::{Claim, Claimed, Leased, table},
+};
+use test_support::{Replica, TestDatabase, eventually};
+
+use crate::support::backbone;
+
+const KIND: &str = "test";
+
+/// Letters that are always due, and how often each was begun.
+#[derive(Default)]
+struct Letters {
+    begun: Mutex<HashMap<String, u32>>,
+}
+
+impl Letters {
+    fn begun(&self, key: &str) -> u32 {
+        self.begun.lock().unwrap().get(key).copied().unwrap_or(0)
+    }
+}
+
+/// The work of one replica.
+struct Writer {
+    letters: Arc<Letters>,
+    keys: &'static [&'static str],
+}
+
+impl Work for Writer {
+    type Item = ();
+
+    fn settings(&self) -> Settings {
+        Settings::new(KIND, Duration::from_millis(50), 8)
+    }
+
+    async fn claim(
+        &self,
+        conn: &mut AsyncPgConnection,
+        claim: &mut Claim<'_>,
+    ) -> Result<Claimed<()>, store::Error> {
+        let due = self.keys.iter().map(|key| table::Due {
+            key: (*key).to_owned(),
+            accounts: vec![Id::NIL],
+            item: (),
+        });
+        Ok(table::lease(conn, KIND, due.collect(), claim).await?)
+    }
+
+    async fn run(&self, leased: &Leased<()>) -> Result<(), store::Error> {
+        let key = leased.key.clone();
+        *self.letters.begun.lock().unwrap().entry(key).or_default() += 1;
+        match leased.key.as_str() {
+            "hangs" => std::future::pending().await,
+            "panics" => panic!("a planned panic"),
+            "fails" => Err(store::Error::QuotaRace),
+            _ => {
+                tokio::time::sleep(Duration::from_millis(10)).await;
+                Ok(())
+            }
+        }
+    }
+}
+
+fn start(
+    database: &TestDatabase,
+    letters: &Arc<Letters>,
+    keys: &'static [&'static str],
+) -> Replica {
+    let hosted = backbone(database);
+    let (own, letters) = (hosted.clone(), Arc::clone(letters));
+    Replica::start("scanner", hosted, move |context| async move {
+        if own.ready(&context.shutdown).await {
+            let writer = Arc::new(Writer { letters, keys });
+            backbone::work::run(writer, own, context.shutdown).await;
+        }
+        Ok(())
+    })
+}
+
+#[tokio::test]
+async fn item_that_ends_three_processes_is_set_aside_and_the_others_go_on() {
+    let database = TestDatabase::create().await;
+    let letters = Arc::new(Letters::default());
+    let keys = &["hangs", "a", "b"];
+    for times in 1..=3 {
+        let replica = start(&database, &letters, keys);
+        eventually("it is begun", async || letters.begun("hangs") == times).await;
+        let others = letters.begun("a").min(letters.begun("b"));
+        eventually("the others go on", async || {
+            letters.begun("a").min(letters.begun("b")) > others
+        })
+        .await;
+        replica.kill();
+    }
+    let replica = start(&database, &letters, keys);
+    let set_aside = "leases WHERE key = 'hangs' AND leased_by IS NULL AND next_time > now() \
+                     AND error = 'the service stopped 3 times in a row while it worked on this'";
+    eventually("it is set aside", async || {
+        database.count(set_aside).await == 1
+    })
+    .await;
+    let others = letters.begun("a").min(letters.begun("b"));
+    eventually("the others go on", async || {
+        letters.begun("a").min(letters.begun("b")) > others
+    })
+    .await;
+    replica.kill();
+    assert_eq!(letters.begun("hangs"), 3);
+}
+
+#[tokio::test]
+async fn items_that_fail_or_panic_delay_no_others() {
+    let database = TestDatabase::create().await;
+    let letters = Arc::new(Letters::default());
+    let replica = start(&database, &letters, &["fails", "panics", "a"]);
+    let set_aside = "leases WHERE key = 'panics' AND crash_count = 3 AND error IS NOT NULL";
+    eventually("it panicked three times", async || {
+        database.count(set_aside).await == 1
+    })
+    .await;
+    eventually("it was tried again", async || letters.begun("fails") >= 2).await;
+    assert_eq!(letters.begun("panics"), 3);
+    assert!(letters.begun("a") > letters.begun("fails"));
+    replica.stop().await;
+}
+
+#[tokio::test]
+async fn shutdown_completes_what_is_in_hand() {
+    let database = TestDatabase::create().await;
+    let letters = Arc::new(Letters::default());
+    let replica = start(&database, &letters, &["a", "b"]);
+    eventually("they are begun", async || letters.begun("b") > 0).await;
+    replica.stop().await;
+    assert_eq!(database.count("leases").await, 0);
+}

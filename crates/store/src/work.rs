@@ -1,0 +1,153 @@
+//! Leases of background work: which replica may work on an item, fairly by account.
+//!
+//! A replica that looks for work passes a [`Claim`]. A kind of work returns the items that are due with the accounts
+//! that they count for, [`Room::choose`] chooses among them, and the kind, or [`table`] for kinds without a column
+//! for it, stores the leases. A lease lasts as long as the replica knows of it and lives: a lease that it has
+//! forgotten is free again, and one of a replica without heartbeat is taken over.
+//!
+//! A lease that is taken over counts as a crash of its item, until the item is done ([`Leased::crashes`]). The item may have
+//! been what ended the process. After the second crash in a row, a replica has at most one such suspect in hand, so
+//! that the third crash tells which of them it is. That one is set aside ([`Setback`]).
+
+use std::time::Duration;
+
+use domain::Id;
+use uuid::Uuid;
+
+use crate::{fair::Turns, replicas};
+
+mod room;
+pub mod table;
+
+pub use room::{Candidate, Room};
+
+/// Number of crashes in a row that make an item a suspect.
+pub(crate) const SUSPECT: i32 = 2;
+/// Number of crashes in a row after which an item is set aside.
+pub const MAX_CRASHES: u32 = 3;
+
+/// Maximum number of items that one call chooses from. The longest due item of each account is considered before any
+/// account's second.
+pub(crate) const MAX_CANDIDATES: i64 = 1_000;
+
+/// A replica's look for work of one kind.
+#[derive(Debug)]
+pub struct Claim<'a> {
+    pub replica: Uuid,
+    /// True if leases of silent replicas may be taken over.
+    pub take_over: bool,
+    /// Keys of the items that the replica has in hand or has postponed.
+    pub known: &'a [String],
+    pub room: &'a mut Room,
+    pub turns: &'a mut Turns,
+}
+
+/// An item that is leased to a replica.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Leased<T> {
+    pub key: String,
+    /// The account that it counts for.
+    pub account: Id,
+    /// True if it took long last time.
+    pub is_slow: bool,
+    /// Number of processes in a row that died while they had it in hand.
+    pub crashes: u32,
+    pub item: T,
+}
+
+impl<T> Leased<T> {
+    /// An item that needs no lease, of no account.
+    #[must_use]
+    pub fn unleased(key: &str, item: T) -> Self {
+        Self {
+            key: key.to_owned(),
+            account: Id::NIL,
+            is_slow: false,
+            crashes: 0,
+            item,
+        }
+    }
+}
+
+/// Result of a look for work.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Claimed<T> {
+    /// The longest due first.
+    pub items: Vec<Leased<T>>,
+    /// True if other replicas took some of the chosen items first: another look finds others.
+    pub is_contended: bool,
+    /// Time until another item is due, if that is known.
+    pub next_due: Option<Duration>,
+}
+
+impl<T> Default for Claimed<T> {
+    fn default() -> Self {
+        Self {
+            items: Vec::new(),
+            is_contended: false,
+            next_due: None,
+        }
+    }
+}
+
+/// Why an item is set aside, and for how long.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Setback {
+    /// For the owner of the item.
+    pub reason: String,
+    pub retry_in: Duration,
+}
+
+impl Setback {
+    /// The item was in hand when a process died, `crashes` times in a row. It may be innocent, so it is tried again,
+    /// less and less often.
+    #[must_use]
+    pub fn after_crashes(crashes: u32) -> Self {
+        const FIRST: Duration = Duration::from_secs(15 * 60);
+        const LONGEST: Duration = Duration::from_secs(24 * 3_600);
+        let further = crashes.saturating_sub(MAX_CRASHES).min(8);
+        Self {
+            reason: format!("the service stopped {crashes} times in a row while it worked on this"),
+            retry_in: FIRST.saturating_mul(1 << (2 * further)).min(LONGEST),
+        }
+    }
+
+    /// Working on the item panicked. It would do so again at once.
+    #[must_use]
+    pub fn after_panic() -> Self {
+        Self {
+            reason: "an internal error of the service; its log has the details".to_owned(),
+            retry_in: Duration::from_secs(300),
+        }
+    }
+}
+
+/// Condition that the replica `$replica`, which may take over if `$take_over`, can lease the item whose holder is
+/// in `column`. Items that it has in hand are left out separately.
+pub(crate) fn is_free(column: &str, replica: &str, take_over: &str) -> String {
+    let alive = replicas::ALIVE;
+    format!("({column} IS NULL OR {column} = {replica} OR {take_over} AND NOT {column} {alive})")
+}
+
+/// Number of crashes of an item that `$replica` leases now. Writing it with the lease costs no statement.
+pub(crate) fn crashes(count: &str, holder: &str, replica: &str) -> String {
+    format!("{count} + CASE WHEN {holder} <> {replica} THEN 1 ELSE 0 END::smallint")
+}
+
+/// Number of crashes as stored.
+pub(crate) fn count(crashes: i16) -> u32 {
+    u32::try_from(crashes).unwrap_or(0)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_item_is_set_aside_for_longer_after_each_further_crash() {
+        let minutes: Vec<u64> = (3..=9)
+            .map(|crashes| Setback::after_crashes(crashes).retry_in.as_secs() / 60)
+            .collect();
+        assert_eq!(minutes, [15, 60, 240, 960, 1_440, 1_440, 1_440]);
+    }
+}

@@ -1,0 +1,177 @@
+//! Leases of background work: crashes are counted, and suspects are tried one by one.
+
+use std::time::Duration;
+
+use domain::{FeedName, Id, Timestamp, manager::Mode};
+use store::{
+    AsyncPgConnection, feeds,
+    feeds::PollOutcome,
+    managers, plans, replicas,
+    work::{Claimed, Setback, table},
+};
+use test_support::instructions;
+use uuid::Uuid;
+
+use crate::support::{Look, number, run, start};
+
+async fn living(conn: &mut AsyncPgConnection) -> Uuid {
+    let replica = Uuid::new_v4();
+    replicas::beat(conn, replica, "scanner").await.unwrap();
+    replica
+}
+
+fn crashes<T>(claimed: &Claimed<T>) -> Vec<(&str, u32)> {
+    let items = claimed.items.iter();
+    items.map(|one| (one.key.as_str(), one.crashes)).collect()
+}
+
+fn due(keys: &[&str]) -> Vec<table::Due<()>> {
+    let due = keys.iter().map(|key| table::Due {
+        key: (*key).to_owned(),
+        accounts: vec![Id::NIL],
+        item: (),
+    });
+    due.collect()
+}
+
+/// Leases these items to a replica that is then gone.
+async fn lease_and_die(conn: &mut AsyncPgConnection, keys: &[&str]) -> Vec<(String, u32)> {
+    let replica = living(conn).await;
+    let claimed = table::lease(conn, "test", due(keys), &mut Look::of(replica).claim()).await;
+    replicas::leave(conn, replica).await.unwrap();
+    let claimed = claimed.unwrap();
+    let leased = crashes(&claimed).into_iter();
+    leased.map(|(key, count)| (key.to_owned(), count)).collect()
+}
+
+#[tokio::test]
+async fn suspects_are_leased_one_by_one_until_they_are_released() {
+    let mut at = start().await;
+    let conn = &mut at.conn;
+    let both = ["a", "b"];
+    let of = |leased: &[(&str, u32)]| -> Vec<(String, u32)> {
+        let leased = leased.iter();
+        leased
+            .map(|(key, count)| ((*key).to_owned(), *count))
+            .collect()
+    };
+    assert_eq!(lease_and_die(conn, &both).await, of(&[("a", 0), ("b", 0)]));
+    assert_eq!(lease_and_die(conn, &both).await, of(&[("a", 1), ("b", 1)]));
+    // Either may have ended both replicas, so they are not tried together again.
+    assert_eq!(lease_and_die(conn, &both).await, of(&[("a", 2)]));
+    let with_new = ["a", "b", "c"];
+    let replica = living(conn).await;
+    let mut look = Look::of(replica);
+    let claimed = table::lease(conn, "test", due(&with_new), &mut look.claim()).await;
+    let claimed = claimed.unwrap();
+    assert_eq!(crashes(&claimed), [("a", 3), ("c", 0)]);
+
+    let setback = Setback::after_crashes(3);
+    let (reason, wait) = (&setback.reason, setback.retry_in);
+    table::set_aside(conn, "test", "a", replica, reason, wait)
+        .await
+        .unwrap();
+    table::release(conn, "test", "c", replica).await.unwrap();
+    assert_eq!(
+        lease_and_die(conn, &with_new).await,
+        of(&[("b", 2), ("c", 0)])
+    );
+    // Not due before its time, and then with its crashes.
+    run(conn, "UPDATE leases SET next_time = now() WHERE key = 'a'").await;
+    assert_eq!(lease_and_die(conn, &["a"]).await, of(&[("a", 3)]));
+    let rows = "SELECT count(*) AS number FROM leases WHERE key = 'c'";
+    assert_eq!(number(conn, rows).await, 1);
+    run(
+        conn,
+        "UPDATE leases SET next_time = now() - interval '40 days'",
+    )
+    .await;
+    assert_eq!(table::purge(conn).await.unwrap(), 3);
+}
+
+#[tokio::test]
+async fn panics_count_like_crashes() {
+    let mut at = start().await;
+    let conn = &mut at.conn;
+    let replica = living(conn).await;
+    for expected in 0..4 {
+        let mut look = Look::of(replica);
+        let claimed = table::lease(conn, "test", due(&["a"]), &mut look.claim()).await;
+        assert_eq!(crashes(&claimed.unwrap()), [("a", expected)]);
+        let pause = Duration::ZERO;
+        table::count_crash(conn, "test", "a", replica, pause)
+            .await
+            .unwrap();
+    }
+}
+
+#[tokio::test]
+async fn poll_that_ends_resets_the_crashes_of_its_feed() {
+    let mut at = start().await;
+    let manager = at
+        .fixture
+        .manager(&mut at.conn, &instructions("a"), &[])
+        .await;
+    let conn = &mut at.conn;
+    let names: Vec<FeedName> = ["forum:a", "forum:b"]
+        .map(|name| name.parse().unwrap())
+        .into();
+    let now = Timestamp::now();
+    plans::record_change(conn, manager, &names, &test_support::QUOTAS, now)
+        .await
+        .unwrap();
+    let lease = async |conn: &mut AsyncPgConnection, replica| {
+        let claimed = feeds::lease_due(conn, "forum", &mut Look::of(replica).claim()).await;
+        let mut items = claimed.unwrap().items;
+        items.sort_by(|a, b| a.key.cmp(&b.key));
+        items
+    };
+    for count in [2, 2, 1] {
+        let dead = living(conn).await;
+        assert_eq!(lease(conn, dead).await.len(), count);
+        replicas::leave(conn, dead).await.unwrap();
+    }
+    let replica = living(conn).await;
+    let leased = lease(conn, replica).await;
+    assert_eq!(leased.len(), 1, "the other one is a suspect too");
+    assert_eq!(leased[0].crashes, 3);
+    let setback = Setback::after_crashes(3);
+    let feed = &leased[0].item.name;
+    feeds::set_aside(conn, feed, replica, &setback)
+        .await
+        .unwrap();
+    let set_aside = "SELECT count(*) AS number FROM feeds WHERE trouble = 'FAILING' \
+                     AND last_error LIKE 'the service stopped 3 times%' AND leased_by IS NULL \
+                     AND next_poll_time > now() + interval '10 minutes'";
+    assert_eq!(number(conn, set_aside).await, 1);
+    // The other one is innocent.
+    let leased = lease(conn, replica).await;
+    assert_eq!(leased[0].crashes, 2);
+    let read = PollOutcome::Read(feeds::Reading::default());
+    let next = Duration::ZERO.into();
+    feeds::release(conn, &leased[0].item.name, replica, &read, next)
+        .await
+        .unwrap();
+    assert_eq!(lease(conn, replica).await[0].crashes, 0);
+}
+
+#[tokio::test]
+async fn new_generation_of_a_manager_has_not_crashed() {
+    let mut at = start().await;
+    at.fixture
+        .manager(&mut at.conn, &instructions("a"), &[])
+        .await;
+    let conn = &mut at.conn;
+    let mut counts = Vec::new();
+    for round in 0..4 {
+        let dead = living(conn).await;
+        let mut look = Look::of(dead);
+        let claimed = managers::claim(conn, Mode::Manual, &mut look.claim()).await;
+        counts.push(claimed.unwrap().items[0].crashes);
+        replicas::leave(conn, dead).await.unwrap();
+        if round == 2 {
+            run(conn, "UPDATE managers SET generation = generation + 1").await;
+        }
+    }
+    assert_eq!(counts, [0, 1, 2, 0]);
+}
