@@ -21,7 +21,7 @@ const MAX_BYTES: usize = 128 * 1024;
 
 /// Maximum number of steps of a phrase search: sufficient for any text that a person wrote, and a limit for a text that
 /// repeats a single word.
-pub(crate) const MAX_STEPS: u32 = 1 << 14;
+pub(crate) const MAX_STEPS: u32 = 1 << 12;
 
 /// The words of a post.
 #[derive(Debug)]

@@ -2,6 +2,9 @@
 //!
 //! A transaction that finds changed plans stores nothing, and the posts are matched again. [`Matches`] then only
 //! matches the changed plans, because those of a feed that many customers watch may change often.
+//!
+//! A post may take a while: 500 terms of each of 1,000 Managers. So matching blocks no thread of the runtime, and an
+//! account has one search at a time in each replica.
 
 use std::{
     cell::LazyCell,
@@ -10,9 +13,10 @@ use std::{
     time::{Duration, Instant},
 };
 
-use domain::{FeedName, ManagerName, Match, Post, Timestamp, scan::Span};
+use domain::{FeedName, Id, ManagerName, Match, Post, Timestamp, scan::Span};
 use matching::{Candidate, Index, Kept, PostText};
 use store::scans::NewScan;
+use tokio::runtime::{Handle, RuntimeFlavor};
 use tracing::field::Empty;
 
 use crate::{
@@ -24,12 +28,14 @@ use crate::{
 const MOST: usize = 50_000;
 /// Bytes of explanations that are kept until they are stored.
 const EXPLAINED: usize = 4 << 20;
-/// Time of matching before the thread is given back.
+/// Time of matching before other work of the thread, and of the account, goes on.
 const TURN: Duration = Duration::from_millis(10);
 
 /// Matches of posts, brought up to date as plans change.
 pub(crate) struct Matches<'a, W> {
     feed: &'a FeedName,
+    /// The account that the matching counts for.
+    account: Id,
     posts: &'a [Post],
     /// Selects Managers.
     wanted: W,
@@ -61,11 +67,12 @@ impl<'a, W: Fn(&ManagerName, &Post) -> bool> Matches<'a, W> {
     pub(crate) async fn of(
         plans: &Plans,
         index: Arc<Index>,
+        account: Id,
         feed: &'a FeedName,
         posts: &'a [Post],
         wanted: W,
     ) -> Self {
-        Self::up_to(plans, index, feed, posts, wanted, usize::MAX).await
+        Self::up_to(plans, index, account, feed, posts, wanted, usize::MAX).await
     }
 
     /// Same as [`Self::of`], but matches no further post after [`MOST`] matches. [`Self::posts`] returns the posts that
@@ -73,24 +80,27 @@ impl<'a, W: Fn(&ManagerName, &Post) -> bool> Matches<'a, W> {
     pub(crate) async fn of_first(
         plans: &Plans,
         index: Arc<Index>,
+        account: Id,
         feed: &'a FeedName,
         posts: &'a [Post],
         wanted: W,
     ) -> Self {
-        Self::up_to(plans, index, feed, posts, wanted, MOST).await
+        Self::up_to(plans, index, account, feed, posts, wanted, MOST).await
     }
 
     async fn up_to(
         plans: &Plans,
         index: Arc<Index>,
+        account: Id,
         feed: &'a FeedName,
         posts: &'a [Post],
         wanted: W,
         most: usize,
     ) -> Self {
-        let (found, matched) = search(plans, &index, feed, posts, &wanted, most).await;
+        let (found, matched) = search(plans, &index, account, feed, posts, &wanted, most).await;
         Self {
             feed,
+            account,
             posts: &posts[..matched],
             wanted,
             index,
@@ -118,32 +128,35 @@ impl<'a, W: Fn(&ManagerName, &Post) -> bool> Matches<'a, W> {
     }
 
     /// Returns the matches in full. Pass a block of them, because of their size.
-    pub(crate) async fn explain(&self, picks: &[Pick]) -> Vec<NewScan<'a>> {
+    pub(crate) async fn explain(&self, plans: &Plans, picks: &[Pick]) -> Vec<NewScan<'a>> {
         let mut scans = Vec::with_capacity(picks.len());
         for of_post in picks.chunk_by(|one, next| one.at == next.at) {
             let post = &self.posts[of_post[0].at];
-            let text = LazyCell::new(|| PostText::from(post));
-            for pick in of_post {
-                let known = self.found.binary_search_by_key(pick, |found| found.pick);
-                let known = known
-                    .ok()
-                    .and_then(|found| self.found[found].matched.clone());
-                let explained = || {
-                    let decision = self.index.explain(&pick.manager, &text)?;
-                    Some(matching::explain(decision, &text))
-                };
-                if let Some(matched) = known.or_else(explained) {
-                    scans.push(NewScan {
-                        manager: pick.manager,
-                        post,
-                        matched,
-                    });
-                }
-            }
-            drop(text);
-            tokio::task::yield_now().await;
+            let _turn = plans.matching.take(self.account, 1).await;
+            blocking(|| self.explain_post(post, of_post, &mut scans));
         }
         scans
+    }
+
+    fn explain_post(&self, post: &'a Post, picks: &[Pick], scans: &mut Vec<NewScan<'a>>) {
+        let text = LazyCell::new(|| PostText::from(post));
+        for pick in picks {
+            let known = self.found.binary_search_by_key(pick, |found| found.pick);
+            let known = known
+                .ok()
+                .and_then(|found| self.found[found].matched.clone());
+            let explained = || {
+                let decision = self.index.explain(&pick.manager, &text)?;
+                Some(matching::explain(decision, &text))
+            };
+            if let Some(matched) = known.or_else(explained) {
+                scans.push(NewScan {
+                    manager: pick.manager,
+                    post,
+                    matched,
+                });
+            }
+        }
     }
 
     pub(crate) fn note_stored(&mut self, picks: &[Pick]) {
@@ -192,6 +205,7 @@ impl<'a, W: Fn(&ManagerName, &Post) -> bool> Matches<'a, W> {
         search(
             plans,
             index,
+            self.account,
             self.feed,
             self.posts,
             &self.wanted,
@@ -205,6 +219,7 @@ impl<'a, W: Fn(&ManagerName, &Post) -> bool> Matches<'a, W> {
 async fn search(
     plans: &Plans,
     index: &Index,
+    account: Id,
     feed: &FeedName,
     posts: &[Post],
     wanted: impl Fn(&ManagerName, &Post) -> bool,
@@ -213,41 +228,49 @@ async fn search(
     let span = tracing::info_span!("match posts", posts = posts.len(), matches = Empty);
     let mut matches = Vec::new();
     let (mut matched, mut explained) = (0, 0);
-    let (mut begin, mut busy) = (Instant::now(), Duration::ZERO);
-    for (at, post) in posts.iter().enumerate() {
-        if matches.len() >= most {
-            break;
-        }
-        matched = at + 1;
-        {
+    let mut busy = Duration::ZERO;
+    while matched < posts.len() && matches.len() < most {
+        let _turn = plans.matching.take(account, 1).await;
+        blocking(|| {
             let _span = span.enter();
-            let text = PostText::from(post);
-            let candidate = Candidate::new(post, &text);
-            let first = matches.len();
-            index.search(&text, feed, |manager, decide| {
-                if !wanted(&manager, post) {
-                    return;
-                }
-                let matched = (explained < EXPLAINED).then(|| matching::explain(decide(), &text));
-                explained += matched.as_ref().map_or(0, bytes_of);
-                matches.push(Found {
-                    pick: Pick { at, manager },
-                    is_kept_out: keep_out(plans, &manager, &candidate),
-                    matched,
+            let begin = Instant::now();
+            for (at, post) in posts.iter().enumerate().skip(matched) {
+                matched = at + 1;
+                let text = PostText::from(post);
+                let candidate = Candidate::new(post, &text);
+                let first = matches.len();
+                index.search(&text, feed, |manager, decide| {
+                    if !wanted(&manager, post) {
+                        return;
+                    }
+                    let matched =
+                        (explained < EXPLAINED).then(|| matching::explain(decide(), &text));
+                    explained += matched.as_ref().map_or(0, bytes_of);
+                    matches.push(Found {
+                        pick: Pick { at, manager },
+                        is_kept_out: keep_out(plans, &manager, &candidate),
+                        matched,
+                    });
                 });
-            });
-            matches[first..].sort_by_key(|found| found.pick);
-        }
-        // Many plans and a long post take a while; other feeds go on meanwhile.
-        if begin.elapsed() > TURN {
+                matches[first..].sort_by_key(|found| found.pick);
+                if matches.len() >= most || begin.elapsed() > TURN {
+                    break;
+                }
+            }
             busy += begin.elapsed();
-            tokio::task::yield_now().await;
-            begin = Instant::now();
-        }
+        });
     }
-    metrics::MATCH_DURATION.observe((busy + begin.elapsed()).as_secs_f64());
+    metrics::MATCH_DURATION.observe(busy.as_secs_f64());
     span.record("matches", matches.len());
     (matches, matched)
+}
+
+/// Runs long work without keeping other tasks from the thread. A runtime with a single thread has no other.
+fn blocking<T>(work: impl FnOnce() -> T) -> T {
+    match Handle::current().runtime_flavor() {
+        RuntimeFlavor::MultiThread => tokio::task::block_in_place(work),
+        _ => work(),
+    }
 }
 
 /// Approximate memory of an explanation.

@@ -27,7 +27,7 @@ mod watched;
 use std::sync::Arc;
 
 use anyhow::Context as _;
-use backbone::{Backbone, work};
+use backbone::{Backbone, shares::Shares, work};
 use platforms::{AddressKey, Fetch, Settings};
 use runtime::{Backoff, Config, Context};
 use store::Pool;
@@ -65,6 +65,8 @@ pub async fn run(config: Arc<Config>, context: Context, backbone: Backbone) -> a
     let (platforms, unusable) = configured(&config, &backbone, &address_key);
     index.ok();
 
+    let size = usize::try_from(config.database.max_connections)?;
+    let connections = Arc::new(Shares::of(size));
     let mut pollers = JoinSet::new();
     for watched in &platforms {
         let poller = poller::Poller::new(
@@ -72,6 +74,7 @@ pub async fn run(config: Arc<Config>, context: Context, backbone: Backbone) -> a
             Arc::clone(&config),
             backbone.clone(),
             Arc::clone(&plans),
+            Arc::clone(&connections),
             context.shutdown.clone(),
         );
         pollers.spawn(work::run(

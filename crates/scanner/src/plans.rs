@@ -10,6 +10,7 @@ use std::{
     time::{Duration, Instant},
 };
 
+use backbone::shares::Shares;
 use bus::{Bus, NewsReader};
 use domain::{FeedName, Id, ManagerName, PlanVersion, Timestamp};
 use events::ManagerNews;
@@ -54,6 +55,8 @@ pub struct Plans {
     /// Version of the index. Each subscriber sees the newest one, even if it was busy meanwhile.
     changed: watch::Sender<PlanVersion>,
     fresh_since: std::sync::Mutex<Instant>,
+    /// An account matches one search at a time.
+    pub(crate) matching: Shares,
 }
 
 /// Changes of one refresh.
@@ -90,6 +93,7 @@ impl Plans {
             refreshing: Mutex::default(),
             changed: watch::Sender::new(PlanVersion::default()),
             fresh_since: std::sync::Mutex::new(Instant::now()),
+            matching: Shares::each(1),
         }
     }
 

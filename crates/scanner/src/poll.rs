@@ -153,7 +153,8 @@ impl Poll {
             keeps_lease: self.is_stream() && polled.more && !self.shutdown.is_cancelled(),
         };
         let (plans, feed, posts) = (&self.plans, &self.feed.name, &polled.posts);
-        let matches_of = |posts| Matches::of_first(plans, plans.index(), feed, posts, |_, _| true);
+        let matches_of =
+            |posts| Matches::of_first(plans, plans.index(), self.account, feed, posts, |_, _| true);
         let mut left = &posts[..];
         let mut part = matches_of(left).await;
         let mut tries = 0;

@@ -15,6 +15,7 @@ use std::{sync::Arc, time::Duration};
 
 use backbone::{
     Backbone,
+    shares::Shares,
     work::{Settings, Work},
 };
 use domain::PlanVersion;
@@ -49,6 +50,7 @@ pub(crate) struct Poller {
     config: Arc<Config>,
     backbone: Backbone,
     plans: Arc<Plans>,
+    connections: Arc<Shares>,
     /// Changes of plans: they may bring feeds that are due.
     changes: Mutex<watch::Receiver<PlanVersion>>,
     shutdown: CancellationToken,
@@ -60,6 +62,7 @@ impl Poller {
         config: Arc<Config>,
         backbone: Backbone,
         plans: Arc<Plans>,
+        connections: Arc<Shares>,
         shutdown: CancellationToken,
     ) -> Self {
         Self {
@@ -68,6 +71,7 @@ impl Poller {
             config,
             backbone,
             plans,
+            connections,
             shutdown,
         }
     }
@@ -103,6 +107,8 @@ impl Work for Poller {
             backbone: self.backbone.clone(),
             plans: Arc::clone(&self.plans),
             feed: leased.item.clone(),
+            account: leased.account,
+            connections: Arc::clone(&self.connections),
             shutdown: self.shutdown.clone(),
         };
         poll.run().await;

@@ -81,7 +81,15 @@ impl Backfill {
                 let since = rests.get(manager).map(|(since, _)| *since);
                 since.is_some_and(|since| post.time >= since)
             };
-            let mut all = Matches::of(&self.plans, index, &waiting.feed, &posts, wanted).await;
+            let mut all = Matches::of(
+                &self.plans,
+                index,
+                waiting.account,
+                &waiting.feed,
+                &posts,
+                wanted,
+            )
+            .await;
             let span = span(waiting, &asked);
             let stored = self.store_kept(waiting, &asked, &rests, &mut all);
             let Some((made, managers)) = stored.instrument(span).await? else {
@@ -125,8 +133,8 @@ impl Backfill {
             }
             if done.len() == blocks.len() {
                 let last = step.explain(all, last).await;
+                let_others_pass(step.pool, waiting, &last).await?;
                 let mut conn = self.backbone.pool.get().await?;
-                let_others_pass(&mut conn, waiting, &last).await?;
                 let stored =
                     unless_changed(&mut conn, all.index(), &step, async |conn, counter| {
                         let claimed = backfills::claim(conn, waiting, asked).await?;

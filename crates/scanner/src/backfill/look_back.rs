@@ -73,7 +73,7 @@ impl Backfill {
             reader.is_some_and(|one| (one.since..one.before).contains(&post.time))
         };
         let (feed, posts) = (&look_back.feed, &polled.posts);
-        let mut all = Matches::of(&self.plans, index, feed, posts, wanted).await;
+        let mut all = Matches::of(&self.plans, index, waiting.account, feed, posts, wanted).await;
         let mut stored = Stored::default();
         let mut tries = 0;
         while tries < MAX_REMATCHES {
@@ -110,12 +110,12 @@ impl Backfill {
                 continue;
             }
             let last = step.explain(&all, last).await;
+            let_others_pass(step.pool, &waiting, &last).await?;
             let mut conn = self.backbone.pool.get().await?;
             let unreached = polled.gap.as_ref().map(|gap| {
                 let newest = polled.posts.first().map(|post| post.time);
                 gap.to.or(newest).unwrap_or(look_back.since)
             });
-            let_others_pass(&mut conn, &waiting, &last).await?;
             let refused_before = &stored.refused;
             let rest = unless_changed(&mut conn, all.index(), &step, async |conn, counter| {
                 if !look_backs::lock(conn, look_back, replica).await? {

@@ -66,7 +66,9 @@ impl Step<'_> {
         all: &Matches<'p, impl Fn(&ManagerName, &Post) -> bool>,
         picks: &[Pick],
     ) -> Vec<NewScan<'p>> {
-        self.plans.decide(all.explain(picks).await).await
+        self.plans
+            .decide(all.explain(self.plans, picks).await)
+            .await
     }
 }
 
@@ -95,8 +97,8 @@ pub(super) async fn store_blocks<'m>(
 ) -> Result<&'m [Pick], store::Error> {
     for (number, block) in blocks.chunks(step.block()).enumerate() {
         let block = step.explain(all, block).await;
+        let_others_pass(step.pool, step.waiting, &block).await?;
         let mut conn = step.pool.get().await?;
-        let_others_pass(&mut conn, step.waiting, &block).await?;
         let recorded = unless_changed(&mut conn, all.index(), step, async |conn, counter| {
             record_past(conn, step, &block, counter).await
         });
@@ -111,7 +113,7 @@ pub(super) async fn store_blocks<'m>(
 /// Waits before a block of a backfill that is delivered, and while many Scans wait for the dispatchers. All
 /// accounts share one queue and the CPUs.
 pub(super) async fn let_others_pass(
-    conn: &mut AsyncPgConnection,
+    pool: &Pool,
     waiting: &Waiting,
     block: &[NewScan<'_>],
 ) -> Result<(), store::Error> {
@@ -120,7 +122,8 @@ pub(super) async fn let_others_pass(
     }
     for _ in 0..MAX_PAUSES {
         tokio::time::sleep(PAUSE).await;
-        if !scans::are_queued(conn, MAX_QUEUED).await? {
+        let mut conn = pool.get().await?;
+        if !scans::are_queued(&mut conn, MAX_QUEUED).await? {
             break;
         }
     }

@@ -1,7 +1,7 @@
 //! Updated matches equal those of a new search, and only changed plans are matched for the update.
 
 use domain::{
-    FeedName, Instructions, ManagerName, Post, Timestamp,
+    FeedName, Id, Instructions, ManagerName, Post, Timestamp,
     namespace::NamespaceChange,
     screen::{Mute, MuteType},
 };
@@ -26,7 +26,7 @@ fn all_of<'a>(
     feed: &'a FeedName,
     posts: &'a [Post],
 ) -> impl Future<Output = Matches<'a, impl Fn(&ManagerName, &Post) -> bool>> {
-    Matches::of(plans, plans.index(), feed, posts, |_, _| true)
+    Matches::of(plans, plans.index(), Id::NIL, feed, posts, |_, _| true)
 }
 
 async fn apply(database: &TestDatabase, manager: ManagerName, term: &str) {
@@ -142,7 +142,7 @@ async fn stored_matches_are_not_given_again() {
     assert_eq!(all.update(&plans).await, Some(1));
     let left: Vec<usize> = all.picks().into_iter().map(|pick| pick.at).collect();
     assert_eq!(left, [1, 3]);
-    let explained = all.explain(&all.picks()).await;
+    let explained = all.explain(&plans, &all.picks()).await;
     let posts = explained.iter().map(|scan| scan.post.id.as_str());
     assert_eq!(posts.collect::<Vec<_>>(), ["forum:1", "forum:3"]);
     assert!(
@@ -165,7 +165,8 @@ async fn no_further_post_is_matched_after_many_matches() {
     assert!(plans.load(&CancellationToken::new()).await);
     let feed: FeedName = FEED.parse().unwrap();
     let posts = vec![post("forum:1", "A kettle"); MOST];
-    let first = |posts| Matches::of_first(&plans, plans.index(), &feed, posts, |_, _| true);
+    let first =
+        |posts| Matches::of_first(&plans, plans.index(), Id::NIL, &feed, posts, |_, _| true);
     let part = first(&posts).await;
     assert_eq!((part.posts().len(), part.picks().len()), (MOST / 2, MOST));
     let rest = first(&posts[part.posts().len()..]).await;

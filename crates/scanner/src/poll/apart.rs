@@ -32,6 +32,7 @@ impl Poll {
 
     /// Stores what can be stored, and quarantines the posts that the database refuses.
     pub(super) async fn commit_apart(&self, found: &Found<'_>) -> Result<Stored, store::Error> {
+        let _share = self.connections.take(self.account, 1).await;
         let mut conn = self.backbone.pool.get().await?;
         keyed::begin(&mut conn).await?;
         let stored = async {
@@ -60,14 +61,18 @@ impl Poll {
         while let Some(posts) = waiting.pop() {
             let index = Arc::clone(found.index);
             let feed = &self.feed.name;
-            let all = Matches::of_first(&self.plans, index, feed, posts, |_, _| true).await;
+            let all =
+                Matches::of_first(&self.plans, index, self.account, feed, posts, |_, _| true).await;
             let picks = all.picks();
             let is_much = all.posts().len() < posts.len() || picks.len() > BLOCK;
             if is_much && posts.len() > 1 {
                 waiting.extend(halves(posts));
                 continue;
             }
-            let matches = self.plans.decide(all.explain(&picks).await).await;
+            let matches = {
+                let scans = all.explain(&self.plans, &picks).await;
+                self.plans.decide(scans).await
+            };
             match self.try_posts(conn, posts, &matches, counter).await {
                 Ok(batch) => {
                     stored.made.extend(batch.made);

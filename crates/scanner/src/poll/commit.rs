@@ -82,7 +82,11 @@ impl Poll {
             (picks, &[][..])
         };
         for (number, block) in blocks.chunks(BLOCK).enumerate() {
-            let block = self.plans.decide(all.explain(block).await).await;
+            let block = {
+                let scans = all.explain(&self.plans, block).await;
+                self.plans.decide(scans).await
+            };
+            let _share = self.connections.take(self.account, 1).await;
             let mut conn = self.backbone.pool.get().await?;
             keyed::begin(&mut conn).await?;
             let stored = async {
@@ -116,7 +120,11 @@ impl Poll {
         if !is_last {
             return Ok(Stored::Part);
         }
-        let last = self.plans.decide(all.explain(last).await).await;
+        let last = {
+            let scans = all.explain(&self.plans, last).await;
+            self.plans.decide(scans).await
+        };
+        let _share = self.connections.take(self.account, 1).await;
         let mut conn = self.backbone.pool.get().await?;
         keyed::begin(&mut conn).await?;
         let stored = async {

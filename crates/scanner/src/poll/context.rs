@@ -2,7 +2,8 @@
 
 use std::{sync::Arc, time::Duration};
 
-use backbone::Backbone;
+use backbone::{Backbone, shares::Shares};
+use domain::Id;
 use platforms::Cursor;
 use runtime::Config;
 use store::feeds::LeasedFeed;
@@ -19,6 +20,10 @@ pub(crate) struct Poll {
     pub(crate) backbone: Backbone,
     pub(crate) plans: Arc<Plans>,
     pub(crate) feed: LeasedFeed,
+    /// The account that the poll counts for.
+    pub(crate) account: Id,
+    /// Connections that polls of an account may store with at a time.
+    pub(crate) connections: Arc<Shares>,
     pub(crate) shutdown: CancellationToken,
 }
 

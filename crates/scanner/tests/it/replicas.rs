@@ -74,7 +74,7 @@ async fn feeds_of_a_dead_replica_are_taken_over() {
 async fn feed_that_ends_three_scanners_is_set_aside_and_the_others_go_on() {
     let world = World::new().await;
     let manager = world.manager("kettle", &[LEMMY, HACKER_NEWS]).await;
-    world.platforms.fail(late(600_000));
+    world.platforms.fail(late(600_000).times(1_000));
     for number in 1..=3 {
         let replica = world.scanner();
         let leased = format!(
