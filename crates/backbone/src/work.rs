@@ -11,6 +11,7 @@ mod metrics;
 
 use std::{sync::Arc, time::Duration};
 
+use runtime::Periodic;
 use store::{
     AsyncPgConnection,
     fair::Turns,
@@ -142,15 +143,16 @@ impl<W: Work> Driver<W> {
         let mut tasks = JoinSet::new();
         let mut hand = Hand::default();
         let mut turns = Turns::default();
-        let mut failing = false;
+        let mut rounds = Periodic::new(&shutdown);
+        let task = format!("look for work of kind {}", self.settings.kind);
         while !shutdown.is_cancelled() {
             // A look costs the same for one free place or many.
             while let Some(ended) = tasks.try_join_next_with_id() {
                 self.end(ended, &mut hand).await;
             }
-            let wait = match self.claim(&mut hand, &mut turns).await {
-                Ok(claimed) => {
-                    failing = false;
+            let claimed = self.claim(&mut hand, &mut turns).await;
+            let wait = match rounds.note(&task, claimed) {
+                Some(claimed) => {
                     for leased in claimed.items {
                         self.start(leased, &mut tasks, &mut hand);
                     }
@@ -161,13 +163,7 @@ impl<W: Work> Driver<W> {
                         due.clamp(CONTENDED, self.settings.sweep)
                     }
                 }
-                Err(error) => {
-                    if !std::mem::replace(&mut failing, true) {
-                        let (kind, error) = (self.settings.kind, anyhow::Error::from(error));
-                        tracing::warn!(kind, "cannot look for work: {error:#}");
-                    }
-                    RETRY
-                }
+                None => RETRY,
             };
             tokio::select! {
                 () = shutdown.cancelled() => break,

@@ -8,11 +8,13 @@ use std::{
     time::Duration,
 };
 
-use domain::{Focus, ManagerName, ScanName, Sensitivity, Timestamp, scan::ScanChange};
+use domain::{
+    Focus, ManagerName, ScanName, Sensitivity, Timestamp, manager::SourceType, scan::ScanChange,
+};
 use store::{AsyncConnection, feedback, managers, scans};
 use test_support::{Answer, Replica, TestServer, eventually, instructions, post};
 
-use crate::support::{World, applied};
+use crate::support::{World, applied, input};
 
 const ESPRESSO: &str = include_str!("pages/espresso.html");
 const BIKES: &str = include_str!("pages/bikes.html");
@@ -160,6 +162,44 @@ async fn claim_of_a_dead_compiler_is_taken_over() {
     let second = world.compiler();
     until_bikes(&world, name).await;
     second.stop().await;
+}
+
+#[tokio::test]
+async fn failing_pages_of_one_account_delay_no_recompilation_of_another() {
+    let world = World::new().await;
+    let server = TestServer::start(|_, request| match &*request.path {
+        "/bikes" => Answer::page(BIKES),
+        _ => Answer::after(Duration::from_secs(600), Answer::page(ESPRESSO)),
+    })
+    .await;
+    let other = world.beside("globex").await;
+    let (source, page) = (SourceType::Forum, input(&[server.url("/bikes")]));
+    let theirs = world.waiting_of(&other, source, page).await;
+    let mut conn = world.database.connect().await;
+    let mut names = vec![theirs];
+    for _ in 0..12 {
+        names.push(world.automatic(&[server.url("/never")]).await);
+    }
+    for name in names {
+        let (old, now) = (instructions("espresso"), Timestamp::now());
+        managers::apply(&mut conn, name, 1, &old, &test_support::QUOTAS, now)
+            .await
+            .unwrap();
+    }
+    age(&world).await;
+    age_only(&world, theirs).await;
+    // All others have been due for longer.
+    let last = format!(
+        "UPDATE managers SET apply_time = apply_time - interval '1 day' WHERE id <> '{}'",
+        theirs.manager.to_uuid()
+    );
+    assert_eq!(world.database.run(&last).await, 12);
+    let compiler = world.compiler();
+    until_bikes(&world, theirs).await;
+    let untouched =
+        "managers WHERE recompile_after IS NULL AND apply_time < now() - interval '9.5 days'";
+    assert!(world.database.count(untouched).await > 0, "they wait");
+    compiler.kill();
 }
 
 #[tokio::test]

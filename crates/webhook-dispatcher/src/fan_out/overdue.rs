@@ -18,9 +18,10 @@ use tokio_util::sync::CancellationToken;
 use super::{fan_out, insert, send_on};
 use crate::{Dispatcher, metrics};
 
-const LOOK: Duration = Duration::from_secs(1);
-/// How long an event may be in transit before the sweep fans out its Scan.
-const OVERDUE: Duration = Duration::from_secs(3);
+const LOOK: Duration = Duration::from_millis(500);
+/// How long an event may be in transit before the sweep fans out its Scan. So the queue's backlog of one account delays
+/// the others hardly longer.
+const OVERDUE: Duration = Duration::from_secs(1);
 const BATCH: u32 = 128;
 const FIRST_RETRY: Duration = Duration::from_secs(2);
 const MAX_RETRY: Duration = Duration::from_secs(60);
