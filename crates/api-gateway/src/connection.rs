@@ -9,6 +9,9 @@
 //! discard a response that the client has not read yet (RFC 9112 9.6). Therefore the connection outlives the
 //! library's use of it, sends its last response, and is read for a while before it closes ([`Connection::end`]).
 //!
+//! actix accepts heads of 128 KiB. Here a larger one than [`crate::head::MAX_HEAD_BYTES`] ends in a byte that no head
+//! may have, and the refusal becomes a 431.
+//!
 //! `docs/adr/0043` explains why this is not left to `actix_web::HttpServer`.
 
 use std::{
@@ -32,13 +35,16 @@ use tokio_io_timeout::TimeoutStream;
 use tokio_rustls::server::TlsStream;
 use tokio_util::either::Either;
 
-use crate::error;
+use crate::{error, head::Heads};
 
 /// Plain TCP or TLS.
 pub(crate) type Stream = Either<TcpStream, TlsStream<TcpStream>>;
 
 const VERSION: &[u8] = b"HTTP/1.";
 const END: &[u8] = b"\r\n\r\n";
+const TOO_LARGE: &str = "431 Request Header Fields Too Large";
+/// A byte that no head may have.
+const INVALID: u8 = 0;
 const EMPTY: &str = "\r\ncontent-length: 0\r\n";
 /// Enough for one error response, so that it is written whole or not at all. Longer writes are not buffered.
 const BUFFER_BYTES: usize = 1_024;
@@ -61,8 +67,14 @@ pub(crate) struct Connection(Rc<RefCell<Inner>>);
 struct Inner {
     io: BufWriter<Pin<Box<TimeoutStream<Stream>>>>,
     state: State,
-    /// False for HTTP/2, which refuses a stream or a connection without a body.
-    is_http1: bool,
+    /// `None` for HTTP/2, which refuses a stream or a connection without a body.
+    http1: Option<Http1>,
+}
+
+struct Http1 {
+    heads: Heads,
+    /// True once a head was too large. Nothing after it is looked at.
+    is_too_large: bool,
 }
 
 impl Connection {
@@ -73,7 +85,10 @@ impl Connection {
         Self(Rc::new(RefCell::new(Inner {
             io: BufWriter::with_capacity(BUFFER_BYTES, Box::pin(io)),
             state: State::Answered,
-            is_http1,
+            http1: is_http1.then(|| Http1 {
+                heads: Heads::new(),
+                is_too_large: false,
+            }),
         })))
     }
 
@@ -125,6 +140,13 @@ impl AsyncRead for Connection {
         let before = buffer.filled().len();
         let read = ready!(Pin::new(&mut inner.io).poll_read(cx, buffer));
         let some = read.is_ok() && buffer.filled().len() > before;
+        if let Some(http1) = inner.http1.as_mut().filter(|http1| !http1.is_too_large)
+            && let Some(at) = http1.heads.excess(&buffer.filled()[before..])
+        {
+            http1.is_too_large = true;
+            buffer.filled_mut()[before + at] = INVALID;
+            buffer.set_filled(before + at + 1);
+        }
         inner.moved(if some { State::Waits } else { State::Over });
         Poll::Ready(read)
     }
@@ -137,12 +159,16 @@ impl AsyncWrite for Connection {
         bytes: &[u8],
     ) -> Poll<io::Result<usize>> {
         let mut inner = self.0.borrow_mut();
-        let bare = inner.is_http1.then(|| bare_error(bytes)).flatten();
+        let is_too_large = inner.http1.as_ref().map(|http1| http1.is_too_large);
+        let bare = is_too_large.and_then(|_| bare_error(bytes));
         let io = Pin::new(&mut inner.io);
         let written = match bare {
             None => ready!(io.poll_write(cx, bytes)),
             // It fits into the buffer, so all of it is accepted at once.
-            Some(0) => ready!(io.poll_write(cx, &with_body(bytes))).map(|_| bytes.len()),
+            Some(0) => {
+                let whole = with_body(bytes, is_too_large.unwrap_or_default());
+                ready!(io.poll_write(cx, &whole)).map(|_| bytes.len())
+            }
             // Responses before the error are written first.
             Some(start) => ready!(io.poll_write(cx, &bytes[..start])),
         };
@@ -180,9 +206,12 @@ fn status(head: &str) -> Option<StatusCode> {
     head.split(' ').nth(1)?.parse().ok()
 }
 
-/// Adds the error body to a bare error.
-fn with_body(head: &[u8]) -> Vec<u8> {
-    let head = String::from_utf8_lossy(head);
+/// Adds the error body to a bare error, which is a 431 if the head was too large.
+fn with_body(head: &[u8], is_too_large: bool) -> Vec<u8> {
+    let mut head = String::from_utf8_lossy(head).into_owned();
+    if is_too_large {
+        head = head.replacen("400 Bad Request", TOO_LARGE, 1);
+    }
     let status = status(&head).unwrap_or(StatusCode::BAD_REQUEST);
     let body = serde_json::json!({"code": status.as_u16(), "message": error::reason(status)});
     let body = body.to_string();
@@ -204,7 +233,7 @@ mod tests {
 
     #[test]
     fn a_bare_error_gets_a_body() {
-        let text = String::from_utf8(with_body(BARE.as_bytes())).unwrap();
+        let text = String::from_utf8(with_body(BARE.as_bytes(), false)).unwrap();
         let (head, body) = text.split_once("\r\n\r\n").unwrap();
         assert_eq!(body, r#"{"code":400,"message":"bad request"}"#);
         assert!(head.contains(&format!("content-length: {}\r\n", body.len())));

@@ -20,6 +20,7 @@ mod error;
 mod feeds;
 mod feeds_of_scans;
 mod handlers;
+mod head;
 mod idempotency;
 mod in_flight;
 mod in_process;

@@ -160,6 +160,9 @@ async fn malformed_http_gets_the_error_body() {
     let app = TestApp::start().await;
     let host = app.base.strip_prefix("http://").unwrap();
     let huge = format!("GET / HTTP/1.1\r\nx: {}\r\n\r\n", "x".repeat(300_000));
+    // Refused before it is whole.
+    let unfinished = format!("GET / HTTP/1.1\r\nx: {}", "x".repeat(16_384));
+    let pipelined = "\r\n".repeat(10_000);
     for (request, expected) in [
         ("G@T / HTTP/1.1\r\n\r\n", 400),
         ("GET  HTTP/1.1\r\n\r\n", 400),
@@ -178,6 +181,8 @@ async fn malformed_http_gets_the_error_body() {
         ),
         ("GET / HTTP/1.1\r\nbad header: x\r\nb ad: y\r\n\r\n", 400),
         (huge.as_str(), 431),
+        (unfinished.as_str(), 431),
+        (pipelined.as_str(), 431),
     ] {
         let mut stream = TcpStream::connect(host).await.unwrap();
         // The server may answer and close before it has read everything.
