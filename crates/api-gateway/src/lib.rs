@@ -21,6 +21,7 @@ mod feeds;
 mod feeds_of_scans;
 mod handlers;
 mod head;
+mod http2;
 mod idempotency;
 mod in_flight;
 mod in_process;

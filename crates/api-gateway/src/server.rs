@@ -2,8 +2,8 @@
 //!
 //! Binding comes before serving, so that a caller that starts the gateway on port 0 learns the port first.
 //!
-//! This does what `actix_web::HttpServer` does, and adds one thing that the latter does not support: a layer
-//! between the HTTP library and the connection ([`crate::connection`]).
+//! This does what `actix_web::HttpServer` does, and adds what the latter does not support: a layer between the HTTP
+//! library and the connection ([`crate::connection`]), and limits of HTTP/2 ([`crate::http2`]).
 //!
 //! A stop has two parts. During `gateway.drain_delay` the gateway serves as before, but readiness reports that the
 //! replica is draining, and each HTTP/1 response tells its client to use another connection. Then it accepts no new
@@ -13,6 +13,7 @@ use std::{
     net::{SocketAddr, TcpListener},
     num::NonZero,
     pin::pin,
+    rc::Rc,
     sync::Arc,
     thread,
     time::Duration,
@@ -21,7 +22,7 @@ use std::{
 use actix_http::{HttpService, Protocol, error::DispatchError};
 use actix_server::Server;
 use actix_service::{
-    Service as _, ServiceFactoryExt as _, apply_fn_factory, fn_service, map_config,
+    Service as _, ServiceFactory as _, ServiceFactoryExt as _, fn_factory, fn_service, map_config,
 };
 use actix_web::{
     App,
@@ -31,6 +32,7 @@ use actix_web::{
 };
 use anyhow::Context as _;
 use backbone::Backbone;
+use futures::future::ready;
 use runtime::Config;
 use tokio::{
     net::TcpStream,
@@ -39,8 +41,16 @@ use tokio::{
 use tokio_util::{either::Either, sync::CancellationToken};
 
 use crate::{
-    compress, connection::Connection, cors, in_process::InProcess, inner_api, observe, own::Own,
-    routes, state::AppState, tls::Tls, upkeep,
+    compress,
+    connection::Connection,
+    cors, http2,
+    in_process::InProcess,
+    inner_api, observe,
+    own::Own,
+    routes,
+    state::AppState,
+    tls::Tls,
+    upkeep,
 };
 
 /// More threads than these would only wait for the database.
@@ -174,44 +184,51 @@ impl Gateway {
                     .configure(routes::configure);
                 let app = map_config(app, |()| AppConfig::default());
                 let app = app.map_err(|error: actix_web::Error| error.error_response());
-                let http = HttpService::build()
-                    .client_request_timeout(head_timeout)
-                    .keep_alive(keep_alive)
-                    .client_disconnect_timeout(LINGER)
-                    .graceful_shutdown_signal(move || {
-                        let draining = draining.clone();
-                        async move { draining.notified().await }
-                    })
-                    .finish(app);
+                let app = Rc::new(app);
                 let tls = tls.clone();
-                fn_service(move |io: TcpStream| {
-                    let tls = tls.clone();
+                fn_factory(move || {
+                    let (tls, draining) = (tls.clone(), draining.clone());
+                    let app = Rc::clone(&app);
                     async move {
-                        // Responses are written whole, so waiting for more data only delays them.
-                        let _ = io.set_nodelay(true);
-                        let peer = io.peer_addr().ok();
-                        let (stream, protocol) = match &tls {
-                            Some(tls) => tls.accept(io).await?,
-                            None => (Either::Left(io), Protocol::Http1),
-                        };
-                        let is_http1 = protocol == Protocol::Http1;
-                        let connection = Connection::new(stream, is_http1, keep_alive);
-                        Ok::<_, DispatchError>((connection, protocol, peer))
+                        // Both protocols share it.
+                        let app = Rc::new(app.new_service(()).await?);
+                        let shared = Rc::clone(&app);
+                        let stop = draining.clone();
+                        let http1 = HttpService::build()
+                            .client_request_timeout(head_timeout)
+                            .keep_alive(keep_alive)
+                            .client_disconnect_timeout(LINGER)
+                            .graceful_shutdown_signal(move || {
+                                let stop = stop.clone();
+                                async move { stop.notified().await }
+                            })
+                            .h1(fn_factory(move || ready(Ok::<_, ()>(Rc::clone(&shared)))));
+                        let http1 = Rc::new(http1.new_service(()).await?);
+                        Ok::<_, ()>(fn_service(move |io: TcpStream| {
+                            let (tls, http1, app) = (tls.clone(), http1.clone(), app.clone());
+                            let draining = draining.clone();
+                            async move {
+                                // Responses are written whole, so waiting for more data only delays them.
+                                let _ = io.set_nodelay(true);
+                                let peer = io.peer_addr().ok();
+                                let (stream, protocol) = match &tls {
+                                    Some(tls) => tls.accept(io).await?,
+                                    None => (Either::Left(io), Protocol::Http1),
+                                };
+                                let is_http1 = protocol == Protocol::Http1;
+                                let connection = Connection::new(stream, is_http1, keep_alive);
+                                if is_http1 {
+                                    let ended = http1.call((connection.clone(), peer)).await;
+                                    connection.end(&ended, LINGER).await;
+                                    return ended;
+                                }
+                                let stop = async move { draining.notified().await };
+                                http2::serve(connection, peer, app, head_timeout, stop).await;
+                                Ok::<_, DispatchError>(())
+                            }
+                        }))
                     }
                 })
-                .and_then(apply_fn_factory(
-                    http,
-                    |(connection, protocol, peer), http| {
-                        let served = http.call((Connection::clone(&connection), protocol, peer));
-                        async move {
-                            let ended = served.await;
-                            if protocol == Protocol::Http1 {
-                                connection.end(&ended, LINGER).await;
-                            }
-                            ended
-                        }
-                    },
-                ))
             })
             .context("cannot start the API server")?
             .run();

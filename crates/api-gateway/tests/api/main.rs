@@ -20,6 +20,7 @@ mod docs;
 mod document;
 mod feeds_of_scans;
 mod hostile;
+mod http2;
 mod idempotency;
 mod keys;
 mod large_pages;

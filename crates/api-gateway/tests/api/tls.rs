@@ -9,16 +9,16 @@ use tokio::{io::AsyncReadExt, net::TcpStream, time::timeout};
 
 use crate::app::TestApp;
 
-struct Files(tempfile::TempDir);
+pub(crate) struct Files(tempfile::TempDir);
 
 impl Files {
-    fn new() -> (Self, Certificate) {
+    pub(crate) fn new() -> (Self, Certificate) {
         let files = Self(tempfile::tempdir().unwrap());
         let first = files.replace();
         (files, first)
     }
 
-    fn at(&self, name: &str) -> String {
+    pub(crate) fn at(&self, name: &str) -> String {
         self.0.path().join(name).to_str().unwrap().to_owned()
     }
 
@@ -30,7 +30,7 @@ impl Files {
         Certificate::from_pem(cert.pem().as_bytes()).unwrap()
     }
 
-    async fn gateway(&self) -> TestApp {
+    pub(crate) async fn gateway(&self) -> TestApp {
         TestApp::start_with(|config| {
             config.gateway.tls_certificate_file = self.at("tls.crt");
             config.gateway.tls_key_file = self.at("tls.key");

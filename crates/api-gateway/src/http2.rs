@@ -1,0 +1,186 @@
+//! HTTP/2, by hyper, because actix-http limits neither the head of a request nor the number of streams
+//! (`docs/adr/0053`).
+//!
+//! A connection is closed if its first request is not whole within `gateway.head_timeout`. Later, a client that leaves
+//! a block of headers unfinished cannot answer pings, so it is disconnected after twice that time.
+
+use std::{
+    cell::Cell,
+    convert::Infallible,
+    io,
+    net::SocketAddr,
+    pin::{Pin, pin},
+    rc::Rc,
+    task::{Context, Poll},
+    time::Duration,
+};
+
+use actix_http::{
+    BoxedPayloadStream, Method, Payload, Request, Response, StatusCode, Uri, Version,
+    body::{BodySize, BoxBody, MessageBody},
+    error::PayloadError,
+    header::{CONTENT_LENGTH, HeaderName, HeaderValue},
+};
+use actix_service::Service;
+use actix_web::web::Bytes;
+use futures::TryStreamExt as _;
+use http_body_util::BodyDataStream;
+use hyper::{
+    body::{Body, Frame, Incoming, SizeHint},
+    rt::Executor,
+    server::conn::http2::Builder,
+    service::service_fn,
+};
+use hyper_util::rt::{TokioIo, TokioTimer};
+use tokio::{task::spawn_local, time::sleep};
+
+use crate::connection::Connection;
+
+/// Maximum size of a head, unpacked, with 32 bytes more for each field (RFC 9113 6.5.2): as in [`crate::head`].
+const MAX_HEAD_BYTES: u32 = 16 * 1024;
+/// Maximum number of requests in progress on a connection. RFC 9113 6.5.2 recommends no smaller number.
+const MAX_STREAMS: u32 = 100;
+/// Maximum bytes of a response that wait to be sent, for each stream.
+const SEND_BUFFER_BYTES: usize = 64 * 1024;
+
+/// Serves `connection` until it ends. After `stop`, only completes the requests in progress.
+pub(crate) async fn serve<S, B>(
+    connection: Connection,
+    peer: Option<SocketAddr>,
+    app: Rc<S>,
+    head_timeout: Duration,
+    stop: impl Future<Output = ()>,
+) where
+    S: Service<Request, Response: Into<Response<B>>, Error: Into<Response<BoxBody>>> + 'static,
+    B: MessageBody + 'static,
+{
+    let has_request = Cell::new(false);
+    let service = service_fn(|request: http::Request<Incoming>| {
+        has_request.set(true);
+        let is_head = request.method() == http::Method::HEAD;
+        let answered = to_actix(request, peer).map(|request| app.call(request));
+        async move {
+            let response = match answered {
+                Some(answered) => match answered.await {
+                    Ok(response) => response.into().map_into_boxed_body(),
+                    Err(response) => response.into(),
+                },
+                None => Response::bad_request().map_into_boxed_body(),
+            };
+            Ok::<_, Infallible>(from_actix(response, is_head))
+        }
+    });
+    let mut http2 = Builder::new(Local);
+    http2
+        .timer(TokioTimer::new())
+        .max_header_list_size(MAX_HEAD_BYTES)
+        .max_concurrent_streams(MAX_STREAMS)
+        .max_send_buf_size(SEND_BUFFER_BYTES)
+        .keep_alive_interval(head_timeout)
+        .keep_alive_timeout(head_timeout);
+    let mut served = pin!(http2.serve_connection(TokioIo::new(connection), service));
+    let (mut first, mut stop) = (pin!(sleep(head_timeout)), pin!(stop));
+    let (mut is_first, mut stops) = (true, false);
+    loop {
+        tokio::select! {
+            _ = served.as_mut() => return,
+            () = first.as_mut(), if is_first => {
+                is_first = false;
+                if !has_request.get() {
+                    return;
+                }
+            }
+            () = stop.as_mut(), if !stops => {
+                stops = true;
+                served.as_mut().graceful_shutdown();
+            }
+        }
+    }
+}
+
+/// Runs tasks on the worker's thread.
+#[derive(Clone)]
+struct Local;
+
+impl<F: Future<Output: 'static> + 'static> Executor<F> for Local {
+    fn execute(&self, task: F) {
+        spawn_local(task);
+    }
+}
+
+/// Returns `None` if a part is not valid for actix, which has an older version of the same types.
+fn to_actix(request: http::Request<Incoming>, peer: Option<SocketAddr>) -> Option<Request> {
+    let (given, body) = request.into_parts();
+    let body = BodyDataStream::new(body);
+    let body = body.map_err(|error| PayloadError::Io(io::Error::other(error)));
+    let payload: BoxedPayloadStream = Box::pin(body);
+    let mut request = Request::with_payload(Payload::Stream { payload });
+    let head = request.head_mut();
+    head.method = Method::from_bytes(given.method.as_str().as_bytes()).ok()?;
+    head.uri = given.uri.to_string().parse::<Uri>().ok()?;
+    head.version = Version::HTTP_2;
+    head.peer_addr = peer;
+    for (name, value) in &given.headers {
+        let name = HeaderName::from_bytes(name.as_str().as_bytes()).ok()?;
+        let value = HeaderValue::from_bytes(value.as_bytes()).ok()?;
+        head.headers.append(name, value);
+    }
+    Some(request)
+}
+
+fn from_actix(response: Response<BoxBody>, is_head: bool) -> http::Response<ResponseBody> {
+    let (head, body) = response.into_parts();
+    let mut response = http::Response::new(());
+    let status = http::StatusCode::from_u16(head.status().as_u16());
+    *response.status_mut() = status.unwrap_or(http::StatusCode::INTERNAL_SERVER_ERROR);
+    // hyper leaves out the headers of HTTP/1.1 connections.
+    for (name, value) in head
+        .headers()
+        .iter()
+        .filter(|(name, _)| *name != CONTENT_LENGTH)
+    {
+        let name = http::HeaderName::from_bytes(name.as_str().as_bytes());
+        let value = http::HeaderValue::from_bytes(value.as_bytes());
+        if let (Ok(name), Ok(value)) = (name, value) {
+            response.headers_mut().append(name, value);
+        }
+    }
+    if is_head && let BodySize::Sized(bytes) = body.size() {
+        let headers = response.headers_mut();
+        headers.insert(http::header::CONTENT_LENGTH, bytes.into());
+    }
+    let has_body = !is_head && head.status() != StatusCode::NO_CONTENT;
+    response.map(|()| ResponseBody(has_body.then_some(body)))
+}
+
+/// Body of a response; `None` if it has none.
+struct ResponseBody(Option<BoxBody>);
+
+impl Body for ResponseBody {
+    type Data = Bytes;
+    type Error = io::Error;
+
+    fn poll_frame(
+        mut self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+    ) -> Poll<Option<io::Result<Frame<Bytes>>>> {
+        let Some(body) = &mut self.0 else {
+            return Poll::Ready(None);
+        };
+        let next = Pin::new(body).poll_next(cx);
+        next.map_ok(Frame::data)
+            .map_err(|error| io::Error::other(error.to_string()))
+    }
+
+    fn is_end_stream(&self) -> bool {
+        self.0.as_ref().is_none_or(|body| body.size().is_eof())
+    }
+
+    fn size_hint(&self) -> SizeHint {
+        match self.0.as_ref().map(MessageBody::size) {
+            Some(BodySize::Sized(bytes)) => SizeHint::with_exact(bytes),
+            Some(BodySize::Stream) => SizeHint::default(),
+            Some(BodySize::None) | None => SizeHint::with_exact(0),
+        }
+    }
+}

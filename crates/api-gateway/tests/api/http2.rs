@@ -1,0 +1,210 @@
+//! Clients that misuse HTTP/2, written frame by frame.
+
+use std::sync::Arc;
+
+use domain::key::{ApiKey, Role};
+use rustls::{
+    ClientConfig, RootCertStore,
+    pki_types::{CertificateDer, ServerName, pem::PemObject as _},
+};
+use test_support::TIMEOUT;
+use tokio::{
+    io::{AsyncReadExt as _, AsyncWriteExt as _},
+    net::TcpStream,
+    time::timeout,
+};
+use tokio_rustls::{TlsConnector, client::TlsStream};
+
+use crate::{app::TestApp, tls::Files};
+
+const PREFACE: &[u8] = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n";
+
+const DATA: u8 = 0;
+const HEADERS: u8 = 1;
+const RESET: u8 = 3;
+const SETTINGS: u8 = 4;
+const GO_AWAY: u8 = 7;
+const CONTINUATION: u8 = 9;
+
+const END_STREAM: u8 = 1;
+const END_HEADERS: u8 = 4;
+const ACK: u8 = 1;
+
+/// `accept-encoding: gzip, deflate`, which counts as 60 bytes, as an index of HPACK's table.
+const INDEXED: u8 = 0x80 | 16;
+
+#[derive(Debug)]
+struct Frame {
+    kind: u8,
+    flags: u8,
+    stream: u32,
+    payload: Vec<u8>,
+}
+
+struct RawClient(TlsStream<TcpStream>);
+
+impl RawClient {
+    /// Connects and sends the preface and empty settings.
+    async fn connect(app: &TestApp, files: &Files) -> Self {
+        runtime::crypto::install();
+        let mut roots = RootCertStore::empty();
+        let certificate = CertificateDer::from_pem_file(files.at("tls.crt")).unwrap();
+        roots.add(certificate).unwrap();
+        let mut config = ClientConfig::builder()
+            .with_root_certificates(roots)
+            .with_no_client_auth();
+        config.alpn_protocols = vec![b"h2".to_vec()];
+        let host = app.base.strip_prefix("https://").unwrap();
+        let stream = TcpStream::connect(host).await.unwrap();
+        let name = ServerName::try_from("127.0.0.1").unwrap();
+        let connector = TlsConnector::from(Arc::new(config));
+        let mut client = Self(connector.connect(name, stream).await.unwrap());
+        client.0.write_all(PREFACE).await.unwrap();
+        client.send(SETTINGS, 0, 0, &[]).await;
+        client
+    }
+
+    /// Sends a frame, as far as the server still reads.
+    async fn send(&mut self, kind: u8, flags: u8, stream: u32, payload: &[u8]) {
+        let length = u32::try_from(payload.len()).unwrap().to_be_bytes();
+        let mut frame = length[1..].to_vec();
+        frame.extend([kind, flags]);
+        frame.extend(stream.to_be_bytes());
+        frame.extend(payload);
+        let _ = self.0.write_all(&frame).await;
+    }
+
+    /// Returns the next frame; `None` if the server has closed the connection.
+    async fn next(&mut self) -> Option<Frame> {
+        let mut head = [0; 9];
+        let read = timeout(TIMEOUT, self.0.read_exact(&mut head)).await;
+        read.expect("a frame or the end").ok()?;
+        let length = u32::from_be_bytes([0, head[0], head[1], head[2]]);
+        let mut payload = vec![0; usize::try_from(length).unwrap()];
+        self.0.read_exact(&mut payload).await.ok()?;
+        Some(Frame {
+            kind: head[3],
+            flags: head[4],
+            stream: u32::from_be_bytes([head[5], head[6], head[7], head[8]]),
+            payload,
+        })
+    }
+
+    /// Returns the next frame that `wanted` returns true for.
+    async fn find(&mut self, wanted: impl Fn(&Frame) -> bool) -> Frame {
+        loop {
+            let frame = self.next().await.expect("the connection is open");
+            if wanted(&frame) {
+                return frame;
+            }
+        }
+    }
+
+    /// Reads until the server closes the connection.
+    async fn end(&mut self) {
+        while self.next().await.is_some() {}
+    }
+}
+
+/// Block of headers of a request for `/v1/namespaces`.
+fn request(method: u8, key: Option<&ApiKey>) -> Vec<u8> {
+    let mut block = vec![0x80 | method, 0x80 | 7];
+    let mut literal = |name: &[u8], value: &str| {
+        block.extend(name);
+        block.push(u8::try_from(value.len()).unwrap());
+        block.extend(value.as_bytes());
+    };
+    literal(&[0x04], "/v1/namespaces");
+    literal(&[0x01], "127.0.0.1");
+    literal(&[0x0f, 31 - 15], "application/json");
+    if let Some(key) = key {
+        let value = format!("Bearer {}", key.expose());
+        literal(&[0x0f, 23 - 15], &value);
+    }
+    block
+}
+
+const GET: u8 = 2;
+const POST: u8 = 3;
+
+#[tokio::test]
+async fn http_2_limits_requests_in_progress_on_a_connection() {
+    let (files, _) = Files::new();
+    let app = files.gateway().await;
+    let key = ApiKey::generate();
+    app.store_key("acme", &key, Role::Owner, None, None).await;
+    let mut client = RawClient::connect(&app, &files).await;
+    let settings = client.find(|frame| frame.kind == SETTINGS).await.payload;
+    client.send(SETTINGS, ACK, 0, &[]).await;
+    let announced = |id: u16, value: u32| {
+        let mut settings = settings.chunks(6);
+        let expected = [&id.to_be_bytes()[..], &value.to_be_bytes()].concat();
+        settings.any(|one| one == expected)
+    };
+    assert!(announced(3, 100), "MAX_CONCURRENT_STREAMS: {settings:?}");
+    assert!(announced(6, 16_384), "MAX_HEADER_LIST_SIZE: {settings:?}");
+    // Requests whose bodies do not arrive.
+    for number in 0..150 {
+        let block = request(POST, Some(&key));
+        client
+            .send(HEADERS, END_HEADERS, 2 * number + 1, &block)
+            .await;
+    }
+    let refused = client.find(|frame| frame.kind == RESET).await;
+    assert!(refused.stream >= 201, "{refused:?}");
+    assert_eq!(refused.payload, 7_u32.to_be_bytes(), "REFUSED_STREAM");
+}
+
+#[tokio::test]
+async fn http_2_refuses_large_heads_and_endless_ones() {
+    let (files, _) = Files::new();
+    let app = files.gateway().await;
+    let mut client = RawClient::connect(&app, &files).await;
+    let mut block = request(GET, None);
+    block.extend([INDEXED; 400]);
+    let flags = END_HEADERS | END_STREAM;
+    client.send(HEADERS, flags, 1, &block).await;
+    let refused = client.find(|frame| frame.stream == 1).await;
+    // Without the body of our handlers, which did not see it.
+    assert_eq!((refused.kind, refused.flags), (HEADERS, flags));
+    assert!(
+        refused
+            .payload
+            .windows(2)
+            .any(|bytes| bytes[0] == 0x08 || bytes[0] == 0x48)
+    );
+    // The connection goes on.
+    client.send(HEADERS, flags, 3, &request(GET, None)).await;
+    let is_body = |frame: &Frame| frame.kind == DATA && frame.stream == 3;
+    let body = client.find(is_body).await.payload;
+    assert!(String::from_utf8_lossy(&body).contains(r#""code":401"#));
+
+    client
+        .send(HEADERS, END_STREAM, 5, &request(GET, None))
+        .await;
+    for _ in 0..64 {
+        client.send(CONTINUATION, 0, 5, &[INDEXED; 16_384]).await;
+    }
+    client.find(|frame| frame.kind == GO_AWAY).await;
+}
+
+#[tokio::test]
+async fn http_2_head_must_be_whole_in_time() {
+    let (files, _) = Files::new();
+    let app = files.gateway().await;
+    let without_a_request = async {
+        let mut client = RawClient::connect(&app, &files).await;
+        client.end().await;
+    };
+    let after_a_request = async {
+        let mut client = RawClient::connect(&app, &files).await;
+        let flags = END_HEADERS | END_STREAM;
+        client.send(HEADERS, flags, 1, &request(GET, None)).await;
+        client.find(|frame| frame.kind == DATA).await;
+        client
+            .send(HEADERS, END_STREAM, 3, &request(GET, None))
+            .await;
+        client.end().await;
+    };
+    tokio::join!(without_a_request, after_a_request);
+}
