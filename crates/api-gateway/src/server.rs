@@ -3,7 +3,8 @@
 //! Binding comes before serving, so that a caller that starts the gateway on port 0 learns the port first.
 //!
 //! This does what `actix_web::HttpServer` does, and adds what the latter does not support: a layer between the HTTP
-//! library and the connection ([`crate::connection`]), and limits of HTTP/2 ([`crate::http2`]).
+//! library and the connection ([`crate::connection`]), limits on connections ([`crate::peers`]), and limits of HTTP/2
+//! ([`crate::http2`]).
 //!
 //! A stop has two parts. During `gateway.drain_delay` the gateway serves as before, but readiness reports that the
 //! replica is draining, and each HTTP/1 response tells its client to use another connection. Then it accepts no new
@@ -47,6 +48,7 @@ use crate::{
     in_process::InProcess,
     inner_api, observe,
     own::Own,
+    peers::{MAX_CONNECTIONS, Peers},
     routes,
     state::AppState,
     tls::Tls,
@@ -145,6 +147,7 @@ impl Gateway {
         state.database.enter_runtime();
         let builder = Server::build()
             .workers(workers())
+            .max_concurrent_connections(MAX_CONNECTIONS / workers())
             // The stop has a tighter limit below; this one only must not end earlier.
             .shutdown_timeout(MAX_STOP.as_secs() + 1)
             .disable_signals();
@@ -164,6 +167,7 @@ impl Gateway {
         let _upkeep = upkeep.clone().drop_guard();
         let (head_timeout, keep_alive, tls) = (self.head_timeout, self.keep_alive, self.tls);
         let (app_state, own) = (state.clone(), self.own);
+        let peers = Arc::new(Peers::new(self.config.gateway.trusted_proxies.clone()));
         let any_client = InProcess::any_client()?;
         let draining = builder.graceful_shutdown_signal();
         let server = builder
@@ -185,9 +189,9 @@ impl Gateway {
                 let app = map_config(app, |()| AppConfig::default());
                 let app = app.map_err(|error: actix_web::Error| error.error_response());
                 let app = Rc::new(app);
-                let tls = tls.clone();
+                let (tls, peers) = (tls.clone(), Arc::clone(&peers));
                 fn_factory(move || {
-                    let (tls, draining) = (tls.clone(), draining.clone());
+                    let (tls, peers, draining) = (tls.clone(), peers.clone(), draining.clone());
                     let app = Rc::clone(&app);
                     async move {
                         // Both protocols share it.
@@ -206,11 +210,14 @@ impl Gateway {
                         let http1 = Rc::new(http1.new_service(()).await?);
                         Ok::<_, ()>(fn_service(move |io: TcpStream| {
                             let (tls, http1, app) = (tls.clone(), http1.clone(), app.clone());
-                            let draining = draining.clone();
+                            let (peers, draining) = (Arc::clone(&peers), draining.clone());
                             async move {
                                 // Responses are written whole, so waiting for more data only delays them.
                                 let _ = io.set_nodelay(true);
                                 let peer = io.peer_addr().ok();
+                                let Some(_open) = peers.admit(peer) else {
+                                    return Ok(());
+                                };
                                 let (stream, protocol) = match &tls {
                                     Some(tls) => tls.accept(io).await?,
                                     None => (Either::Left(io), Protocol::Http1),

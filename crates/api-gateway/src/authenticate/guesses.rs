@@ -164,7 +164,8 @@ fn parse_hop(text: &str) -> Option<IpAddr> {
     address.map(|address| address.to_canonical())
 }
 
-pub(super) fn network(address: IpAddr) -> IpAddr {
+/// Returns the part of `address` that identifies a client.
+pub(crate) fn network(address: IpAddr) -> IpAddr {
     match address.to_canonical() {
         IpAddr::V4(v4) => IpAddr::V4(v4),
         IpAddr::V6(v6) => IpAddr::V6(Ipv6Addr::from_bits(v6.to_bits() & !u128::from(u64::MAX))),

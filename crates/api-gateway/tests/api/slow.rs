@@ -2,7 +2,7 @@
 
 use std::time::{Duration, Instant};
 
-use test_support::TIMEOUT;
+use test_support::{TIMEOUT, eventually};
 use tokio::{
     io::{AsyncReadExt, AsyncWriteExt},
     net::TcpStream,
@@ -89,6 +89,45 @@ async fn idle_connection_is_closed() {
     let rest = timeout(TIMEOUT, stream.read_to_end(&mut Vec::new())).await;
     assert_eq!(rest.unwrap().unwrap(), 0);
     assert!(begin.elapsed() > BOUND / 2);
+}
+
+/// Opens a connection and makes a request. Returns `None` if the connection is closed without a response.
+async fn served(app: &TestApp) -> Option<TcpStream> {
+    let mut stream = connect(app).await;
+    let request = b"GET /v1/namespaces HTTP/1.1\r\nhost: x\r\n\r\n";
+    stream.write_all(request).await.ok()?;
+    if stream.peek(&mut [0]).await.ok()? == 0 {
+        return None;
+    }
+    assert_eq!(read_answer(&mut stream).await.0, 401);
+    Some(stream)
+}
+
+#[tokio::test]
+async fn address_has_a_limited_number_of_open_connections() {
+    const LIMIT: usize = 256;
+    let keep_alive = Duration::from_hours(1);
+    let app = TestApp::start_with(|config| config.gateway.keep_alive = keep_alive).await;
+    let mut open = Vec::new();
+    for _ in 0..LIMIT {
+        open.push(served(&app).await.expect("a response"));
+    }
+    assert!(served(&app).await.is_none());
+    drop(open);
+    eventually("connections are served again", async || {
+        served(&app).await.is_some()
+    })
+    .await;
+
+    let app = TestApp::start_with(|config| {
+        config.gateway.keep_alive = keep_alive;
+        config.gateway.trusted_proxies = vec!["127.0.0.0/8".parse().unwrap()];
+    })
+    .await;
+    let mut open = Vec::new();
+    for _ in 0..=LIMIT {
+        open.push(served(&app).await.expect("a response"));
+    }
 }
 
 #[tokio::test]
