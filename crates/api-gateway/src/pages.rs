@@ -1,13 +1,15 @@
-//! Pages of lists, and limits on their cost.
+//! Pages of lists and other reads, and limits on their cost.
 //!
 //! A page in the order of `createTime`, with no filter or only one on `createTime`, is read from an index. Such
-//! polling has no estimate and is never cut off. For other pages `store` first estimates the maximum cost from the number of
+//! polling has no estimate and is never cut off, except of the deliveries of all Connections: it reads a page of each. For other pages `store` first estimates the maximum cost from the number of
 //! rows to read ([0028](../../../docs/adr/0028-lists-by-estimated-cost.md)):
 //!
 //! - More than [`MAX_COST`] is refused, regardless of load.
 //! - Everything else is charged in points, in addition to the points of the read itself.
 //! - An account reads at most two expensive pages at a time, over all replicas.
 //! - A page that was estimated too low is cut off.
+//!
+//! A read that is no list, but takes more than a few rows, is cut off too, and is charged by the rows that it read.
 //!
 //! Every page waits until its account has bytes in flight for it ([`crate::in_flight`]), and is charged by its size.
 
@@ -24,6 +26,8 @@ const MAX_TIME: Duration = Duration::from_secs(2);
 const COSTLY: u64 = 100_000;
 /// Microseconds that each extra point pays for.
 const MICROS_PER_POINT: u64 = 10_000;
+/// Rows that are read and summed in that time.
+const ROWS_PER_POINT: u64 = 20_000;
 
 /// Returns the page of `list` that `read` reads, unless its `estimate` is too high. Call after authorisation,
 /// because the estimate looks at rows.
@@ -38,13 +42,28 @@ where
     E: for<'c> Work<&'c mut AsyncPgConnection, QueryResult<u64>, Future: Send> + Send,
     R: for<'c> Work<&'c mut AsyncPgConnection, Result<Page<T>, store::Error>, Future: Send> + Send,
 {
+    if !store::is_by_create_time(list) {
+        return estimated_page(caller, estimate, read).await;
+    }
     caller.reserve_page().await?;
     let mut conn = caller.connection().await?;
-    let cost = if store::is_by_create_time(list) {
-        0
-    } else {
-        within(&mut conn, async |conn| Ok(estimate(conn).await?)).await?
-    };
+    Ok(read(&mut conn).await?)
+}
+
+/// Same as [`page`], for a list whose page is never found by one index.
+pub(crate) async fn estimated_page<T, E, R>(
+    caller: &Caller,
+    estimate: E,
+    read: R,
+) -> Result<Page<T>, ApiError>
+where
+    T: Send,
+    E: for<'c> Work<&'c mut AsyncPgConnection, QueryResult<u64>, Future: Send> + Send,
+    R: for<'c> Work<&'c mut AsyncPgConnection, Result<Page<T>, store::Error>, Future: Send> + Send,
+{
+    caller.reserve_page().await?;
+    let mut conn = caller.connection().await?;
+    let cost = within(&mut conn, async |conn| Ok(estimate(conn).await?)).await?;
     if cost > MAX_COST {
         return Err(too_costly().into());
     }
@@ -55,9 +74,6 @@ where
         caller.charge(points).await?;
         conn = caller.connection().await?;
     }
-    if store::is_by_create_time(list) {
-        return Ok(read(&mut conn).await?);
-    }
     let account = caller.key.account;
     within(&mut conn, async move |conn| {
         if cost >= COSTLY && !reads::take_slot(conn, account).await? {
@@ -66,6 +82,22 @@ where
         Ok(read(conn).await?)
     })
     .await
+}
+
+/// Returns what `read` reads, and charges for the number of rows that it also returns.
+pub(crate) async fn rows<T, R>(caller: &Caller, read: R) -> Result<T, ApiError>
+where
+    T: Send,
+    R: for<'c> Work<&'c mut AsyncPgConnection, Result<(T, u64), ApiError>, Future: Send> + Send,
+{
+    let mut conn = caller.connection().await?;
+    let (found, rows) = within(&mut conn, read).await?;
+    drop(conn);
+    let points = u32::try_from(rows / ROWS_PER_POINT).unwrap_or(u32::MAX);
+    if points > 0 {
+        caller.charge(points).await?;
+    }
+    Ok(found)
 }
 
 /// Runs `work` in a read-only transaction, with [`MAX_TIME`] per statement.

@@ -173,6 +173,9 @@ impl StatsQuery {
 pub struct Stats {
     pub interval: Interval,
     pub points: Vec<Point>,
+    /// Number of rows that were read for it.
+    #[serde(skip)]
+    pub rows: u64,
 }
 
 /// Counts for one interval; `None` for those that the resource does not have.

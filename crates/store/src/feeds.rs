@@ -32,7 +32,9 @@ pub use days::{
     DayCounts, FeedDay, FeedGap, FeedIds, IdCounts, OpenGap, days_of, fill_gaps, open_gaps,
     purge_days, record_day,
 };
-pub use health::{FeedHealth, FeedState, PlatformFeeds, by_platform, follow_clock, health_of};
+pub use health::{
+    FeedHealth, FeedState, PlatformFeeds, ROWS_OF_HEALTH, by_platform, follow_clock, health_of,
+};
 pub use quarantine::{QuarantineKind, Quarantined, purge_quarantine, quarantine};
 
 /// A feed that is leased to one scanner.

@@ -24,6 +24,7 @@ mod rows;
 #[cfg(test)]
 mod tests;
 
+pub(crate) use cost::ROW;
 pub use cost::{MAX_COST, is_by_create_time};
 use query::{Bind, Query};
 pub use rows::MAX_PAGE_BYTES;

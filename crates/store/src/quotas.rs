@@ -80,6 +80,8 @@ pub struct Usage {
     pub used: Limits,
     /// The rate limit that was set for the account; `None` for the default.
     pub rate_limit_per_minute: Option<u32>,
+    /// Number of rows that were read for it.
+    pub rows: u64,
 }
 
 /// Resource that an API client creates.
@@ -319,8 +321,11 @@ const MANAGERS: &str = "(SELECT count(*) FROM namespaces AS n JOIN managers AS m
      WHERE n.account_id = $1)";
 const CONNECTIONS: &str = "(SELECT count(*) FROM namespaces AS n JOIN connections AS c ON c.namespace_id = n.id \
      WHERE n.account_id = $1)";
-const FEEDS: &str = "(SELECT count(DISTINCT w.feed) FROM namespaces AS n \
-     JOIN feed_watchers AS w ON w.namespace_id = n.id WHERE n.account_id = $1)";
+/// Counts the feeds of the account `$1`, and their watchers. A hash of the feeds takes less time than sorting their
+/// names, which `count(DISTINCT)` does.
+const FEEDS: &str = "(SELECT count(*) AS feeds, coalesce(sum(watchers), 0)::bigint AS watchers FROM ( \
+         SELECT count(*) AS watchers FROM namespaces AS n JOIN feed_watchers AS w ON w.namespace_id = n.id \
+         WHERE n.account_id = $1 GROUP BY w.feed) AS each)";
 /// Rows from before the column are counted from their values.
 const CONTENT_BYTES: &str = "coalesce((SELECT sum(coalesce(content_bytes, bytes_of_content(NULL, NULL, mutes))) \
      FROM namespaces WHERE account_id = $1) + coalesce((SELECT sum(coalesce(m.content_bytes, \
@@ -377,13 +382,17 @@ pub async fn usage(
         #[diesel(sql_type = BigInt)]
         feeds: i64,
         #[diesel(sql_type = BigInt)]
+        watchers: i64,
+        #[diesel(sql_type = BigInt)]
         content_bytes: i64,
         #[diesel(sql_type = BigInt)]
         scans: i64,
     }
     let row: Row = sql_query(format!(
         "SELECT quota_namespaces, quota_managers, quota_connections, quota_feeds, quota_content_bytes, quota_scans_per_day, \
-             quota_rate_limit_per_minute, {CONTENT_BYTES} AS content_bytes, {NAMESPACES} AS namespaces, {MANAGERS} AS managers, {CONNECTIONS} AS connections, {FEEDS} AS feeds, {SCANS} AS scans FROM accounts WHERE id = $1"
+             quota_rate_limit_per_minute, {CONTENT_BYTES} AS content_bytes, {NAMESPACES} AS namespaces, {MANAGERS} AS managers, \
+             {CONNECTIONS} AS connections, {SCANS} AS scans, f.feeds, f.watchers \
+         FROM accounts CROSS JOIN {FEEDS} AS f WHERE id = $1"
     ))
     .bind::<SqlUuid, _>(account.to_uuid())
     .get_result(conn)
@@ -401,6 +410,10 @@ pub async fn usage(
     Ok(Usage {
         limits: set.over(defaults),
         rate_limit_per_minute: set.rate_limit_per_minute,
+        rows: [row.namespaces, row.managers, row.connections, row.watchers]
+            .map(i64::unsigned_abs)
+            .iter()
+            .sum(),
         used: Limits {
             namespaces: number(row.namespaces),
             managers: number(row.managers),

@@ -194,8 +194,8 @@ pub async fn of_namespace(
     query: StatsQuery,
 ) -> Result<Stats, Error> {
     let counts = points(conn, namespace, namespace, query).await?;
-    let posts = posts(conn, namespace, None, query).await?;
-    Ok(answer(query, counts, |counts, time| Point {
+    let (posts, rows) = posts(conn, namespace, None, query).await?;
+    Ok(answer(query, counts, rows, |counts, time| Point {
         posts: Some(posts.get(&time).copied().unwrap_or_default()),
         ..both(counts, time)
     }))
@@ -208,8 +208,8 @@ pub async fn of_manager(
     query: StatsQuery,
 ) -> Result<Stats, Error> {
     let counts = points(conn, name.namespace, name.manager, query).await?;
-    let posts = posts(conn, name.namespace, Some(name.manager), query).await?;
-    Ok(answer(query, counts, |counts, time| Point {
+    let (posts, rows) = posts(conn, name.namespace, Some(name.manager), query).await?;
+    Ok(answer(query, counts, rows, |counts, time| Point {
         posts: Some(posts.get(&time).copied().unwrap_or_default()),
         deliveries: None,
         delivery_delay_ms: None,
@@ -224,7 +224,7 @@ pub async fn of_connection(
     query: StatsQuery,
 ) -> Result<Stats, Error> {
     let counts = points(conn, name.namespace, name.connection, query).await?;
-    Ok(answer(query, counts, |counts, time| Point {
+    Ok(answer(query, counts, 0, |counts, time| Point {
         scans: None,
         suppressed: None,
         scan_delay_ms: None,
@@ -235,8 +235,10 @@ pub async fn of_connection(
 fn answer(
     query: StatsQuery,
     mut counts: HashMap<Timestamp, Counts>,
+    rows: u64,
     point: impl Fn(Counts, Timestamp) -> Point,
 ) -> Stats {
+    let rows = rows.saturating_add(counts.len() as u64);
     let points = query
         .times()
         .map(|time| point(counts.remove(&time).unwrap_or_default(), time))
@@ -244,6 +246,7 @@ fn answer(
     Stats {
         interval: query.interval,
         points,
+        rows,
     }
 }
 
@@ -299,22 +302,25 @@ async fn points(
         .collect()
 }
 
-/// Returns the feeds that a Manager, or any of the Namespace, watches; each feed once.
+/// Returns the posts of the feeds that a Manager, or any of the Namespace, watches, each feed once; and the number of
+/// rows that were read.
 async fn posts(
     conn: &mut AsyncPgConnection,
     namespace: Id,
     manager: Option<Id>,
     query: StatsQuery,
-) -> QueryResult<HashMap<Timestamp, u64>> {
+) -> QueryResult<(HashMap<Timestamp, u64>, u64)> {
     #[derive(QueryableByName)]
     struct Row {
         #[diesel(sql_type = Timestamptz)]
         time: DateTime<Utc>,
         #[diesel(sql_type = BigInt)]
         posts: i64,
+        #[diesel(sql_type = BigInt)]
+        rows: i64,
     }
     let rows: Vec<Row> = sql_query(
-        "SELECT time, least(sum(posts), 9223372036854775807)::bigint AS posts FROM feed_stats \
+        "SELECT time, least(sum(posts), 9223372036854775807)::bigint AS posts, count(*) AS rows FROM feed_stats \
          WHERE feed IN (SELECT feed FROM feed_watchers \
                         WHERE namespace_id = $1 AND ($2 IS NULL OR manager_id = $2)) \
            AND interval_seconds = $3 AND time >= $4 AND time < $5 GROUP BY time",
@@ -327,10 +333,11 @@ async fn posts(
     .load(conn)
     .await?;
     let number = |posts| u64::try_from(posts).unwrap_or_default();
-    Ok(rows
+    let count = rows.iter().map(|row| number(row.rows)).sum();
+    let posts = rows
         .into_iter()
-        .map(|row| (row.time.into(), number(row.posts)))
-        .collect())
+        .map(|row| (row.time.into(), number(row.posts)));
+    Ok((posts.collect(), count))
 }
 
 fn seconds(interval: Interval) -> i32 {

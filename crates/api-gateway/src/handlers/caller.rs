@@ -5,7 +5,9 @@ use domain::{NamespaceName, Timestamp};
 use serde::Serialize;
 use store::quotas::{self, Usage};
 
-use crate::{ApiError, answer::Found, authenticate::Caller, query::Parameters, state::AppState};
+use crate::{
+    ApiError, answer::Found, authenticate::Caller, pages, query::Parameters, state::AppState,
+};
 
 #[derive(Serialize)]
 #[serde(rename_all = "camelCase")]
@@ -66,8 +68,12 @@ pub(crate) async fn get(
         let names = ids.iter().map(|id| NamespaceName { namespace: *id });
         names.collect()
     });
-    let mut conn = caller.connection().await?;
-    let usage = quotas::usage(&mut conn, key.account, &state.quotas).await?;
+    let (account, quotas) = (key.account, state.quotas);
+    let usage = pages::rows(&caller, async move |conn| {
+        let usage = quotas::usage(conn, account, &quotas).await?;
+        Ok((usage, usage.rows))
+    })
+    .await?;
     Ok(Found(Description {
         account: key.account_name.clone(),
         role: key.role.as_str(),

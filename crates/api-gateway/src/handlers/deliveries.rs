@@ -34,9 +34,8 @@ pub(crate) async fn list(
     let parent = format!("{namespace}/{}/deliveries", path.connection_id);
     let query = &query.list(&parent, DELIVERY_FIELDS)?;
     let page = if path.connection_id == ANY {
-        pages::page(
+        pages::estimated_page(
             &caller,
-            query,
             async move |conn| deliveries::cost_of_all(conn, namespace, query).await,
             async move |conn| deliveries::list_all(conn, namespace, query).await,
         )

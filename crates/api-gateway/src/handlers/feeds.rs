@@ -6,12 +6,14 @@ use actix_web::web::{Data, Path};
 use domain::{FeedName, Timestamp};
 use serde::Serialize;
 use store::{
-    feeds::{self, FeedDay, FeedIds},
+    feeds::{self, FeedDay, FeedIds, ROWS_OF_HEALTH},
     managers,
 };
 
 use super::ManagerPath;
-use crate::{ApiError, answer::Found, authenticate::Caller, query::Parameters, state::AppState};
+use crate::{
+    ApiError, answer::Found, authenticate::Caller, pages, query::Parameters, state::AppState,
+};
 
 #[derive(Serialize)]
 pub(crate) struct Feeds {
@@ -132,13 +134,17 @@ pub(crate) async fn of_manager(
     let namespace = caller.readable(&path.namespace_id).await?;
     query.none()?;
     let name = path.name(namespace)?;
-    let mut conn = caller.connection().await?;
-    let health = feeds::health_of(&mut conn, name).await?;
-    if health.is_empty() && !managers::exists(&mut conn, name).await? {
-        return Err(ApiError::NotFound("manager"));
-    }
-    let names: Vec<&FeedName> = health.iter().map(|of| &of.feed).collect();
-    let mut days = feeds::days_of(&mut conn, &names).await?;
+    let (health, mut days) = pages::rows(&caller, async move |conn| {
+        let health = feeds::health_of(conn, name).await?;
+        if health.is_empty() && !managers::exists(conn, name).await? {
+            return Err(ApiError::NotFound("manager"));
+        }
+        let names: Vec<&FeedName> = health.iter().map(|of| &of.feed).collect();
+        let days = feeds::days_of(conn, &names).await?;
+        let rows = ROWS_OF_HEALTH.saturating_mul(health.len() as u64);
+        Ok(((health, days), rows))
+    })
+    .await?;
     let feeds = health.into_iter().map(|of| Feed {
         days: days
             .remove(of.feed.as_str())

@@ -1,14 +1,16 @@
 //! `…/stats`: statistics over time of a Namespace, a Manager, or a Connection.
 //!
 //! Needs two look-ups by primary key in addition to the Namespace's, and one more for feeds, for any number of
-//! points.
+//! points. Sums one row for each feed and point.
 
 use actix_web::web::Path;
 use domain::{ConnectionName, Timestamp, stats::Stats};
-use store::{connections, managers, stats};
+use store::{AsyncPgConnection, connections, managers, stats};
 
 use super::{ConnectionPath, ManagerPath, NamespacePath};
-use crate::{ApiError, answer::Found, authenticate::Caller, query::Parameters};
+use crate::{
+    ApiError, answer::Found, authenticate::Caller, pages, query::Parameters, transaction::Work,
+};
 
 /// `GET /v1/namespaces/{namespaceId}/stats`
 pub(crate) async fn of_namespace(
@@ -18,10 +20,10 @@ pub(crate) async fn of_namespace(
 ) -> Result<Found<Stats>, ApiError> {
     let namespace = caller.readable(&path.namespace_id).await?;
     let query = query.stats(Timestamp::now())?;
-    let mut conn = caller.connection().await?;
-    Ok(Found(
-        stats::of_namespace(&mut conn, namespace, query).await?,
-    ))
+    charged(&caller, async move |conn| {
+        Ok(stats::of_namespace(conn, namespace, query).await?)
+    })
+    .await
 }
 
 /// `GET /v1/namespaces/{namespaceId}/managers/{managerId}/stats`
@@ -33,11 +35,13 @@ pub(crate) async fn of_manager(
     let namespace = caller.readable(&path.namespace_id).await?;
     let query = query.stats(Timestamp::now())?;
     let name = path.name(namespace)?;
-    let mut conn = caller.connection().await?;
-    if !managers::exists(&mut conn, name).await? {
-        return Err(ApiError::NotFound("manager"));
-    }
-    Ok(Found(stats::of_manager(&mut conn, name, query).await?))
+    charged(&caller, async move |conn| {
+        if !managers::exists(conn, name).await? {
+            return Err(ApiError::NotFound("manager"));
+        }
+        Ok(stats::of_manager(conn, name, query).await?)
+    })
+    .await
 }
 
 /// `GET /v1/namespaces/{namespaceId}/connections/{connectionId}/stats`
@@ -53,9 +57,23 @@ pub(crate) async fn of_connection(
         namespace,
         connection: connection.ok_or(ApiError::NotFound("connection"))?,
     };
-    let mut conn = caller.connection().await?;
-    if !connections::exists(&mut conn, name).await? {
-        return Err(ApiError::NotFound("connection"));
-    }
-    Ok(Found(stats::of_connection(&mut conn, name, query).await?))
+    charged(&caller, async move |conn| {
+        if !connections::exists(conn, name).await? {
+            return Err(ApiError::NotFound("connection"));
+        }
+        Ok(stats::of_connection(conn, name, query).await?)
+    })
+    .await
+}
+
+async fn charged<R>(caller: &Caller, read: R) -> Result<Found<Stats>, ApiError>
+where
+    R: for<'c> Work<&'c mut AsyncPgConnection, Result<Stats, ApiError>, Future: Send> + Send,
+{
+    let read = async move |conn: &mut AsyncPgConnection| {
+        let stats = read(conn).await?;
+        let rows = stats.rows;
+        Ok((stats, rows))
+    };
+    pages::rows(caller, read).await.map(Found)
 }

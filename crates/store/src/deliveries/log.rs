@@ -6,7 +6,7 @@
 
 use chrono::{DateTime, Utc};
 use diesel::{
-    OptionalExtension, QueryableByName, sql_query,
+    ExpressionMethods, OptionalExtension, QueryDsl, QueryableByName, sql_query,
     sql_types::{Integer, Nullable, SmallInt, Text, Timestamptz, Uuid as SqlUuid},
 };
 use diesel_async::{AsyncPgConnection, RunQueryDsl};
@@ -22,12 +22,15 @@ use uuid::Uuid;
 use super::time_of;
 use crate::{
     Error, QueryResult,
-    listing::{Column, Listing, Page, Rows, column, nullable},
+    listing::{Column, Listing, MAX_COST, Page, ROW, Rows, column, is_by_create_time, nullable},
+    schema::connections,
     words,
 };
 
 /// Maximum number of attempts shown with a delivery, the newest: replays may add many.
 const MAX_ATTEMPTS: i64 = 100;
+/// Number of rows that can be read in the time in which the first of a Connection is found.
+const ROWS_OF_LOOKUP: u64 = 10;
 
 #[derive(QueryableByName)]
 pub(super) struct Row {
@@ -231,7 +234,8 @@ pub async fn list_all(
     page(query.read(conn, list).await?, list)
 }
 
-/// Maximum cost of [`list_all`].
+/// Maximum cost of [`list_all`]. In the order of `createTime` that is a page of each Connection, which is always
+/// allowed.
 pub async fn cost_of_all(
     conn: &mut AsyncPgConnection,
     namespace: Id,
@@ -241,6 +245,15 @@ pub async fn cost_of_all(
         Some(scan) => {
             let parents = on_any(namespace, scan);
             OF_SCAN_ON_ANY.cost(conn, &parents, list, "").await
+        }
+        None if is_by_create_time(list) => {
+            let connections: i64 = connections::table
+                .filter(connections::namespace_id.eq(namespace.to_uuid()))
+                .count()
+                .get_result(conn)
+                .await?;
+            let rows = u64::from(list.page_size) + ROWS_OF_LOOKUP;
+            Ok((connections.unsigned_abs() * rows * ROW).min(MAX_COST))
         }
         None => {
             let parents = [namespace.to_uuid()];

@@ -16,6 +16,8 @@ const GRACE_SECONDS: f64 = 30.0;
 const DAYS: i32 = 7;
 /// Maximum number of the newest Scans that the estimate reads.
 const LOOKED_AT: i64 = 1_000;
+/// Number of rows that [`health_of`] reads for each feed, at most.
+pub const ROWS_OF_HEALTH: u64 = LOOKED_AT.unsigned_abs();
 
 /// A feed that a Manager watches.
 #[derive(Debug, Clone, PartialEq)]

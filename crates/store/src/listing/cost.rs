@@ -23,7 +23,7 @@ use crate::QueryResult;
 pub const MAX_COST: u64 = 1_000_000;
 
 /// Cost of reading a row and joining it with its post.
-const ROW: u64 = 4;
+pub(crate) const ROW: u64 = 4;
 /// Cost of folding a short text.
 const FOLD: u64 = 3;
 /// Cost of searching a folded text.

@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use diesel_async::SimpleAsyncConnection as _;
 use domain::{Id, key::ApiKey, key::Role};
 use reqwest::Method;
 use serde_json::json;
@@ -13,7 +14,7 @@ use tokio::{
 };
 
 use crate::{
-    app::TestApp,
+    app::{TestApp, last_id},
     client::{Answer, Client},
     scans::record,
 };
@@ -261,6 +262,93 @@ async fn slow_list_is_cut_off_and_delays_no_one_else() {
         .await;
     cut_off.unwrap();
     assert_eq!(search(&acme, &path, &searching(1)).await.status, 200);
+}
+
+/// Returns a Manager that watches 100 feeds, each with 400 hours of statistics.
+async fn manager_with_feeds(app: &TestApp, client: &Client, namespace: &str) -> String {
+    let manager = client.manager(namespace).await;
+    let (namespace, id) = (last_id(namespace).to_uuid(), last_id(&manager).to_uuid());
+    let mut conn = app.database.connect().await;
+    let rows = format!(
+        "INSERT INTO feeds (name, platform, watched, next_poll_time, create_time) \
+             SELECT 'hackernews:' || n, 'hackernews', true, now(), now() FROM generate_series(1, 100) AS n; \
+         INSERT INTO feed_watchers (feed, namespace_id, manager_id) \
+             SELECT name, '{namespace}', '{id}' FROM feeds WHERE platform = 'hackernews'; \
+         INSERT INTO feed_stats (feed, interval_seconds, time, posts) \
+             SELECT w.feed, 3600, date_trunc('hour', now()) - hours * interval '1 hour', 1 \
+             FROM feed_watchers AS w CROSS JOIN generate_series(1, 400) AS hours;"
+    );
+    conn.batch_execute(&rows).await.unwrap();
+    manager
+}
+
+#[tokio::test]
+async fn reads_cost_points_in_proportion_to_rows_read() {
+    let app = TestApp::start_with(|config| config.gateway.rate_limit_per_minute = 1_200).await;
+    let acme = app.account("acme").await;
+    let namespace = acme.namespace().await;
+    let manager = manager_with_feeds(&app, &acme, &namespace).await;
+    for _ in 0..30 {
+        acme.connection(&namespace).await;
+    }
+    let start = domain::Timestamp::now().minus(Duration::from_hours(450));
+    let start = start.to_string();
+    let span = [("startTime", start.as_str())];
+    let all = format!("/v1/{namespace}/connections/-/deliveries");
+    let (mut left, mut costs) = (None, Vec::new());
+    for (path, query) in [
+        ("/v1/caller".to_owned(), &[][..]),
+        (format!("/v1/{manager}/stats"), &span[..]),
+        (format!("/v1/{namespace}/stats"), &span[..]),
+        (format!("/v1/{manager}/feeds"), &[][..]),
+        (all.clone(), &[("pageSize", "1")][..]),
+        (all, &[("pageSize", "100")][..]),
+    ] {
+        let answer = acme.get_with(&path, query).await;
+        assert_eq!(answer.status, 200, "{path}: {}", answer.body);
+        let now = answer.headers["x-ratelimit-remaining"].to_str().unwrap();
+        let now: u32 = now.parse().unwrap();
+        if let Some(before) = left.replace(now) {
+            costs.push(before - now);
+        }
+    }
+    assert_eq!(costs, [3, 3, 6, 1, 2]);
+}
+
+/// The reads wait for a lock.
+#[tokio::test]
+async fn slow_reads_are_cut_off() {
+    let app = TestApp::start_with(|config| config.database.max_connections = 20).await;
+    let acme = app.account("acme").await;
+    let namespace = acme.namespace().await;
+    let manager = manager_with_feeds(&app, &acme, &namespace).await;
+    acme.connection(&namespace).await;
+    let mut locks = app.database.connect().await;
+    let lock = "BEGIN; LOCK TABLE feed_watchers, deliveries";
+    locks.batch_execute(lock).await.unwrap();
+    // Waits as long as other statements of the gateway may.
+    let mut other = app.database.connect().await;
+    let other = other.batch_execute(
+        "SET lock_timeout = '10s'; SET statement_timeout = '30s'; SELECT FROM feed_watchers",
+    );
+    let start = domain::Timestamp::now().minus(Duration::from_hours(1));
+    let paths = [
+        "/v1/caller".to_owned(),
+        format!("/v1/{manager}/stats?startTime={start}"),
+        format!("/v1/{namespace}/stats?startTime={start}"),
+        format!("/v1/{manager}/feeds"),
+        format!("/v1/{namespace}/connections/-/deliveries"),
+    ];
+    let reads = futures::future::join_all(paths.iter().map(|path| acme.get(path)));
+    tokio::select! {
+        ended = other => panic!("the reads wait as long: {ended:?}"),
+        answers = reads => {
+            for answer in answers {
+                assert_eq!(answer.status, 503, "{}", answer.body);
+                assert_eq!(answer.headers["retry-after"], "1");
+            }
+        }
+    }
 }
 
 #[tokio::test]
