@@ -22,6 +22,7 @@ mod poll;
 mod poller;
 mod recheck;
 mod screens;
+mod site_pace;
 mod watched;
 
 use std::sync::Arc;
@@ -35,6 +36,8 @@ use tokio::task::JoinSet;
 use tokio_util::sync::CancellationToken;
 
 use backfill::{Backfill, Backfills, LookBacks};
+use poll::Limits;
+use site_pace::SitePace;
 use watched::Watched;
 
 pub use llm_filter::LlmFilter;
@@ -66,7 +69,10 @@ pub async fn run(config: Arc<Config>, context: Context, backbone: Backbone) -> a
     index.ok();
 
     let size = usize::try_from(config.database.max_connections)?;
-    let connections = Arc::new(Shares::of(size));
+    let limits = Arc::new(Limits {
+        connections: Shares::of(size),
+        site_pace: SitePace::default(),
+    });
     let mut pollers = JoinSet::new();
     for watched in &platforms {
         let poller = poller::Poller::new(
@@ -74,7 +80,7 @@ pub async fn run(config: Arc<Config>, context: Context, backbone: Backbone) -> a
             Arc::clone(&config),
             backbone.clone(),
             Arc::clone(&plans),
-            Arc::clone(&connections),
+            Arc::clone(&limits),
             context.shutdown.clone(),
         );
         pollers.spawn(work::run(

@@ -30,7 +30,7 @@ use crate::{adapt, budget, find::Matches, metrics, plans::backfill_start};
 
 pub(crate) use commit::tell_of;
 use commit::{Found, Stored};
-pub(crate) use context::{Poll, SLOW};
+pub(crate) use context::{Limits, Poll, SLOW};
 use late::Late;
 
 /// Deadline for one poll. It leaves time for work that starts just before [`PollLimits::max_time`]: a page that

@@ -15,7 +15,6 @@ use std::{sync::Arc, time::Duration};
 
 use backbone::{
     Backbone,
-    shares::Shares,
     work::{Settings, Work},
 };
 use domain::PlanVersion;
@@ -31,7 +30,7 @@ use tokio_util::sync::CancellationToken;
 use crate::{
     metrics,
     plans::Plans,
-    poll::{Poll, SLOW},
+    poll::{Limits, Poll, SLOW},
     watched::Watched,
 };
 
@@ -50,7 +49,7 @@ pub(crate) struct Poller {
     config: Arc<Config>,
     backbone: Backbone,
     plans: Arc<Plans>,
-    connections: Arc<Shares>,
+    limits: Arc<Limits>,
     /// Changes of plans: they may bring feeds that are due.
     changes: Mutex<watch::Receiver<PlanVersion>>,
     shutdown: CancellationToken,
@@ -62,7 +61,7 @@ impl Poller {
         config: Arc<Config>,
         backbone: Backbone,
         plans: Arc<Plans>,
-        connections: Arc<Shares>,
+        limits: Arc<Limits>,
         shutdown: CancellationToken,
     ) -> Self {
         Self {
@@ -71,7 +70,7 @@ impl Poller {
             config,
             backbone,
             plans,
-            connections,
+            limits,
             shutdown,
         }
     }
@@ -108,9 +107,11 @@ impl Work for Poller {
             plans: Arc::clone(&self.plans),
             feed: leased.item.clone(),
             account: leased.account,
-            connections: Arc::clone(&self.connections),
+            limits: Arc::clone(&self.limits),
             shutdown: self.shutdown.clone(),
         };
+        let pace = &self.limits.site_pace;
+        pace.wait(leased.account, &leased.item.name).await;
         poll.run().await;
         Ok(())
     }

@@ -32,7 +32,7 @@ impl Poll {
 
     /// Stores what can be stored, and quarantines the posts that the database refuses.
     pub(super) async fn commit_apart(&self, found: &Found<'_>) -> Result<Stored, store::Error> {
-        let _share = self.connections.take(self.account, 1).await;
+        let _share = self.limits.connections.take(self.account, 1).await;
         let mut conn = self.backbone.pool.get().await?;
         keyed::begin(&mut conn).await?;
         let stored = async {

@@ -86,7 +86,7 @@ impl Poll {
                 let scans = all.explain(&self.plans, block).await;
                 self.plans.decide(scans).await
             };
-            let _share = self.connections.take(self.account, 1).await;
+            let _share = self.limits.connections.take(self.account, 1).await;
             let mut conn = self.backbone.pool.get().await?;
             keyed::begin(&mut conn).await?;
             let stored = async {
@@ -124,7 +124,7 @@ impl Poll {
             let scans = all.explain(&self.plans, last).await;
             self.plans.decide(scans).await
         };
-        let _share = self.connections.take(self.account, 1).await;
+        let _share = self.limits.connections.take(self.account, 1).await;
         let mut conn = self.backbone.pool.get().await?;
         keyed::begin(&mut conn).await?;
         let stored = async {

@@ -9,10 +9,17 @@ use runtime::Config;
 use store::feeds::LeasedFeed;
 use tokio_util::sync::CancellationToken;
 
-use crate::{plans::Plans, watched::Watched};
+use crate::{plans::Plans, site_pace::SitePace, watched::Watched};
 
 /// A poll that takes at least so long is slow. The next poll of its feed then counts as slow as well.
 pub(crate) const SLOW: Duration = Duration::from_secs(5);
+
+/// Limits of what an account takes from others.
+pub(crate) struct Limits {
+    /// Connections that its polls store with at a time.
+    pub(crate) connections: Shares,
+    pub(crate) site_pace: SitePace,
+}
 
 pub(crate) struct Poll {
     pub(crate) watched: Watched,
@@ -22,8 +29,7 @@ pub(crate) struct Poll {
     pub(crate) feed: LeasedFeed,
     /// The account that the poll counts for.
     pub(crate) account: Id,
-    /// Connections that polls of an account may store with at a time.
-    pub(crate) connections: Arc<Shares>,
+    pub(crate) limits: Arc<Limits>,
     pub(crate) shutdown: CancellationToken,
 }
 

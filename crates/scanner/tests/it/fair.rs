@@ -1,6 +1,6 @@
 //! Feeds of one account do not delay those of another.
 
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use domain::manager::SourceType;
 use runtime::config::{Access, Kind, PlatformConfig};
@@ -19,19 +19,23 @@ fn rss() -> Answer {
     }
 }
 
-#[tokio::test]
-async fn feeds_that_never_answer_do_not_delay_another_accounts_first_poll() {
-    const HOSTILE: usize = 100;
-    let mut world = World::new().await;
-    world.config.platforms = vec![PlatformConfig {
+fn blogs(poll_interval: Duration) -> PlatformConfig {
+    PlatformConfig {
         name: "blogs".to_owned(),
         kind: Kind::Feed,
         source: SourceType::Forum,
         base_url: None,
         items_url: None,
-        poll_interval: Some(Duration::from_millis(200)),
+        poll_interval: Some(poll_interval),
         access: Access::default(),
-    }];
+    }
+}
+
+#[tokio::test]
+async fn feeds_that_never_answer_do_not_delay_another_accounts_first_poll() {
+    const HOSTILE: usize = 100;
+    let mut world = World::new().await;
+    world.config.platforms = vec![blogs(Duration::from_millis(200))];
     let silent = TestServer::start(|_, _| Answer::after(Duration::from_secs(600), rss())).await;
     let quick = TestServer::start(|_, _| rss()).await;
     let feeds: Vec<String> = (0..HOSTILE)
@@ -58,4 +62,23 @@ async fn feeds_that_never_answer_do_not_delay_another_accounts_first_poll() {
     for replica in replicas {
         replica.kill();
     }
+}
+
+#[tokio::test]
+async fn polls_of_many_feeds_of_one_site_are_spread() {
+    const FEEDS: usize = 40;
+    let mut world = World::new().await;
+    world.config.platforms = vec![blogs(Duration::from_hours(1))];
+    let site = TestServer::start(|_, _| rss()).await;
+    let feeds: Vec<String> = (0..FEEDS)
+        .map(|n| format!("blogs:{}", site.url(&format!("/f{n}"))))
+        .collect();
+    let feeds: Vec<&str> = feeds.iter().map(String::as_str).collect();
+    world.manager("kettle", &feeds).await;
+    let begin = Instant::now();
+    let scanner = world.ready_scanner().await;
+    eventually("all feeds are polled", async || site.count() == FEEDS).await;
+    // Twenty at once, and then ten a second.
+    assert!(begin.elapsed() > Duration::from_millis(1_900));
+    scanner.kill();
 }
