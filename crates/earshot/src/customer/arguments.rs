@@ -210,7 +210,8 @@ pub(crate) enum ConnectionsVerb {
     List(List),
     /// Show a Connection.
     Get(Named),
-    /// Create a Connection. Pass secrets in `--file`, not on the command line.
+    /// Create a Connection. Pass secrets in `--file`, not on the command line. Set `signingSecrets`, so that your
+    /// server can tell genuine requests from forged ones.
     Create(Body),
     /// Change a Connection.
     Update(Update),
