@@ -106,7 +106,7 @@ pub(crate) async fn observe(
         .is_some_and(|state| state.serves_tls);
 
     let scheme = if secure { "https" } else { "http" };
-    let span = span(&request, scheme, method, route, &request_id.0);
+    let span = span(&request, scheme, method, route, &request_id.0, test);
     request.extensions_mut().insert(request_id.clone());
     let answered = next.call(request).instrument(span.clone()).await;
     let mut answer = match answered {
@@ -162,6 +162,7 @@ fn span(
     method: &'static str,
     route: &str,
     request_id: &str,
+    test: bool,
 ) -> Span {
     let name = if route.is_empty() {
         method.to_owned()
@@ -181,6 +182,7 @@ fn span(
         url.scheme = scheme,
         network.protocol.version = ?request.version(),
         request.id = request_id,
+        request.test = test,
         api_key.id = Empty,
     );
     caller_trace(request).set_as_parent_of(&span);
