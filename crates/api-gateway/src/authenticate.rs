@@ -133,6 +133,11 @@ impl Caller {
         Ok(())
     }
 
+    /// Waits until the account may have another large body in memory.
+    pub(crate) async fn reserve_body(&self) -> Result<Reserved, ApiError> {
+        self.state.reserve_body(self.key.account).await
+    }
+
     /// Charges the response to a read by its size. Returns its share of the bytes in flight, if it counts.
     async fn pay_for(&self, size: BodySize) -> Result<Option<Reserved>, ApiError> {
         let reserved = self.extra().reserved.take();

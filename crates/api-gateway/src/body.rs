@@ -22,9 +22,14 @@ use futures::{
 use serde_json::Value;
 use tokio_util::sync::CancellationToken;
 
-use crate::{ApiError, idempotency::Once, query::Parameters, state::AppState};
-
-pub(crate) const MAX_BODY_BYTES: usize = 256 * 1024;
+use crate::{
+    ApiError,
+    authenticate::Caller,
+    idempotency::Once,
+    in_flight::{CHUNK_BYTES, MAX_BODY_BYTES, Reserved},
+    query::Parameters,
+    state::AppState,
+};
 
 /// Request body that has not been read yet.
 pub(crate) struct RawJson {
@@ -39,6 +44,7 @@ pub(crate) struct RawJson {
     cut: CancellationToken,
     timeout: Duration,
     once: Once,
+    caller: Option<Caller>,
 }
 
 impl RawJson {
@@ -103,7 +109,8 @@ impl RawJson {
         let (is_json, mut issues) = (self.is_json, self.beside.clone());
         let cut = self.cut.clone();
         let once = self.once();
-        let bytes = tokio::select! {
+        // The body counts until it is parsed.
+        let (bytes, _reserved) = tokio::select! {
             read = tokio::time::timeout(self.timeout, self.read()) => {
                 read.map_err(|_elapsed| ApiError::BodyTimeout)??
             }
@@ -137,12 +144,12 @@ impl RawJson {
         })
     }
 
-    async fn read(mut self) -> Result<BytesMut, ApiError> {
+    async fn read(mut self) -> Result<(BytesMut, Option<Reserved>), ApiError> {
         let max = u64::try_from(MAX_BODY_BYTES).unwrap_or(u64::MAX);
         if self.declared_length.is_some_and(|length| length > max) {
             return Err(ApiError::BodyTooLarge(MAX_BODY_BYTES));
         }
-        let mut bytes = BytesMut::new();
+        let (mut bytes, mut reserved) = (BytesMut::new(), None);
         while let Some(chunk) = self.payload.next().await {
             let chunk = chunk.map_err(|error| {
                 ApiError::Malformed(format!("body cannot be read: {error}").to_lowercase())
@@ -150,9 +157,15 @@ impl RawJson {
             if bytes.len() + chunk.len() > MAX_BODY_BYTES {
                 return Err(ApiError::BodyTooLarge(MAX_BODY_BYTES));
             }
+            if bytes.len() + chunk.len() > CHUNK_BYTES
+                && reserved.is_none()
+                && let Some(caller) = &self.caller
+            {
+                reserved = Some(caller.reserve_body().await?);
+            }
             bytes.extend_from_slice(&chunk);
         }
-        Ok(bytes)
+        Ok((bytes, reserved))
     }
 }
 
@@ -190,6 +203,7 @@ impl FromRequest for RawJson {
             beside,
             mask,
             once,
+            caller: request.extensions().get::<Caller>().cloned(),
         }))
     }
 }

@@ -40,8 +40,8 @@ pub enum ApiError {
         retry_after: i64,
         standing: Standing,
     },
-    /// The account already runs its maximum of expensive reads, previews or connection tests, or holds its maximum of
-    /// database connections.
+    /// The account already runs its maximum of expensive reads, previews or connection tests, sends its maximum of
+    /// large bodies, or holds its maximum of database connections.
     #[error("too many costly requests at the same time")]
     TooManyAtOnce,
     /// Clients of the account do not read the responses that it has.

@@ -1,9 +1,10 @@
-//! Limits the bytes of responses that are read from the database but not yet written to their clients.
+//! Limits the bytes of responses that are read from the database but not yet written to their clients, and those of
+//! requests that are not yet whole.
 //!
 //! A client that reads slowly, or not at all, keeps its response in memory. Each account has a share of the bytes,
 //! and all accounts together have a limit. Lists reserve the size of a page before they read it, and return what it
 //! does not need. Responses of up to [`CHUNK_BYTES`] do not count: the HTTP library copies them into its buffers at
-//! once.
+//! once. Nor do bodies of requests of that size.
 
 use std::{
     convert::Infallible,
@@ -33,12 +34,18 @@ const ACCOUNT_BYTES: usize = 4 * MAX_PAGE_BYTES;
 /// Maximum bytes of all accounts. A process needs about twice as much memory for them, because JSON is written into a
 /// buffer that grows by doubling.
 const PROCESS_BYTES: usize = 16 * MAX_PAGE_BYTES;
+/// Maximum size of the body of a request.
+pub(crate) const MAX_BODY_BYTES: usize = 256 * 1024;
+/// Maximum bytes of the bodies of requests of one account, and of all.
+const ACCOUNT_BODY_BYTES: usize = 16 * MAX_BODY_BYTES;
+const PROCESS_BODY_BYTES: usize = 64 * MAX_BODY_BYTES;
 /// Size of the pieces that a body is written in.
-const CHUNK_BYTES: usize = 32 * 1024;
+pub(crate) const CHUNK_BYTES: usize = 32 * 1024;
 
 pub(crate) struct InFlight {
     accounts: Shares,
     process: Arc<Semaphore>,
+    account_bytes: usize,
 }
 
 /// Bytes that count as in flight until this is dropped.
@@ -48,17 +55,25 @@ pub(crate) struct Reserved {
 }
 
 impl InFlight {
-    pub(crate) fn new() -> Self {
+    pub(crate) fn of_responses() -> Self {
+        Self::new(ACCOUNT_BYTES, PROCESS_BYTES)
+    }
+
+    pub(crate) fn of_bodies() -> Self {
+        Self::new(ACCOUNT_BODY_BYTES, PROCESS_BODY_BYTES)
+    }
+
+    fn new(account_bytes: usize, process_bytes: usize) -> Self {
         Self {
-            accounts: Shares::each(ACCOUNT_BYTES),
-            process: Arc::new(Semaphore::new(PROCESS_BYTES)),
+            accounts: Shares::each(account_bytes),
+            process: Arc::new(Semaphore::new(process_bytes)),
+            account_bytes,
         }
     }
 
-    /// Waits until `account` may have a response of so many bytes. A response that exceeds the share of an account
-    /// takes the whole share.
+    /// Waits until `account` may have so many bytes. More than the share of an account takes the whole share.
     pub(crate) async fn reserve(&self, account: Id, bytes: usize) -> Result<Reserved, ApiError> {
-        let count = u32::try_from(bytes.min(ACCOUNT_BYTES)).unwrap_or(u32::MAX);
+        let count = u32::try_from(bytes.min(self.account_bytes)).unwrap_or(u32::MAX);
         let of_account = self.accounts.take_many(account, count).await;
         let of_account = of_account.map_err(|error| match error {
             ApiError::TooManyAtOnce => ApiError::TooManyBytes,
@@ -71,7 +86,7 @@ impl InFlight {
                 of_process: of_process.map_err(|error| ApiError::Internal(error.into()))?,
             }),
             Err(_) => Err(ApiError::Unavailable(anyhow::anyhow!(
-                "too many bytes of responses wait to be read by clients"
+                "too many bytes of requests or responses wait for clients"
             ))),
         }
     }
@@ -138,7 +153,7 @@ mod tests {
 
     #[tokio::test(start_paused = true)]
     async fn account_reads_again_when_a_response_is_written() {
-        let (in_flight, account) = (InFlight::new(), Id::generate());
+        let (in_flight, account) = (InFlight::of_responses(), Id::generate());
         let mut bodies = Vec::new();
         for _ in 0..ACCOUNT_BYTES / MAX_PAGE_BYTES {
             let reserved = in_flight.reserve(account, MAX_PAGE_BYTES).await.unwrap();
@@ -157,7 +172,7 @@ mod tests {
 
     #[tokio::test(start_paused = true)]
     async fn unused_part_of_a_reservation_is_returned() {
-        let (in_flight, account) = (InFlight::new(), Id::generate());
+        let (in_flight, account) = (InFlight::of_responses(), Id::generate());
         let reserved = in_flight.reserve(account, ACCOUNT_BYTES).await.unwrap();
         let _body = reserved.hold(BoxBody::new("short"));
         let rest = in_flight.reserve(account, ACCOUNT_BYTES - 5).await;
@@ -167,7 +182,7 @@ mod tests {
 
     #[tokio::test(start_paused = true)]
     async fn all_accounts_together_have_a_limit() {
-        let in_flight = InFlight::new();
+        let in_flight = InFlight::of_responses();
         let mut held = Vec::new();
         for _ in 0..PROCESS_BYTES / ACCOUNT_BYTES {
             // Takes the whole share, because it exceeds it.

@@ -22,7 +22,7 @@ use crate::{
     authenticate::{guesses::Guesses, key_cache::KeyCache},
     database::Database,
     feeds::ConfiguredFeeds,
-    in_flight::InFlight,
+    in_flight::{InFlight, MAX_BODY_BYTES, Reserved},
     rates::Meter,
     shares::Shares,
 };
@@ -43,6 +43,7 @@ pub(crate) struct AppState {
     pub(crate) guesses: Guesses,
     pub(crate) rates: Arc<Meter>,
     pub(crate) in_flight: InFlight,
+    bodies_in_flight: InFlight,
     /// Default quotas, for accounts without overrides.
     pub(crate) quotas: quotas::Limits,
     pub(crate) addresses: AddressPolicy,
@@ -75,7 +76,8 @@ impl AppState {
                 key: config.gateway.rate_limit_per_minute,
                 account: config.gateway.account_rate_limit(),
             })),
-            in_flight: InFlight::new(),
+            in_flight: InFlight::of_responses(),
+            bodies_in_flight: InFlight::of_bodies(),
             quotas: backbone::default_quotas(config),
             addresses: config.outbound.address_policy(),
             feeds: ConfiguredFeeds::new(config),
@@ -125,6 +127,15 @@ impl AppState {
         account: Id,
     ) -> Result<OwnedSemaphorePermit, ApiError> {
         self.assistants.take(account).await
+    }
+
+    /// Waits until `account` may have another large body in memory.
+    pub(crate) async fn reserve_body(&self, account: Id) -> Result<Reserved, ApiError> {
+        let reserved = self.bodies_in_flight.reserve(account, MAX_BODY_BYTES).await;
+        reserved.map_err(|error| match error {
+            ApiError::TooManyBytes => ApiError::TooManyAtOnce,
+            other => other,
+        })
     }
 
     /// Waits for a permit of `account` to compute a preview.

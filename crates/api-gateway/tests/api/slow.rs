@@ -11,6 +11,7 @@ use tokio::{
 
 use crate::{
     app::TestApp,
+    client::Client,
     hostile::{raw_post, read_answer},
 };
 
@@ -175,4 +176,33 @@ async fn excess_of_a_body_is_not_a_second_request() {
     let mut stream = raw_post(&app, "content-length: 17").await;
     stream.write_all(body.as_bytes()).await.unwrap();
     assert_eq!(read_answer(&mut stream).await.0, 408);
+}
+
+#[tokio::test]
+async fn account_with_many_unfinished_bodies_is_refused_more_of_them() {
+    let app = TestApp::start_with(|config| {
+        config.gateway.body_timeout = Duration::from_mins(5);
+    })
+    .await;
+    let raw = app.account("raw").await;
+    let mut unfinished = Vec::new();
+    for _ in 0..16 {
+        let mut stream = raw_post(&app, "content-length: 200000").await;
+        stream.write_all(&[b' '; 40_000]).await.unwrap();
+        unfinished.push(stream);
+    }
+    // Malformed, if it is read at all.
+    let large = async |client: &Client| {
+        let answer = client.post_text("/v1/namespaces", " ".repeat(50_000));
+        answer.await.status
+    };
+    eventually("the share of the account is used up", async || {
+        large(&raw).await == 429
+    })
+    .await;
+    // Other accounts, and short bodies of this one, are not affected.
+    assert_eq!(large(&app.account("other").await).await, 400);
+    raw.namespace().await;
+    drop(unfinished);
+    eventually("the share is returned", async || large(&raw).await == 400).await;
 }
