@@ -23,6 +23,7 @@ const DATA: u8 = 0;
 const HEADERS: u8 = 1;
 const RESET: u8 = 3;
 const SETTINGS: u8 = 4;
+const PING: u8 = 6;
 const GO_AWAY: u8 = 7;
 const CONTINUATION: u8 = 9;
 
@@ -207,4 +208,21 @@ async fn http_2_head_must_be_whole_in_time() {
         client.end().await;
     };
     tokio::join!(without_a_request, after_a_request);
+}
+
+#[tokio::test]
+async fn idle_http_2_connection_is_told_to_end_at_the_stop() {
+    let (files, _) = Files::new();
+    let mut app = files.gateway().await;
+    let mut client = RawClient::connect(&app, &files).await;
+    let flags = END_HEADERS | END_STREAM;
+    client.send(HEADERS, flags, 1, &request(GET, None)).await;
+    client.find(|frame| frame.kind == DATA).await;
+    app.stop();
+    client.find(|frame| frame.kind == GO_AWAY).await;
+    // A graceful end waits for the answer to a ping.
+    let ping = client.find(|frame| frame.kind == PING).await;
+    client.send(PING, ACK, 0, &ping.payload).await;
+    client.end().await;
+    app.stopped().await.unwrap();
 }
