@@ -21,7 +21,7 @@ use crate::{metrics, plans::Plans};
 
 const LOOK: Duration = Duration::from_secs(10);
 const PURGE: Duration = Duration::from_secs(3_600);
-/// Number of feeds whose stored posts are purged in one statement.
+/// Number of feeds that are purged, or whose stored posts are, in one statement.
 const FEEDS_AT_ONCE: i64 = 100;
 /// Daily records are kept as long as posts, which outlive Scans by this time.
 const DAYS_OUTLIVE_SCANS: Duration = Duration::from_hours(35 * 24);
@@ -149,6 +149,9 @@ impl Monitor {
         quotas::purge_days(&mut conn).await?;
         feeds::purge_quarantine(&mut conn).await?;
         feeds::purge_days(&mut conn, self.days_kept).await?;
+        while !shutdown.is_cancelled()
+            && feeds::purge_unwatched(&mut conn, FEEDS_AT_ONCE).await? > 0
+        {}
         let mut after = String::new();
         while !shutdown.is_cancelled() {
             match recent_posts::purge_old(&mut conn, &after, FEEDS_AT_ONCE).await? {

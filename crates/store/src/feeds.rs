@@ -27,6 +27,7 @@ use crate::{
 mod days;
 mod health;
 mod quarantine;
+mod unwatched;
 
 pub use days::{
     DayCounts, FeedDay, FeedGap, FeedIds, IdCounts, OpenGap, days_of, fill_gaps, open_gaps,
@@ -36,6 +37,7 @@ pub use health::{
     FeedHealth, FeedState, PlatformFeeds, ROWS_OF_HEALTH, by_platform, follow_clock, health_of,
 };
 pub use quarantine::{QuarantineKind, Quarantined, purge_quarantine, quarantine};
+pub use unwatched::{UNWATCHED_FOR, purge_unwatched};
 
 /// A feed that is leased to one scanner.
 #[derive(Debug, Clone, PartialEq)]

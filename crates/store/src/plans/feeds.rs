@@ -4,8 +4,8 @@
 //! last watcher from a feed locks the feed. It conflicts with the foreign key's lock of those who add one, and with
 //! polls. A feed that keeps another watcher is not locked, only this watcher's row.
 //!
-//! Locks are taken in one order, so that transactions do not deadlock: new feeds, the own rows of `feed_watchers`,
-//! rows of others without waiting for them, and feeds by name.
+//! Locks are taken in one order, so that transactions do not deadlock: unwatched feeds that a Manager begins to watch, new
+//! feeds, the own rows of `feed_watchers`, rows of others without waiting for them, and feeds by name.
 
 use diesel::{
     QueryableByName, sql_query,
@@ -21,7 +21,7 @@ use crate::{
 };
 
 /// Makes the Manager watch these feeds and no others. Fails if the account would watch more feeds than its quota. At most
-/// seven statements, by keys; new feeds are counted.
+/// eight statements, by keys; new feeds are counted.
 pub(crate) async fn watch(
     conn: &mut AsyncPgConnection,
     manager: ManagerName,
@@ -35,6 +35,14 @@ pub(crate) async fn watch(
     let mut changed = leave(conn, &[manager], &names).await?;
     if !names.is_empty() {
         let platforms: Vec<&str> = watched.iter().map(FeedName::platform).collect();
+        // From here on `feeds::purge_unwatched` cannot delete them. It deletes no others, and those that it has
+        // deleted are created anew.
+        sql_query(
+            "SELECT FROM feeds WHERE name = ANY ($1) AND NOT watched ORDER BY name FOR KEY SHARE",
+        )
+        .bind::<Array<Text>, _>(&names)
+        .execute(conn)
+        .await?;
         sql_query(
             "INSERT INTO feeds (name, platform, watched, next_poll_time, create_time) \
              SELECT name, platform, true, clock_timestamp(), clock_timestamp() \
@@ -130,7 +138,8 @@ async fn lock(
 }
 
 /// Sets `watched` where it changes. A separate statement after the locks, so that it sees what was committed before
-/// them. A feed that is watched again is due at once.
+/// them. A feed that is watched again is due at once; one that is no longer watched keeps the time, by which it is
+/// deleted later.
 async fn mark(conn: &mut AsyncPgConnection, names: &[String]) -> QueryResult<()> {
     sql_query(
         "WITH found AS (SELECT name, EXISTS (SELECT FROM feed_watchers WHERE feed = name) AS is_watched \
@@ -138,7 +147,7 @@ async fn mark(conn: &mut AsyncPgConnection, names: &[String]) -> QueryResult<()>
          changed AS (SELECT feeds.name, is_watched FROM feeds JOIN found USING (name) \
              WHERE watched IS DISTINCT FROM is_watched ORDER BY feeds.name FOR NO KEY UPDATE OF feeds) \
          UPDATE feeds SET watched = is_watched, \
-             next_poll_time = CASE WHEN watched THEN next_poll_time ELSE clock_timestamp() END \
+             next_poll_time = clock_timestamp() \
          FROM changed WHERE feeds.name = changed.name",
     )
     .bind::<Array<Text>, _>(names)

@@ -47,4 +47,5 @@ mod support;
 #[path = "../../examples/schema/tables.rs"]
 mod tables;
 mod tls;
+mod unwatched;
 mod work;
