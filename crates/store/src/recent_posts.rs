@@ -1,18 +1,20 @@
 //! Recent posts of each feed, matched or not.
 //!
 //! The scanner stores a poll's new posts in the poll's transaction ([`keep`]). Previews ([`newest`], [`by_url`])
-//! and backfills of new Managers ([`since`]) read them. A feed keeps about its newest [`MAX_POSTS`], none older
-//! than [`MAX_AGE`]. Since `feeds.kept_since` all of its posts are stored.
+//! and backfills of new Managers ([`since`]) read them. A feed keeps about its newest [`MAX_POSTS`], at most about
+//! [`MAX_BYTES`] of them, and none older than [`MAX_AGE`]. Since `feeds.kept_since` all of its posts are stored.
 //!
-//! Storing costs one INSERT per poll, and one more DELETE for every [`SLACK`] posts. [`purge_old`] removes old
-//! posts of feeds that bring nothing any more.
+//! Storing costs one INSERT per poll, and one more DELETE for every [`SLACK`] posts or [`SLACK_BYTES`]. [`purge_old`]
+//! removes old posts of feeds that bring nothing any more.
 
 use std::{collections::HashSet, time::Duration};
 
 use chrono::{DateTime, Utc};
 use diesel::{
     QueryableByName, sql_query,
-    sql_types::{Array, BigInt, Double, Jsonb, Nullable, Text, Timestamptz, Uuid as SqlUuid},
+    sql_types::{
+        Array, BigInt, Double, Integer, Jsonb, Nullable, Text, Timestamptz, Uuid as SqlUuid,
+    },
 };
 use diesel_async::{AsyncPgConnection, RunQueryDsl};
 use domain::{FeedName, Id, Post, Timestamp};
@@ -26,10 +28,16 @@ use crate::{
 
 /// Maximum number of posts of a feed, exceeded by about [`SLACK`] at most.
 pub const MAX_POSTS: i64 = 1_000;
+/// Maximum size of a feed's posts as JSON, exceeded by about [`SLACK_BYTES`] at most.
+pub const MAX_BYTES: i64 = 20_000_000;
 /// Maximum age by the post's own time.
 pub const MAX_AGE: Duration = Duration::from_hours(72);
 /// Average number of new posts after which a feed is trimmed.
 const SLACK: usize = 200;
+/// Average size of new posts after which a feed is trimmed.
+const SLACK_BYTES: i64 = 4_000_000;
+/// Smallest difference between the times of two posts.
+const INSTANT: Duration = Duration::from_micros(1);
 
 /// A post, and a feed that brought it.
 #[derive(Debug, Clone, PartialEq)]
@@ -70,40 +78,48 @@ pub async fn keep(
     now: Timestamp,
 ) -> QueryResult<Option<Timestamp>> {
     let oldest = now.minus(MAX_AGE);
-    let most = usize::try_from(MAX_POSTS).unwrap_or(usize::MAX);
-    let young: Vec<&Post> = posts.iter().filter(|post| post.time >= oldest).collect();
+    let (mut keys, mut times, mut urls, mut values, mut sizes) =
+        (vec![], vec![], vec![], vec![], vec![]);
+    let (mut all_bytes, mut cut) = (0, None);
     // Of a very large poll, only the newest.
-    let left = young.len().saturating_sub(most);
-    let young = &young[left..];
-    let Some(first) = young.first() else {
-        return Ok(None);
-    };
-    let cut = (left > 0).then_some(first.time);
-    let (mut keys, mut times, mut urls, mut values) = (vec![], vec![], vec![], vec![]);
-    for post in young {
+    for post in posts.iter().rev().filter(|post| post.time >= oldest) {
+        let value = serde_json::to_value(post);
+        let value = value.map_err(|error| QueryError::SerializationError(error.into()))?;
+        let value = words::json(value);
+        let bytes = i32::try_from(value.to_string().len()).unwrap_or(i32::MAX);
+        let total = all_bytes + i64::from(bytes);
+        if keys.len() >= usize::try_from(MAX_POSTS).unwrap_or(usize::MAX) || total > MAX_BYTES {
+            cut = Some(post.time.plus(INSTANT));
+            break;
+        }
+        all_bytes = total;
         keys.push(key_of(&post.id));
         times.push(post.time.to_chrono());
         urls.push(url_key(&post.url));
-        let value = serde_json::to_value(post);
-        let value = value.map_err(|error| QueryError::SerializationError(error.into()))?;
-        values.push(words::json(value));
+        values.push(value);
+        sizes.push(bytes);
+    }
+    let count = keys.len();
+    if count == 0 {
+        return Ok(cut);
     }
     Prepared(
         sql_query(
-            "INSERT INTO recent_posts (feed, post_key, time, url_key, post) \
-         SELECT $1, * FROM unnest($2, $3, $4, $5) ON CONFLICT DO NOTHING",
+            "INSERT INTO recent_posts (feed, post_key, time, url_key, post, bytes) \
+         SELECT $1, * FROM unnest($2, $3, $4, $5, $6) ON CONFLICT DO NOTHING",
         )
         .bind::<Text, _>(feed.as_str())
         .bind::<Array<SqlUuid>, _>(keys)
         .bind::<Array<Timestamptz>, _>(times)
         .bind::<Array<SqlUuid>, _>(urls)
-        .bind::<Array<Jsonb>, _>(values),
+        .bind::<Array<Jsonb>, _>(values)
+        .bind::<Array<Integer>, _>(sizes),
     )
     .execute(conn)
     .await?;
-    // Each post trims with the same probability, so that nothing has to be counted.
-    if rand::random_range(0..SLACK) < young.len() {
-        return trim(conn, feed, oldest).await.map(Some);
+    // Each post and each byte trims with the same probability, so that nothing has to be counted.
+    if rand::random_range(0..SLACK) < count || rand::random_range(0..SLACK_BYTES) < all_bytes {
+        return Ok(cut.max(Some(trim(conn, feed, oldest).await?)));
     }
     Ok(cut)
 }
@@ -150,7 +166,8 @@ pub async fn unkept(
     Ok(unkept.into_iter().map(|row| row.id).collect())
 }
 
-/// Served by `recent_posts_newest_idx`; reads [`MAX_POSTS`] entries of it.
+/// Removes what the feed has too much of, the oldest first. Returns the start of the period whose posts are still
+/// stored. Served by `recent_posts_newest_idx`; reads all posts of the feed, but not their texts.
 async fn trim(
     conn: &mut AsyncPgConnection,
     feed: &FeedName,
@@ -161,17 +178,23 @@ async fn trim(
         #[diesel(sql_type = Timestamptz)]
         time: DateTime<Utc>,
     }
+    // Many posts may have one time. Those from before the column `bytes` have at least their stored size.
     let cut: Cut = Prepared(
         sql_query(
-            "WITH cut AS (SELECT greatest($2, (SELECT time FROM recent_posts WHERE feed = $1 \
-                          ORDER BY time DESC OFFSET $3 - 1 LIMIT 1)) AS time), \
-              gone AS (DELETE FROM recent_posts USING cut \
-                       WHERE feed = $1 AND recent_posts.time < cut.time) \
-         SELECT time FROM cut",
+            "WITH ranked AS (SELECT post_key, time, row_number() OVER newest AS rank, \
+                      sum(coalesce(bytes, pg_column_size(post))) OVER newest AS total \
+                  FROM recent_posts WHERE feed = $1 \
+                  WINDOW newest AS (ORDER BY time DESC, post_key ROWS UNBOUNDED PRECEDING)), \
+              gone AS (DELETE FROM recent_posts AS kept USING ranked \
+                       WHERE kept.feed = $1 AND kept.post_key = ranked.post_key \
+                           AND (ranked.time < $2 OR ranked.rank > $3 OR ranked.total > $4) \
+                       RETURNING kept.time) \
+         SELECT greatest($2, max(time) + interval '1 microsecond') AS time FROM gone",
         )
         .bind::<Text, _>(feed.as_str())
         .bind::<Timestamptz, _>(oldest.to_chrono())
-        .bind::<BigInt, _>(MAX_POSTS),
+        .bind::<BigInt, _>(MAX_POSTS)
+        .bind::<BigInt, _>(MAX_BYTES),
     )
     .get_result(conn)
     .await?;

@@ -484,6 +484,7 @@ diesel::table! {
         time -> Timestamptz,
         url_key -> Uuid,
         post -> Jsonb,
+        bytes -> Nullable<Integer>,
     }
 }
 

@@ -75,7 +75,7 @@ async fn the_newest_posts_of_a_feed_are_kept_and_no_more() {
         .map(|n| aged(n + 20_000, seconds(9_000 - n)))
         .collect();
     let cut = keep(conn, "forum:b", &posts).await.unwrap();
-    assert!(cut >= posts[500].time, "{cut}");
+    assert!(cut > posts[499].time && cut <= posts[500].time, "{cut}");
 
     let newest = recent_posts::newest(conn, &[name("forum:a"), name("forum:b")], 3)
         .await
@@ -107,6 +107,48 @@ async fn the_newest_posts_of_a_feed_are_kept_and_no_more() {
         number(conn, "SELECT count(*) AS number FROM recent_posts").await,
         0
     );
+}
+
+/// Posts of 400 KB, which is more than an adapter lets through.
+fn large(range: std::ops::Range<usize>, age: impl Fn(usize) -> Duration) -> Vec<Post> {
+    let text = "ab ".repeat(133_000);
+    range
+        .map(|n| Post {
+            text: Some(text.clone()),
+            ..aged(n, age(n))
+        })
+        .collect()
+}
+
+#[tokio::test]
+async fn a_feed_keeps_posts_up_to_a_number_of_bytes() {
+    const HELD: &str =
+        "SELECT count(*) AS number FROM recent_posts WHERE octet_length(post::text) > 390000";
+    let (mut at, _) = watching(&["forum:a", "forum:b"]).await;
+    let conn = &mut at.conn;
+    let seconds = |n: usize| Duration::from_secs(u64::try_from(1_000 - n).unwrap());
+    // In one poll.
+    let posts = large(0..60, seconds);
+    let cut = keep(conn, "forum:a", &posts).await.unwrap();
+    assert_eq!(number(conn, HELD).await, 50);
+    assert!(cut > posts[9].time && cut <= posts[10].time, "{cut}");
+
+    // In several polls, each of which is large enough to trim.
+    let mut last = None;
+    for poll in 6..9 {
+        last = keep(conn, "forum:a", &large(poll * 10..poll * 10 + 11, seconds)).await;
+    }
+    assert_eq!(number(conn, HELD).await, 50);
+    let cut = last.unwrap();
+    assert!(cut > posts[40].time && cut <= posts[41].time, "{cut}");
+    run(conn, "DELETE FROM recent_posts").await;
+
+    // The author decides the time of a post.
+    for poll in 0..3 {
+        let posts = large(poll * 30..poll * 30 + 30, |_| Duration::from_hours(1));
+        keep(conn, "forum:b", &posts).await;
+    }
+    assert_eq!(number(conn, HELD).await, 50);
 }
 
 #[tokio::test]
