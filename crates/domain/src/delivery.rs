@@ -66,7 +66,7 @@ pub struct DeliveryAttempt {
     pub phases: AttemptPhases,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub address: Option<String>,
-    /// The first 4 KiB of the response, as text.
+    /// The beginning of the response, as text: up to 4 KiB of a failure, 256 bytes of others.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub response_body: Option<String>,
 }

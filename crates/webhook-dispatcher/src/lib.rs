@@ -10,6 +10,7 @@
 //! its leases are freed, and its open requests are repeated with the same Scan name, which receivers use to
 //! deduplicate.
 
+mod answers;
 mod breaker;
 mod claim;
 mod connection_test;
@@ -47,6 +48,7 @@ struct Dispatcher {
     lanes: Arc<lanes::Lanes>,
     recorder: record::Recorder,
     signals: claim::Signals,
+    answers: answers::Answers,
 }
 
 /// Delivers until the context's shutdown, then completes the open requests.
@@ -81,6 +83,7 @@ pub async fn run_with(
         backbone,
         recorder,
         signals: claim::Signals::default(),
+        answers: answers::Answers::default(),
     });
     let mut recording = recording.start(dispatcher.backbone.clone(), Arc::downgrade(&dispatcher));
     if !dispatcher.backbone.ready(&context.shutdown).await {

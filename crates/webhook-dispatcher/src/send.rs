@@ -292,6 +292,12 @@ async fn attempt(dispatcher: &Arc<Dispatcher>, task: &Task) -> AttemptResult {
     if let Some(failure @ outbound::Failure::ForbiddenAddress { .. }) = failure {
         metrics::BLOCKED.with_label_values(&[failure.word()]).inc();
     }
+    let connection = task.delivery.connection_name();
+    let has_failed = verdict != Verdict::Succeeded;
+    let response_body = exchange.body.map(|body| {
+        let now = std::time::Instant::now();
+        dispatcher.answers.stored(connection, has_failed, body, now)
+    });
     AttemptResult {
         delivery: task.delivery,
         attempt: Attempt {
@@ -305,7 +311,7 @@ async fn attempt(dispatcher: &Arc<Dispatcher>, task: &Task) -> AttemptResult {
             tls: exchange.phases.tls,
             first_byte: exchange.phases.first_byte,
             address: exchange.address.map(|address| address.to_string()),
-            response_body: exchange.body,
+            response_body,
         },
         verdict,
     }

@@ -108,19 +108,25 @@ async fn hanging_receiver_is_cut_off_and_retried() {
 }
 
 #[tokio::test]
-async fn a_long_answer_changes_nothing() {
+async fn long_answers_change_nothing_and_are_shortened() {
     let world = World::new().await;
-    let receiver = always(Answer::Long(20 * 1024 * 1024)).await;
+    let failure = |status| Answer::Full {
+        status,
+        headers: Vec::new(),
+        body: vec![b'a'; 10_000],
+    };
+    let long = Answer::Long(20 * 1024 * 1024);
+    let receiver = scripted(vec![failure(500), failure(502), long]).await;
     let manager = world.manager_for(&receiver).await;
     let replica = world.ready_dispatcher().await;
     world.scan_and_tell(manager, "kettle").await;
     world.until("SUCCEEDED", 1).await;
-    assert_eq!(receiver.count(), 1);
+    assert_eq!(receiver.count(), 3);
     let kept = world
         .database
-        .texts("length(response_body)", "delivery_attempts")
+        .texts("length(response_body)", "delivery_attempts ORDER BY number")
         .await;
-    assert_eq!(kept, ["4096"]);
+    assert_eq!(kept, ["4096", "256", "256"]);
     replica.stop().await;
 }
 
