@@ -13,10 +13,13 @@ use crate::{QueryError, seal::OpenError};
 /// Name of the quota of bytes of instructions and mutes.
 pub(crate) const CONTENT: &str = "contentBytes";
 
+/// Field of the daily bound of stored responses.
+pub(crate) const STORED_RESPONSES: &str = "Idempotency-Key";
+
 /// A quota that is used up.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Exceeded {
-    /// Name of the quota in `GET /v1/caller`.
+    /// Name of the quota in `GET /v1/caller`, or of the field that exceeds a fixed one.
     pub quota: &'static str,
     pub limit: u32,
     /// Number that the account would have.
@@ -32,6 +35,7 @@ impl fmt::Display for Exceeded {
         } = self;
         let what = match *quota {
             CONTENT => "bytes of instructions and mutes",
+            STORED_RESPONSES => "bytes of stored responses today (UTC)",
             quota => quota,
         };
         write!(

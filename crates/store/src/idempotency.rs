@@ -4,6 +4,9 @@
 //! is stored if and only if the work is, even if a process dies in between. Of two concurrent requests, the second
 //! waits in [`begin`] until the first has ended.
 //!
+//! What an account stores on a day is bounded ([`MAX_BYTES_PER_DAY`]). Beyond, a new key is refused before the work: a
+//! response that is not stored would let a repeated request do its work twice.
+//!
 //! Responses may contain secrets, so they are sealed and bound to their row. So is the hash of the request's body,
 //! which could otherwise be guessed.
 
@@ -17,12 +20,21 @@ use diesel_async::{AsyncPgConnection, RunQueryDsl};
 use domain::Id;
 use serde::{Deserialize, Serialize};
 
-use crate::{Error, QueryResult, seal::Sealer};
+use crate::{
+    Error, QueryResult,
+    error::{Exceeded, STORED_RESPONSES},
+    seal::Sealer,
+};
 
 /// How long a response can be repeated.
 pub const KEPT_FOR: Duration = Duration::from_secs(24 * 3_600);
 /// Rows are purged an hour later, so that a row that was found valid can still be read.
 const PURGED_AFTER: Duration = Duration::from_secs(25 * 3_600);
+
+/// Maximum bytes that an account stores on a UTC day, exceeded by the requests that are open at that moment.
+pub const MAX_BYTES_PER_DAY: u32 = 250_000_000;
+/// Size of a row without its response.
+const ROW_BYTES: usize = 256;
 
 /// Identity of a repeatable request: SHA-256 of its path and `Idempotency-Key`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -41,10 +53,10 @@ pub struct Answer {
 }
 
 /// Claims `request` for the transaction of `conn`, or returns its first response. Waits for another transaction
-/// that has claimed it. By primary key.
+/// that has claimed it. By primary keys.
 ///
 /// # Errors
-/// If the database does not answer, or the response cannot be decrypted.
+/// If the account has stored too much today, the database does not answer, or the response cannot be decrypted.
 pub async fn begin(
     conn: &mut AsyncPgConnection,
     sealer: &Sealer,
@@ -67,6 +79,7 @@ pub async fn begin(
     .execute(conn)
     .await?;
     if taken > 0 {
+        refuse_too_many(conn, request).await?;
         return Ok(None);
     }
     let row: Option<Row> = sql_query(
@@ -87,7 +100,34 @@ pub async fn begin(
         .map_err(Error::Json)
 }
 
-/// Stores the response, once the work is done.
+async fn refuse_too_many(conn: &mut AsyncPgConnection, request: &RequestId) -> Result<(), Error> {
+    #[derive(QueryableByName)]
+    struct Day {
+        #[diesel(sql_type = BigInt)]
+        bytes: i64,
+    }
+    let today: Option<Day> = sql_query(format!(
+        "SELECT d.bytes FROM api_keys AS k JOIN idempotency_days AS d ON d.account_id = k.account_id AND d.day = {TODAY} \
+         WHERE k.id = $1"
+    ))
+    .bind::<SqlUuid, _>(request.api_key.to_uuid())
+    .get_result(conn)
+    .await
+    .optional()?;
+    let bytes = today.map_or(0, |day| u32::try_from(day.bytes).unwrap_or(u32::MAX));
+    if bytes >= MAX_BYTES_PER_DAY {
+        return Err(Error::QuotaExceeded(Exceeded {
+            quota: STORED_RESPONSES,
+            limit: MAX_BYTES_PER_DAY,
+            wanted: bytes.saturating_add(1),
+        }));
+    }
+    Ok(())
+}
+
+const TODAY: &str = "(clock_timestamp() AT TIME ZONE 'UTC')::date";
+
+/// Stores the response, once the work is done. The account's other stored responses wait from here to the commit.
 pub async fn finish(
     conn: &mut AsyncPgConnection,
     sealer: &Sealer,
@@ -95,20 +135,30 @@ pub async fn finish(
     answer: &Answer,
 ) -> Result<(), Error> {
     let plain = serde_json::to_vec(answer).map_err(Error::Json)?;
-    sql_query(
-        "UPDATE idempotency_keys SET answer = $3 WHERE api_key_id = $1 AND request_hash = $2",
-    )
+    let sealed = sealer.seal(&plain, &bound_to(request));
+    let bytes = i64::try_from(sealed.len() + ROW_BYTES).unwrap_or(i64::MAX);
+    sql_query(format!(
+        "WITH stored AS ( \
+             UPDATE idempotency_keys SET answer = $3 WHERE api_key_id = $1 AND request_hash = $2 \
+         ) INSERT INTO idempotency_days AS d (account_id, day, bytes) \
+         SELECT account_id, {TODAY}, $4 FROM api_keys WHERE id = $1 \
+         ON CONFLICT (account_id, day) DO UPDATE SET bytes = d.bytes + excluded.bytes"
+    ))
     .bind::<SqlUuid, _>(request.api_key.to_uuid())
     .bind::<Binary, _>(request.hash.as_slice())
-    .bind::<Binary, _>(sealer.seal(&plain, &bound_to(request)))
+    .bind::<Binary, _>(sealed)
+    .bind::<BigInt, _>(bytes)
     .execute(conn)
     .await?;
     Ok(())
 }
 
-/// Removes up to `limit` expired responses, and returns their number. Skips rows that another replica is purging.
-/// Served by `idempotency_keys_create_time_idx`.
+/// Removes up to `limit` expired responses, and returns their number; and the counts of earlier days. Skips rows that
+/// another replica is purging. Served by `idempotency_keys_create_time_idx`.
 pub async fn purge(conn: &mut AsyncPgConnection, limit: i64) -> QueryResult<usize> {
+    sql_query("DELETE FROM idempotency_days WHERE day < current_date - 1")
+        .execute(conn)
+        .await?;
     sql_query(
         "DELETE FROM idempotency_keys WHERE ctid = ANY (ARRAY( \
              SELECT ctid FROM idempotency_keys WHERE create_time < clock_timestamp() - $1 \

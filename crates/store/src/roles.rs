@@ -50,8 +50,18 @@ impl Service {
             // Locking a row requires the right to update one column; this one is never updated.
             ("accounts", _) => "SELECT, UPDATE (create_time)",
             ("api_keys", Self::Gateway) => "SELECT, UPDATE (last_use_time)",
-            ("rate_ledgers" | "account_rate_ledgers" | "idempotency_keys", Self::Gateway) => ALL,
-            ("api_keys" | "rate_ledgers" | "account_rate_ledgers" | "idempotency_keys", _) => "",
+            (
+                "rate_ledgers" | "account_rate_ledgers" | "idempotency_keys" | "idempotency_days",
+                Self::Gateway,
+            ) => ALL,
+            (
+                "api_keys"
+                | "rate_ledgers"
+                | "account_rate_ledgers"
+                | "idempotency_keys"
+                | "idempotency_days",
+                _,
+            ) => "",
             ("account_days", Self::Scanner) => ALL,
             ("account_days", Self::Gateway) => "SELECT",
             ("account_days", _) => "",

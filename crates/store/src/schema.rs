@@ -272,6 +272,14 @@ diesel::table! {
 }
 
 diesel::table! {
+    idempotency_days (account_id, day) {
+        account_id -> Uuid,
+        day -> Date,
+        bytes -> BigInt,
+    }
+}
+
+diesel::table! {
     idempotency_keys (api_key_id, request_hash) {
         api_key_id -> Uuid,
         request_hash -> Bytea,
@@ -623,6 +631,7 @@ diesel::allow_tables_to_appear_in_same_query!(
     feed_stats,
     feed_watchers,
     feeds,
+    idempotency_days,
     idempotency_keys,
     leases,
     look_backs,

@@ -202,3 +202,22 @@ async fn stored_responses_are_encrypted() {
         .unwrap();
     assert_eq!(count, 1);
 }
+
+#[tokio::test]
+async fn account_with_too_many_stored_responses_is_told_the_header() {
+    let app = TestApp::start().await;
+    let acme = app.account("acme").await;
+    let namespace = acme.namespace().await;
+    let path = format!("/v1/{namespace}/managers");
+    let first = post(&acme, &path, "order-1", &manager_body()).await;
+    assert_eq!(first.status, 201);
+    app.database
+        .run("UPDATE idempotency_days SET bytes = 250000000")
+        .await;
+    let answer = post(&acme, &path, "order-2", &manager_body()).await;
+    assert_eq!(answer.status, 400);
+    assert_eq!(answer.details(), [("Idempotency-Key", "quota_exceeded")]);
+    let again = post(&acme, &path, "order-1", &manager_body()).await;
+    assert!(is_replayed(&again));
+    assert_eq!(acme.post(&path, &manager_body()).await.status, 201);
+}

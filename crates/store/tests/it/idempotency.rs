@@ -144,3 +144,40 @@ async fn an_answer_can_only_be_opened_in_its_own_row() {
     let opened = idempotency::begin(&mut conn, &sealer(), &moved).await;
     assert!(matches!(opened, Err(store::Error::Sealed(_))), "{opened:?}");
 }
+
+#[tokio::test]
+async fn account_that_has_stored_too_much_today_is_refused_before_the_work() {
+    let database = TestDatabase::create().await;
+    let conn = &mut database.connect().await;
+    let (api_key, other_key) = (key(conn).await, key(conn).await);
+    let request = |api_key, n| RequestId {
+        api_key,
+        hash: [n; 32],
+    };
+    once(conn, request(api_key, 1), &"a".repeat(10_000)).await;
+    let stored = number(conn, "SELECT bytes AS number FROM idempotency_days").await;
+    assert!((10_000..20_000).contains(&stored), "{stored}");
+    let full = i64::from(idempotency::MAX_BYTES_PER_DAY);
+    run(conn, format!("UPDATE idempotency_days SET bytes = {full}")).await;
+
+    // Another key of the same account is no way out, and what was stored can be repeated.
+    let begin = async |conn: &mut AsyncPgConnection, request| {
+        conn.transaction(async |conn| idempotency::begin(conn, &sealer(), &request).await)
+            .await
+    };
+    for api_key in [api_key, other_key] {
+        let refused = begin(conn, request(api_key, 2)).await;
+        let Err(store::Error::QuotaExceeded(exceeded)) = refused else {
+            panic!("{refused:?}");
+        };
+        assert_eq!(exceeded.quota, "Idempotency-Key");
+    }
+    assert!(begin(conn, request(api_key, 1)).await.unwrap().is_some());
+
+    run(conn, "UPDATE idempotency_days SET day = day - 1").await;
+    assert!(once(conn, request(api_key, 2), "b").await.is_none());
+    run(conn, "UPDATE idempotency_days SET day = day - 2").await;
+    idempotency::purge(conn, 10).await.unwrap();
+    let days = "SELECT count(*) AS number FROM idempotency_days";
+    assert_eq!(number(conn, days).await, 0);
+}
