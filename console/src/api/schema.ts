@@ -1894,7 +1894,10 @@ export interface components {
             };
             /** @description The IP address that was talked to. */
             address?: string;
-            /** @description The first 4 KiB of the answer, as text. */
+            /**
+             * @description The beginning of the answer, as text: the first 4 KiB of a failed attempt, but of a Connection's attempts only one in five
+             *     minutes; of others the first 256 bytes.
+             */
             responseBody?: string;
         };
         /**
@@ -2758,7 +2761,8 @@ export interface components {
         /**
          * @description Makes the request safe to repeat: for 24 hours, the same request with the same key gets the answer that it got
          *     first, and makes nothing new. With another body it is refused. Of one API key and one path; only what was
-         *     made is remembered, not what failed.
+         *     made is remembered, not what failed. An account stores 250 MB of answers a day (UTC); beyond, a new key is refused as
+         *     `quota_exceeded`.
          * @example 7c0f2e6a-order-42
          */
         IdempotencyKey: string;
@@ -2935,7 +2939,8 @@ export interface operations {
                 /**
                  * @description Makes the request safe to repeat: for 24 hours, the same request with the same key gets the answer that it got
                  *     first, and makes nothing new. With another body it is refused. Of one API key and one path; only what was
-                 *     made is remembered, not what failed.
+                 *     made is remembered, not what failed. An account stores 250 MB of answers a day (UTC); beyond, a new key is refused as
+                 *     `quota_exceeded`.
                  * @example 7c0f2e6a-order-42
                  */
                 "Idempotency-Key"?: components["parameters"]["IdempotencyKey"];
@@ -3246,7 +3251,8 @@ export interface operations {
                 /**
                  * @description Makes the request safe to repeat: for 24 hours, the same request with the same key gets the answer that it got
                  *     first, and makes nothing new. With another body it is refused. Of one API key and one path; only what was
-                 *     made is remembered, not what failed.
+                 *     made is remembered, not what failed. An account stores 250 MB of answers a day (UTC); beyond, a new key is refused as
+                 *     `quota_exceeded`.
                  * @example 7c0f2e6a-order-42
                  */
                 "Idempotency-Key"?: components["parameters"]["IdempotencyKey"];
@@ -4037,7 +4043,8 @@ export interface operations {
                 /**
                  * @description Makes the request safe to repeat: for 24 hours, the same request with the same key gets the answer that it got
                  *     first, and makes nothing new. With another body it is refused. Of one API key and one path; only what was
-                 *     made is remembered, not what failed.
+                 *     made is remembered, not what failed. An account stores 250 MB of answers a day (UTC); beyond, a new key is refused as
+                 *     `quota_exceeded`.
                  * @example 7c0f2e6a-order-42
                  */
                 "Idempotency-Key"?: components["parameters"]["IdempotencyKey"];

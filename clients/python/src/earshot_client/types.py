@@ -560,7 +560,8 @@ class DeliveryAttempt(TypedDict):
     """
     responseBody: NotRequired[str]
     """
-    The first 4 KiB of the answer, as text.
+    The beginning of the answer, as text: the first 4 KiB of a failed attempt, but of a Connection's attempts only one in five
+    minutes; of others the first 256 bytes.
     """
 
 
