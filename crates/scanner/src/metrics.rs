@@ -90,6 +90,15 @@ pub(crate) static INDEX_LAG: LazyLock<Gauge> = LazyLock::new(|| {
     .expect(UNREGISTERED)
 });
 
+pub(crate) static STORED_BYTES: LazyLock<IntGaugeVec> = LazyLock::new(|| {
+    register_int_gauge_vec!(
+        "earshot_stored_bytes",
+        "Size of each table on the disk of the database, with its indexes",
+        &["table"]
+    )
+    .expect(UNREGISTERED)
+});
+
 pub(crate) static ODD_FEEDS: LazyLock<IntGaugeVec> = LazyLock::new(|| {
     register_int_gauge_vec!(
         "earshot_feeds_odd",

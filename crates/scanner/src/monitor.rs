@@ -3,7 +3,8 @@
 //! Every replica reports the database's state of all feeds, so it does not matter which replica polled. A platform
 //! with problems makes no replica unready, because the others are still scanned.
 //!
-//! It costs one statement over all feeds every [`LOOK`], and an hourly pass over stored posts.
+//! It costs one statement over all feeds every [`LOOK`], one over the catalog every [`SIZES`], and an hourly pass over
+//! stored posts.
 
 use std::{collections::BTreeMap, sync::Arc, time::Duration};
 
@@ -11,7 +12,7 @@ use runtime::{Check, Config, Context, Periodic};
 use store::{
     Pool, backfills, feed_post_ids,
     feeds::{self, PlatformFeeds},
-    quotas, recent_posts,
+    quotas, recent_posts, sizes,
     work::table,
 };
 use tokio::time::Instant;
@@ -20,6 +21,8 @@ use tokio_util::sync::CancellationToken;
 use crate::{metrics, plans::Plans};
 
 const LOOK: Duration = Duration::from_secs(10);
+/// Interval of reading the sizes of tables.
+const SIZES: Duration = Duration::from_secs(300);
 const PURGE: Duration = Duration::from_secs(3_600);
 /// Number of feeds that are purged, or whose stored posts are, in one statement.
 const FEEDS_AT_ONCE: i64 = 100;
@@ -70,6 +73,7 @@ impl Monitor {
             check.ok();
         }
         let mut purge_due = Instant::now() + PURGE.mul_f64(rand::random_range(0.1..1.0));
+        let mut sizes_due = Instant::now();
         let mut rounds = Periodic::new(&context.shutdown);
         while rounds.every(LOOK).await {
             let lag = self.plans.fresh_since().elapsed();
@@ -77,6 +81,12 @@ impl Monitor {
             if let Err(error) = self.look(&checks).await {
                 // Other components report a lost database.
                 tracing::debug!("cannot look how the feeds do: {error:#}");
+            }
+            if Instant::now() >= sizes_due {
+                match self.measure().await {
+                    Ok(()) => sizes_due = Instant::now() + SIZES,
+                    Err(error) => tracing::debug!("cannot read the sizes of tables: {error:#}"),
+                }
             }
             if Instant::now() >= purge_due {
                 match self.purge(&context.shutdown).await {
@@ -140,6 +150,16 @@ impl Monitor {
                 None => check.ok(),
             }
         }
+    }
+
+    async fn measure(&self) -> Result<(), store::Error> {
+        let mut conn = self.pool.get().await?;
+        for size in sizes::by_table(&mut conn).await? {
+            metrics::STORED_BYTES
+                .with_label_values(&[&size.table])
+                .set(size.bytes);
+        }
+        Ok(())
     }
 
     async fn purge(&self, shutdown: &CancellationToken) -> Result<(), store::Error> {

@@ -51,6 +51,7 @@ pub mod retention;
 pub mod roles;
 pub mod scans;
 pub mod seal;
+pub mod sizes;
 pub mod stats;
 pub mod work;
 

@@ -42,6 +42,7 @@ mod roles;
 mod rows;
 mod scans;
 mod sessions;
+mod sizes;
 mod stats;
 mod support;
 #[path = "../../examples/schema/tables.rs"]
