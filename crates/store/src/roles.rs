@@ -2,8 +2,9 @@
 //!
 //! An operator may give each service a login role, `earshot_api_gateway`, `earshot_manager_compiler`,
 //! `earshot_scanner` or `earshot_webhook_dispatcher`. [`grant`] gives each of them that exists what its service needs.
-//! A compromised scanner can then neither create API keys nor read the sealed secrets of Connections. Tables belong
-//! to the role that migrates; services create and drop partitions through functions that run as this owner.
+//! A compromised scanner can then neither create API keys, nor read the sealed secrets of Connections, nor change
+//! Managers and where their Scans go. Tables belong to the role that migrates; services create and drop partitions
+//! through functions that run as this owner.
 
 use diesel::{
     QueryableByName, sql_query,
@@ -13,7 +14,105 @@ use diesel_async::{AsyncConnection, AsyncPgConnection, RunQueryDsl};
 
 use crate::{QueryError, QueryResult};
 
+const NONE: &str = "";
+const READ: &str = "SELECT";
 const ALL: &str = "SELECT, INSERT, UPDATE, DELETE";
+const ADD: &str = "SELECT, INSERT";
+const CHANGE: &str = "SELECT, UPDATE";
+const REMOVE: &str = "SELECT, DELETE";
+const PUT: &str = "SELECT, INSERT, UPDATE";
+const TAKE: &str = "SELECT, UPDATE, DELETE";
+const REPLACE: &str = "SELECT, INSERT, DELETE";
+/// What a purge needs to cancel deliveries. Their Connection and Scan stay as they are.
+const CANCEL: &str = "SELECT, DELETE, UPDATE (state, leased_by, next_attempt_time, update_time)";
+/// Locking a row requires the right to update one column; these are never updated.
+const LOCK_ACCOUNT: &str = "SELECT, UPDATE (create_time)";
+const LOCK_NAMESPACE: &str = "SELECT, UPDATE (update_time)";
+const CONNECTION_STATE: &str = "SELECT (namespace_id, id, state)";
+
+/// What the gateway, the compiler, the scanner and the dispatcher may do with each table. A table that is not here is
+/// closed to all of them. Any service runs the purges of deleted resources, folds statistics and relays events. Foreign
+/// keys need no privileges.
+const PRIVILEGES: &[(&[&str], [&str; 4])] = &[
+    (&["__diesel_schema_migrations"], [READ; 4]),
+    (
+        &[
+            "replicas",
+            "outbox",
+            "purges",
+            "stats",
+            "feed_stats",
+            "stats_deltas",
+        ],
+        [ALL; 4],
+    ),
+    // Accounts and what they spend.
+    (&["accounts"], [LOCK_ACCOUNT; 4]),
+    (
+        &["api_keys"],
+        ["SELECT, UPDATE (last_use_time)", NONE, NONE, NONE],
+    ),
+    (
+        &[
+            "rate_ledgers",
+            "account_rate_ledgers",
+            "idempotency_keys",
+            "idempotency_days",
+        ],
+        [ALL, NONE, NONE, NONE],
+    ),
+    (&["account_days"], [READ, NONE, ALL, NONE]),
+    (&["account_feeds"], [PUT, PUT, TAKE, NONE]),
+    // Recorded events cannot be changed, and only retention removes them.
+    (&["audit_events"], [ADD, NONE, NONE, REMOVE]),
+    // What customers create.
+    (
+        &["namespaces"],
+        [ALL, LOCK_NAMESPACE, LOCK_NAMESPACE, LOCK_NAMESPACE],
+    ),
+    (
+        &["connections"],
+        [ALL, CONNECTION_STATE, CONNECTION_STATE, CHANGE],
+    ),
+    (&["managers"], [ALL, CHANGE, READ, READ]),
+    (&["manager_notices"], [ALL, READ, NONE, READ]),
+    (&["plan_version"], [CHANGE, CHANGE, READ, NONE]),
+    (&["plan_changes"], [REPLACE, REPLACE, READ, NONE]),
+    // Feeds, and what is read from them.
+    (&["feeds"], [PUT, PUT, TAKE, NONE]),
+    (&["feed_watchers"], [ALL, ALL, READ, NONE]),
+    (&["feed_days"], [READ, READ, ALL, NONE]),
+    (
+        &["feed_gaps", "feed_missing_ids", "recent_posts"],
+        [READ, NONE, ALL, NONE],
+    ),
+    (
+        &[
+            "feed_post_ids",
+            "quarantined_posts",
+            "rechecks",
+            "look_backs",
+        ],
+        [NONE, NONE, ALL, NONE],
+    ),
+    (&["address_keys"], [NONE, NONE, READ, NONE]),
+    (
+        &["platform_budgets", "platform_budget_shares"],
+        [NONE, PUT, PUT, NONE],
+    ),
+    (&["backfills"], [PUT, PUT, ALL, NONE]),
+    // Scans and their posts.
+    (&["posts"], [READ, READ, PUT, READ]),
+    (&["post_keys"], [NONE, NONE, REPLACE, REMOVE]),
+    (&["scan_clocks"], [PUT, READ, CHANGE, NONE]),
+    (&["scans"], [TAKE, REMOVE, ALL, TAKE]),
+    (&["scan_keys", "scan_likes"], [REMOVE, REMOVE, ALL, REMOVE]),
+    // Deliveries.
+    (&["deliveries"], [TAKE, CANCEL, CANCEL, ALL]),
+    (&["delivery_attempts"], [REMOVE, REMOVE, REMOVE, REPLACE]),
+    (&["connection_lanes"], [PUT, NONE, NONE, PUT]),
+    (&["connection_tests", "replays"], [ALL, NONE, NONE, ALL]),
+];
 
 /// A service that can have a separate role.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -43,44 +142,27 @@ impl Service {
         }
     }
 
-    /// Privileges on a table; empty for none. A table that is not named here is open to all services.
+    /// Privileges on a table; empty for none.
     fn privileges(self, table: &str) -> &'static str {
-        match (table, self) {
-            ("__diesel_schema_migrations", _) => "SELECT",
-            // Locking a row requires the right to update one column; this one is never updated.
-            ("accounts", _) => "SELECT, UPDATE (create_time)",
-            ("api_keys", Self::Gateway) => "SELECT, UPDATE (last_use_time)",
-            (
-                "rate_ledgers" | "account_rate_ledgers" | "idempotency_keys" | "idempotency_days",
-                Self::Gateway,
-            ) => ALL,
-            (
-                "api_keys"
-                | "rate_ledgers"
-                | "account_rate_ledgers"
-                | "idempotency_keys"
-                | "idempotency_days",
-                _,
-            ) => "",
-            ("account_days", Self::Scanner) => ALL,
-            ("account_days", Self::Gateway) => "SELECT",
-            ("account_days", _) => "",
-            // Recorded events cannot be changed, and only retention removes them.
-            ("audit_events", Self::Gateway) => "SELECT, INSERT",
-            ("audit_events", Self::Dispatcher) => "SELECT, DELETE",
-            ("audit_events", _) => "",
-            ("feed_days" | "feed_gaps" | "feed_missing_ids" | "feed_post_ids", Self::Scanner) => {
-                ALL
-            }
-            ("feed_days" | "feed_gaps" | "feed_missing_ids", Self::Gateway) => "SELECT",
-            ("feed_days" | "feed_gaps" | "feed_missing_ids" | "feed_post_ids", _) => "",
-            ("connections" | "namespaces", Self::Gateway) => ALL,
-            ("connections", Self::Dispatcher) => "SELECT, UPDATE",
-            ("connections", _) => "SELECT (namespace_id, id, state)",
-            ("namespaces", _) => "SELECT, UPDATE (update_time)",
-            _ => ALL,
-        }
+        let row = PRIVILEGES
+            .iter()
+            .find(|(tables, _)| tables.contains(&table));
+        row.map_or(
+            NONE,
+            |(_, [gateway, compiler, scanner, dispatcher])| match self {
+                Self::Gateway => gateway,
+                Self::Compiler => compiler,
+                Self::Scanner => scanner,
+                Self::Dispatcher => dispatcher,
+            },
+        )
     }
+}
+
+/// Returns true if it was decided what the services may do with a table.
+#[must_use]
+pub fn is_decided(table: &str) -> bool {
+    PRIVILEGES.iter().any(|(tables, _)| tables.contains(&table))
 }
 
 #[derive(QueryableByName)]

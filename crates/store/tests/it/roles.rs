@@ -62,3 +62,41 @@ async fn drop_partition_drops_only_partitions() {
         assert!(refused.to_string().contains("no partition of"), "{refused}");
     }
 }
+
+#[tokio::test]
+async fn each_table_has_privileges_that_were_decided() {
+    let database = TestDatabase::create().await;
+    let mut conn = database.connect().await;
+    for size in store::sizes::by_table(&mut conn).await.unwrap() {
+        assert!(
+            store::roles::is_decided(&size.table),
+            "{}: say in store::roles what each service may do with it",
+            size.table
+        );
+    }
+    assert!(!store::roles::is_decided("a_new_table"));
+}
+
+#[tokio::test]
+async fn scanner_cannot_change_managers_or_where_scans_go() {
+    let database = TestDatabase::create().await;
+    let url = database.url_of(Service::Scanner);
+    let mut conn = AsyncPgConnection::establish(&url).await.unwrap();
+    for statement in [
+        "UPDATE managers SET enable = true",
+        "DELETE FROM managers",
+        "INSERT INTO manager_notices SELECT * FROM manager_notices",
+        "UPDATE deliveries SET connection_id = connection_id",
+        "INSERT INTO deliveries SELECT * FROM deliveries",
+        "UPDATE connection_lanes SET open_until = NULL",
+        "INSERT INTO feed_watchers SELECT * FROM feed_watchers",
+        "UPDATE plan_version SET version = version",
+        "INSERT INTO replays SELECT * FROM replays",
+    ] {
+        let refused = sql_query(statement).execute(&mut conn).await.unwrap_err();
+        assert!(
+            refused.to_string().contains("permission denied"),
+            "{statement}: {refused}"
+        );
+    }
+}
