@@ -26,7 +26,9 @@ pub(crate) async fn creation(
 /// watches more feeds than before, or on `content`, the field with the instructions or mutes.
 pub(crate) fn refused(content: &str, error: Error) -> ApiError {
     match error {
-        Error::QuotaExceeded(exceeded) if exceeded.quota == "feeds" => refusal("enable", &exceeded),
+        Error::QuotaExceeded(exceeded) if ["feeds", "newFeeds"].contains(&exceeded.quota) => {
+            refusal("enable", &exceeded)
+        }
         Error::QuotaExceeded(exceeded) => refusal(content, &exceeded),
         error => error.into(),
     }

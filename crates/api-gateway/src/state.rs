@@ -48,6 +48,8 @@ pub(crate) struct AppState {
     pub(crate) quotas: quotas::Limits,
     pub(crate) addresses: AddressPolicy,
     feeds: ConfiguredFeeds,
+    /// How far back the first reading of a feed goes.
+    pub(crate) backfill: Duration,
     /// True if this process itself terminates TLS.
     pub(crate) serves_tls: bool,
     pub(crate) cors_allowed_origins: Vec<String>,
@@ -81,6 +83,7 @@ impl AppState {
             quotas: backbone::default_quotas(config),
             addresses: config.outbound.address_policy(),
             feeds: ConfiguredFeeds::new(config),
+            backfill: config.scanner.backfill,
             serves_tls: !config.gateway.tls_certificate_file.is_empty(),
             cors_allowed_origins: config.gateway.cors_allowed_origins.clone(),
             serves_console: config.gateway.console,

@@ -11,7 +11,7 @@ use std::{collections::BTreeMap, sync::Arc, time::Duration};
 use runtime::{Check, Config, Context, Periodic};
 use store::{
     Pool, backfills, feed_post_ids,
-    feeds::{self, PlatformFeeds},
+    feeds::{self, AccountFeed, PlatformFeeds},
     quotas, recent_posts, sizes,
     work::table,
 };
@@ -172,6 +172,13 @@ impl Monitor {
         while !shutdown.is_cancelled()
             && feeds::purge_unwatched(&mut conn, FEEDS_AT_ONCE).await? > 0
         {}
+        let mut after = AccountFeed::default();
+        while !shutdown.is_cancelled() {
+            match feeds::forget_left(&mut conn, &after, FEEDS_AT_ONCE).await? {
+                Some(last) => after = last,
+                None => break,
+            }
+        }
         let mut after = String::new();
         while !shutdown.is_cancelled() {
             match recent_posts::purge_old(&mut conn, &after, FEEDS_AT_ONCE).await? {

@@ -9,10 +9,14 @@
 //! If a process dies, the row stays in the state of its last commit, and the step is repeated. A row whose Scans
 //! cannot be stored is postponed, and finally set aside ([`set_aside`]).
 
+use std::time::Duration;
+
 use chrono::{DateTime, Utc};
 use diesel::{
     OptionalExtension as _, QueryableByName, sql_query,
-    sql_types::{Array, BigInt, Bool, Integer, Nullable, Text, Timestamptz, Uuid as SqlUuid},
+    sql_types::{
+        Array, BigInt, Bool, Double, Integer, Nullable, Text, Timestamptz, Uuid as SqlUuid,
+    },
 };
 use diesel_async::{AsyncPgConnection, RunQueryDsl};
 use domain::{FeedName, Id, ManagerName, Reach, Timestamp};
@@ -41,13 +45,15 @@ pub struct FeedReach {
 
 /// Requests backfills of the feeds that the Manager watches now, from `start` on. With `notify`, their Scans are
 /// delivered. `reach` returns how far back the platform of a feed goes. Returns how far back the posts of each feed
-/// can be read, by name: never before `start`. A repeated request runs again. If a backfill is in progress, it
+/// can be read, by name: never before `start`. Stored posts count from `window` before the account first watched the
+/// feed, as those of a feed that no one else watches. A repeated request runs again. If a backfill is in progress, it
 /// starts again and covers at least the same period. Served by `feed_watchers_manager_idx` and primary keys.
 pub async fn request(
     conn: &mut AsyncPgConnection,
     manager: ManagerName,
     start: Timestamp,
     notify: bool,
+    window: Duration,
     reach: impl Fn(&FeedName) -> Reach,
 ) -> QueryResult<Vec<FeedReach>> {
     #[derive(QueryableByName)]
@@ -58,7 +64,7 @@ pub async fn request(
         now: DateTime<Utc>,
         #[diesel(sql_type = Nullable<Timestamptz>)]
         kept_since: Option<DateTime<Utc>>,
-        #[diesel(sql_type = Nullable<diesel::sql_types::Double>)]
+        #[diesel(sql_type = Nullable<Double>)]
         posts_per_day: Option<f64>,
     }
     let rows: Vec<Row> = sql_query(format!(
@@ -72,14 +78,18 @@ pub async fn request(
                      failure_count = 0, error = NULL, next_time = NULL, create_time = clock_timestamp(), update_time = clock_timestamp() \
              RETURNING feed \
          ) SELECT a.feed, clock_timestamp() AS now, f.posts_per_day, \
-               greatest(f.kept_since, clock_timestamp() - interval '72 hours') AS kept_since \
-           FROM asked AS a JOIN feeds AS f ON f.name = a.feed ORDER BY a.feed"
+               CASE WHEN own.feed IS NULL OR coalesce(f.read_time, f.last_poll_time) >= own.watch_time THEN \
+                   greatest(f.kept_since, clock_timestamp() - interval '72 hours', \
+                       own.watch_time - $6 * interval '1 second') END AS kept_since \
+           FROM asked AS a JOIN feeds AS f ON f.name = a.feed JOIN namespaces AS n ON n.id = $1 \
+           LEFT JOIN account_feeds AS own ON own.account_id = n.account_id AND own.feed = a.feed ORDER BY a.feed"
     ))
     .bind::<SqlUuid, _>(manager.namespace.to_uuid())
     .bind::<SqlUuid, _>(manager.manager.to_uuid())
     .bind::<Bool, _>(notify)
     .bind::<Timestamptz, _>(start.to_chrono())
     .bind::<Nullable<Text>, _>(TraceContext::current().sampled().map(str::to_owned))
+    .bind::<Double, _>(window.as_secs_f64())
     .load(conn)
     .await?;
     let reached = rows.into_iter().filter_map(|row| {
@@ -89,13 +99,11 @@ pub async fn request(
         let kept = row.kept_since.map_or(now, Timestamp::from);
         let platform = match reach(&feed) {
             Reach::Nothing => now,
-            Reach::Time(time) => now.minus(time.min(std::time::Duration::from_hours(24 * 3_650))),
+            Reach::Time(time) => now.minus(time.min(Duration::from_hours(24 * 3_650))),
             Reach::Posts(posts) => {
                 // A feed with hardly any posts can be read from its beginning.
                 let days = f64::from(posts) / row.posts_per_day.unwrap_or(1.0).max(1e-3);
-                now.minus(std::time::Duration::from_secs_f64(
-                    days.min(3_650.0) * 86_400.0,
-                ))
+                now.minus(Duration::from_secs_f64(days.min(3_650.0) * 86_400.0))
             }
         };
         Some(FeedReach {
@@ -202,6 +210,8 @@ pub struct Asked {
     /// Start of the posts that the quota of the account refused.
     pub catch_up_since: Option<Timestamp>,
     pub create_time: Timestamp,
+    /// When the account first watched the feed; `None` if that was not noted.
+    pub watch_time: Option<Timestamp>,
     /// Trace context of the request, if it is traced.
     pub traceparent: Option<String>,
 }
@@ -235,6 +245,8 @@ pub async fn waiting_for(
         catch_up_since: Option<DateTime<Utc>>,
         #[diesel(sql_type = Timestamptz)]
         create_time: DateTime<Utc>,
+        #[diesel(sql_type = Nullable<Timestamptz>)]
+        watch_time: Option<DateTime<Utc>>,
         #[diesel(sql_type = Nullable<Text>)]
         traceparent: Option<String>,
     }
@@ -246,7 +258,9 @@ pub async fn waiting_for(
         kept_since: Option<DateTime<Utc>>,
     }
     let rows: Vec<Row> = sql_query(format!(
-        "SELECT b.namespace_id, b.manager_id, b.since, b.catch_up_since, b.create_time, b.traceparent FROM {} \
+        "SELECT b.namespace_id, b.manager_id, b.since, b.catch_up_since, b.create_time, b.traceparent, \
+             (SELECT watch_time FROM account_feeds AS own WHERE own.account_id = a.id AND own.feed = b.feed) AS watch_time \
+         FROM {} \
          AND b.feed = $2 AND b.notify = $3 AND a.id = $4 ORDER BY b.create_time, b.manager_id LIMIT $5",
         due()
     ))
@@ -275,6 +289,7 @@ pub async fn waiting_for(
         since: row.since.map(Into::into),
         catch_up_since: row.catch_up_since.map(Into::into),
         create_time: row.create_time.into(),
+        watch_time: row.watch_time.map(Into::into),
         traceparent: row.traceparent,
     });
     let kept = KeptPosts {

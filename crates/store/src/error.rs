@@ -13,6 +13,8 @@ use crate::{QueryError, seal::OpenError};
 /// Name of the quota of bytes of instructions and mutes.
 pub(crate) const CONTENT: &str = "contentBytes";
 
+/// Name of the daily bound of feeds that an account has not watched before.
+pub(crate) const NEW_FEEDS: &str = "newFeeds";
 /// Field of the daily bound of stored responses.
 pub(crate) const STORED_RESPONSES: &str = "Idempotency-Key";
 
@@ -35,6 +37,7 @@ impl fmt::Display for Exceeded {
         } = self;
         let what = match *quota {
             CONTENT => "bytes of instructions and mutes",
+            NEW_FEEDS => "feeds that are new to it today (UTC)",
             STORED_RESPONSES => "bytes of stored responses today (UTC)",
             quota => quota,
         };

@@ -24,11 +24,14 @@ use crate::{
     work::{self, Candidate, Claim, Claimed, Leased, MAX_CANDIDATES, SUSPECT, Setback},
 };
 
+mod account;
 mod days;
 mod health;
 mod quarantine;
 mod unwatched;
 
+pub(crate) use account::note_watch;
+pub use account::{AccountFeed, forget_left};
 pub use days::{
     DayCounts, FeedDay, FeedGap, FeedIds, IdCounts, OpenGap, days_of, fill_gaps, open_gaps,
     purge_days, record_day,

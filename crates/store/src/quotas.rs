@@ -19,9 +19,13 @@ use domain::{FeedName, Id, ManagerName};
 pub use crate::error::Exceeded;
 use crate::{
     Error, QueryResult,
-    error::CONTENT,
+    error::{CONTENT, NEW_FEEDS},
     schema::{accounts, namespaces},
 };
+
+/// How many feeds that it has not watched before an account may watch on a UTC day, whatever it leaves meanwhile. A feed
+/// stays for some days after its last watcher.
+pub const NEW_FEEDS_PER_DAY: u32 = 10_000;
 
 /// How many of each an account may have.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -199,9 +203,10 @@ pub async fn refuse_creation(
     }))
 }
 
-/// Fails if watching `feeds` makes the Manager's account watch more distinct feeds than before and than its quota.
-/// Locks the account's row. Counts nothing if the Manager watches them already. Served by `namespaces_list_idx` and
-/// `feed_watchers_manager_idx`.
+/// Fails if watching `feeds` makes the Manager's account watch more distinct feeds than before and than its quota, or more
+/// new ones on a UTC day than [`NEW_FEEDS_PER_DAY`] and twice that quota. Locks the account's row. Counts nothing if the
+/// Manager watches them already. Served by `namespaces_list_idx`, `feed_watchers_manager_idx` and
+/// `account_feeds_new_idx`.
 pub(crate) async fn check_feeds(
     conn: &mut AsyncPgConnection,
     manager: ManagerName,
@@ -214,6 +219,10 @@ pub(crate) async fn check_feeds(
         before: i64,
         #[diesel(sql_type = BigInt)]
         after: i64,
+        #[diesel(sql_type = BigInt)]
+        new: i64,
+        #[diesel(sql_type = BigInt)]
+        new_before: i64,
     }
     let Some((account, Limits { feeds: limit, .. })) =
         lock_owner(conn, manager.namespace, defaults).await?
@@ -226,7 +235,11 @@ pub(crate) async fn check_feeds(
              SELECT w.feed, (w.namespace_id, w.manager_id) = ($2, $3) AS own \
              FROM namespaces AS n JOIN feed_watchers AS w ON w.namespace_id = n.id WHERE n.account_id = $1) \
          SELECT (SELECT count(DISTINCT feed) FROM watched) AS before, \
-             (SELECT count(*) FROM (SELECT feed FROM watched WHERE NOT own UNION SELECT unnest($4)) AS feeds) AS after \
+             (SELECT count(*) FROM (SELECT feed FROM watched WHERE NOT own UNION SELECT unnest($4)) AS feeds) AS after, \
+             (SELECT count(DISTINCT name) FROM unnest($4) AS given (name) WHERE NOT EXISTS (SELECT FROM account_feeds AS a \
+                 WHERE a.account_id = $1 AND a.feed = given.name)) AS new, \
+             (SELECT count(*) FROM account_feeds \
+                 WHERE account_id = $1 AND watch_time >= date_trunc('day', clock_timestamp(), 'UTC')) AS new_before \
          WHERE EXISTS (SELECT unnest($4) EXCEPT \
              SELECT feed FROM feed_watchers WHERE namespace_id = $2 AND manager_id = $3)",
     )
@@ -237,16 +250,24 @@ pub(crate) async fn check_feeds(
     .get_result(conn)
     .await
     .optional()?;
-    match counts {
-        Some(Counts { before, after }) if after > before && number(after) > limit => {
-            Err(Error::QuotaExceeded(Exceeded {
-                quota: "feeds",
-                limit,
-                wanted: number(after),
-            }))
-        }
-        _ => Ok(()),
+    let Some(counts) = counts else { return Ok(()) };
+    if counts.after > counts.before && number(counts.after) > limit {
+        return Err(Error::QuotaExceeded(Exceeded {
+            quota: "feeds",
+            limit,
+            wanted: number(counts.after),
+        }));
     }
+    let limit = NEW_FEEDS_PER_DAY.max(limit.saturating_mul(2));
+    let wanted = number(counts.new_before + counts.new);
+    if counts.new > 0 && wanted > limit {
+        return Err(Error::QuotaExceeded(Exceeded {
+            quota: NEW_FEEDS,
+            limit,
+            wanted,
+        }));
+    }
+    Ok(())
 }
 
 /// Bytes that an account's instructions and mutes have before a write, which [`check`](Self::check) follows.

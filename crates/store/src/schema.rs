@@ -10,6 +10,16 @@ diesel::table! {
 }
 
 diesel::table! {
+    account_feeds (account_id, feed) {
+        account_id -> Uuid,
+        feed -> Text,
+        watch_time -> Timestamptz,
+        before -> Jsonb,
+        leave_time -> Nullable<Timestamptz>,
+    }
+}
+
+diesel::table! {
     account_rate_ledgers (account_id) {
         account_id -> Uuid,
         ledger -> Jsonb,
@@ -613,6 +623,7 @@ diesel::table! {
 
 diesel::allow_tables_to_appear_in_same_query!(
     account_days,
+    account_feeds,
     account_rate_ledgers,
     accounts,
     address_keys,

@@ -302,8 +302,8 @@ async fn points(
         .collect()
 }
 
-/// Returns the posts of the feeds that a Manager, or any of the Namespace, watches, each feed once; and the number of
-/// rows that were read.
+/// Returns the posts of the feeds that a Manager, or any of the Namespace, watches, each feed once and without posts from
+/// before the account watched it; and the number of rows that were read.
 async fn posts(
     conn: &mut AsyncPgConnection,
     namespace: Id,
@@ -320,10 +320,15 @@ async fn posts(
         rows: i64,
     }
     let rows: Vec<Row> = sql_query(
-        "SELECT time, least(sum(posts), 9223372036854775807)::bigint AS posts, count(*) AS rows FROM feed_stats \
-         WHERE feed IN (SELECT feed FROM feed_watchers \
-                        WHERE namespace_id = $1 AND ($2 IS NULL OR manager_id = $2)) \
-           AND interval_seconds = $3 AND time >= $4 AND time < $5 GROUP BY time",
+        "SELECT s.time, least(sum(s.posts - CASE WHEN s.time <= a.watch_time \
+                 THEN least(coalesce((a.before->'posts'->>$3::text)::bigint, 0), s.posts) ELSE 0 END), \
+             9223372036854775807)::bigint AS posts, count(*) AS rows \
+         FROM feed_stats AS s LEFT JOIN account_feeds AS a ON a.feed = s.feed \
+             AND a.account_id = (SELECT account_id FROM namespaces WHERE id = $1) \
+         WHERE s.feed IN (SELECT feed FROM feed_watchers \
+                          WHERE namespace_id = $1 AND ($2 IS NULL OR manager_id = $2)) \
+           AND s.interval_seconds = $3 AND s.time >= $4 AND s.time < $5 \
+           AND (a.feed IS NULL OR s.time > a.watch_time - $3 * interval '1 second') GROUP BY s.time",
     )
     .bind::<SqlUuid, _>(namespace.to_uuid())
     .bind::<Nullable<SqlUuid>, _>(manager.map(Id::to_uuid))

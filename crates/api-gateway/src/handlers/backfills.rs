@@ -47,8 +47,9 @@ pub(crate) async fn create(
                 return Err(ApiError::NotFound("manager"));
             }
             let reach = |feed: &FeedName| of_platforms.feeds().reach_of(feed);
+            let (start, window) = (draft.start_time, of_platforms.backfill);
             let reached =
-                backfills::request(conn, name, draft.start_time, draft.notify, reach).await?;
+                backfills::request(conn, name, start, draft.notify, window, reach).await?;
             let feeds = reached.into_iter().map(|one| Reached {
                 feed: one.feed,
                 reach_time: one.reach_time,

@@ -140,7 +140,7 @@ pub(crate) async fn of_manager(
             return Err(ApiError::NotFound("manager"));
         }
         let names: Vec<&FeedName> = health.iter().map(|of| &of.feed).collect();
-        let days = feeds::days_of(conn, &names).await?;
+        let days = feeds::days_of(conn, namespace, &names).await?;
         let rows = ROWS_OF_HEALTH.saturating_mul(health.len() as u64);
         Ok(((health, days), rows))
     })

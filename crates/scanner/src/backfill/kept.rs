@@ -170,6 +170,12 @@ impl Backfill {
         let since = asked
             .since
             .unwrap_or_else(|| asked.create_time.minus(window));
+        let reach = self.reach_of(&waiting.feed);
+        // Stored posts that the platform does not return any more are there because other accounts watched the feed.
+        let since = match (reach, asked.watch_time) {
+            (Reach::Nothing, Some(watched)) => since.max(watched.minus(window)),
+            _ => since,
+        };
         let now = Timestamp::now();
         // The first poll of a feed serves every Manager that exists then.
         let covered = match (kept.is_read, kept.since) {
@@ -177,7 +183,7 @@ impl Backfill {
             (true, None) => asked.create_time.minus(FRESH),
             (false, _) => asked.create_time.minus(window),
         };
-        let oldest = match self.reach_of(&waiting.feed) {
+        let oldest = match reach {
             Reach::Nothing => covered,
             Reach::Time(time) => now.minus(time.min(Duration::from_secs(3_650 * 86_400))),
             Reach::Posts(_) => since,

@@ -2,12 +2,13 @@
 
 use std::{collections::BTreeSet, time::Duration};
 
-use domain::{ManagerName, Reach, Timestamp};
+use domain::{ManagerName, Reach, Timestamp, manager::SourceType};
 use platforms::simulator::{Fault, FaultKind, NewPost};
+use runtime::config::{Access, Kind, PlatformConfig};
 use store::backfills::{self, FeedReach};
 use test_support::eventually;
 
-use crate::support::{HACKER_NEWS, LEMMY, World, post};
+use crate::support::{HACKER_NEWS, LEMMY, World, post, watching};
 
 const DAY: u64 = 24 * 60;
 
@@ -22,7 +23,8 @@ async fn ask(world: &World, manager: ManagerName, days: u64, notify: bool) -> Ve
     let mut conn = world.database.connect().await;
     let start = Timestamp::now().minus(Duration::from_secs(days * DAY * 60));
     let reach = |_: &domain::FeedName| Reach::Time(Duration::MAX);
-    backfills::request(&mut conn, manager, start, notify, reach)
+    let window = world.config.scanner.backfill;
+    backfills::request(&mut conn, manager, start, notify, window, reach)
         .await
         .unwrap()
 }
@@ -422,5 +424,58 @@ async fn a_look_back_waits_as_long_as_the_platform_asks() {
     .await;
     let waits = "look_backs WHERE next_time > now() + interval '5 minutes'";
     assert_eq!(world.database.count(waits).await, 1);
+    replica.stop().await;
+}
+
+#[tokio::test]
+async fn stored_posts_from_before_the_accounts_first_watch_are_matched_within_the_window_only() {
+    const FEED: &str = "blogs:https://b.example/x";
+    let mut world = World::new().await;
+    world.config.scanner.backfill = Duration::from_hours(24);
+    let blogs = PlatformConfig {
+        name: "blogs".to_owned(),
+        kind: Kind::Feed,
+        source: SourceType::Forum,
+        base_url: None,
+        items_url: None,
+        poll_interval: None,
+        access: Access::default(),
+    };
+    world.config.platforms.push(blogs);
+    let globex = world
+        .fixture
+        .beside(&mut world.database.connect().await, "globex")
+        .await;
+    let mut conn = world.database.connect().await;
+    let instructions = watching("kettle", &[FEED]);
+    let first = globex.applied_manager(&mut conn, &instructions, &[]).await;
+    // The feed is read, and not due in this test.
+    for sql in [
+        "UPDATE account_feeds SET watch_time = now() - interval '90 hours'",
+        "UPDATE feeds SET cursor = '{}', kept_since = now() - interval '80 hours', read_time = now(), \
+             next_poll_time = now() + interval '1 day'",
+    ] {
+        world.database.run(sql).await;
+    }
+    let post = |title: &str, hours| domain::Post {
+        time: Timestamp::now().minus(Duration::from_hours(hours)),
+        ..test_support::post(title, title)
+    };
+    let posts = [post("An old kettle", 40), post("A new kettle", 2)];
+    let feed = FEED.parse().unwrap();
+    store::recent_posts::keep(&mut conn, &feed, &posts, Timestamp::now())
+        .await
+        .unwrap();
+    let later = world
+        .fixture
+        .applied_manager(&mut conn, &instructions, &[])
+        .await;
+    for manager in [first, later] {
+        ask(&world, manager, 30, true).await;
+    }
+    let replica = world.ready_scanner().await;
+    world.until_scanned(first, 2).await;
+    world.until_backfilled().await;
+    assert_eq!(world.scanned(later).await, ["A new kettle"]);
     replica.stop().await;
 }

@@ -13,7 +13,9 @@ use crate::support::{LEMMY, World, post};
 pub(crate) async fn today(world: &World, feed: &str) -> Option<FeedDay> {
     let mut conn = world.database.connect().await;
     let name = feed.parse().unwrap();
-    let mut days = feeds::days_of(&mut conn, &[&name]).await.unwrap();
+    let mut days = feeds::days_of(&mut conn, world.fixture.namespace, &[&name])
+        .await
+        .unwrap();
     let days = days.remove(feed)?;
     days.into_iter().next()
 }

@@ -5,10 +5,12 @@ use std::{collections::HashMap, time::Duration};
 use chrono::{DateTime, Utc};
 use diesel::{
     QueryableByName, sql_query,
-    sql_types::{Array, BigInt, Bool, Double, Integer, Nullable, Text, Timestamptz},
+    sql_types::{
+        Array, BigInt, Bool, Double, Integer, Nullable, Text, Timestamptz, Uuid as SqlUuid,
+    },
 };
 use diesel_async::{AsyncPgConnection, RunQueryDsl};
-use domain::{FeedName, Timestamp};
+use domain::{FeedName, Id, Timestamp};
 
 use crate::{QueryResult, prepared::Prepared, words};
 
@@ -192,10 +194,21 @@ async fn record_gap(
     Ok(())
 }
 
-/// Returns the last days of these feeds, newest first. Three statements: by the primary keys of `feed_days` and
-/// `feed_missing_ids`, and by `feed_gaps_feed_idx`. The caller decides who may see the feeds.
+/// Joins the row of `account_feeds` as `a`, for the account of a Namespace and the feed in `feed`, and `since`.
+fn join_account(feed: &str, namespace: &str) -> String {
+    format!(
+        "LEFT JOIN account_feeds AS a ON a.feed = {feed} \
+             AND a.account_id = (SELECT account_id FROM namespaces WHERE id = {namespace}) \
+         CROSS JOIN LATERAL (SELECT coalesce(a.watch_time, '-infinity') AS since) AS watched"
+    )
+}
+
+/// Returns the last days of these feeds, newest first, without what was before the Namespace's account watched them.
+/// Three statements: by the primary keys of `feed_days`, `feed_missing_ids` and `account_feeds`, and by
+/// `feed_gaps_feed_idx`. The caller decides who may see the feeds.
 pub async fn days_of(
     conn: &mut AsyncPgConnection,
+    namespace: Id,
     feeds: &[&FeedName],
 ) -> QueryResult<HashMap<String, Vec<FeedDay>>> {
     #[derive(QueryableByName)]
@@ -224,18 +237,36 @@ pub async fn days_of(
         ids_up_to: Option<i64>,
     }
     let names: Vec<&str> = feeds.iter().map(|feed| feed.as_str()).collect();
-    let days: Vec<Day> = sql_query(
-        "SELECT feed, to_char(day, 'YYYY-MM-DD') AS day, posts, late, gone, quarantined, gaps, \
-             ids_read, ids_other, ids_gone, ids_up_to FROM feed_days \
-         WHERE feed = ANY ($1) AND day > (clock_timestamp() AT TIME ZONE 'UTC')::date - $2 \
-         ORDER BY feed, feed_days.day DESC",
-    )
+    let own = [
+        "posts",
+        "late",
+        "gone",
+        "quarantined",
+        "gaps",
+        "ids_read",
+        "ids_other",
+        "ids_gone",
+    ]
+    .map(|sum| {
+        format!("greatest(d.{sum} - coalesce((others.before->>'{sum}')::bigint, 0), 0) AS {sum}")
+    })
+    .join(", ");
+    let account = join_account("d.feed", "$3");
+    let days: Vec<Day> = sql_query(format!(
+        "SELECT d.feed, to_char(d.day, 'YYYY-MM-DD') AS day, {own}, ids_up_to FROM feed_days AS d {account} \
+         CROSS JOIN LATERAL (SELECT (since AT TIME ZONE 'UTC')::date AS first_day) AS first \
+         CROSS JOIN LATERAL (SELECT CASE WHEN d.day = first_day THEN a.before->'day' END AS before) AS others \
+         WHERE d.feed = ANY ($1) AND d.day > (clock_timestamp() AT TIME ZONE 'UTC')::date - $2 \
+             AND d.day >= first_day AND to_jsonb(d) IS DISTINCT FROM others.before \
+         ORDER BY d.feed, d.day DESC"
+    ))
     .bind::<Array<Text>, _>(&names)
     .bind::<Integer, _>(DAYS)
+    .bind::<SqlUuid, _>(namespace.to_uuid())
     .load(conn)
     .await?;
-    let mut gaps = gaps_of(conn, &names).await?;
-    let mut missing = missing_of(conn, &names).await?;
+    let mut gaps = gaps_of(conn, namespace, &names).await?;
+    let mut missing = missing_of(conn, namespace, &names).await?;
     let mut found: HashMap<String, Vec<FeedDay>> = HashMap::new();
     for row in days {
         let key = (row.feed, row.day);
@@ -269,6 +300,7 @@ fn count(number: i64) -> u64 {
 /// The missing ids of these feeds by feed and day.
 async fn missing_of(
     conn: &mut AsyncPgConnection,
+    namespace: Id,
     feeds: &[&str],
 ) -> QueryResult<HashMap<(String, String), FeedIds>> {
     #[derive(QueryableByName)]
@@ -284,17 +316,19 @@ async fn missing_of(
         #[diesel(sql_type = Array<BigInt>)]
         ids: Vec<i64>,
     }
-    let rows: Vec<Missing> = sql_query(
-        "SELECT feed, to_char(miss_time AT TIME ZONE 'UTC', 'YYYY-MM-DD') AS day, \
+    let account = join_account("missing.feed", "$4");
+    let rows: Vec<Missing> = sql_query(format!(
+        "SELECT missing.feed, to_char(miss_time AT TIME ZONE 'UTC', 'YYYY-MM-DD') AS day, \
              count(*) FILTER (WHERE NOT is_old) AS not_visible, count(*) FILTER (WHERE is_old) AS unexplained, \
-             coalesce((array_agg(id ORDER BY id) FILTER (WHERE is_old))[:$3], '{}') AS ids \
-         FROM feed_missing_ids, \
-             LATERAL (SELECT miss_time < clock_timestamp() - $2 * interval '1 second' AS is_old) AS aged \
-         WHERE feed = ANY ($1) GROUP BY 1, 2",
-    )
+             coalesce((array_agg(id ORDER BY id) FILTER (WHERE is_old))[:$3], ARRAY[]::bigint[]) AS ids \
+         FROM feed_missing_ids AS missing {account} \
+         CROSS JOIN LATERAL (SELECT miss_time < clock_timestamp() - $2 * interval '1 second' AS is_old) AS aged \
+         WHERE missing.feed = ANY ($1) AND miss_time >= since GROUP BY 1, 2"
+    ))
     .bind::<Array<Text>, _>(feeds)
     .bind::<Double, _>(NOT_VISIBLE.as_secs_f64())
     .bind::<Integer, _>(MAX_NAMED)
+    .bind::<SqlUuid, _>(namespace.to_uuid())
     .load(conn)
     .await?;
     let missing = rows.into_iter().map(|row| {
@@ -312,6 +346,7 @@ async fn missing_of(
 /// The gaps of these feeds by feed and day, newest first.
 async fn gaps_of(
     conn: &mut AsyncPgConnection,
+    namespace: Id,
     feeds: &[&str],
 ) -> QueryResult<HashMap<(String, String), Vec<FeedGap>>> {
     #[derive(QueryableByName)]
@@ -329,11 +364,14 @@ async fn gaps_of(
         #[diesel(sql_type = Bool)]
         is_filled: bool,
     }
-    let rows: Vec<Gap> = sql_query(
-        "SELECT feed, to_char(find_time AT TIME ZONE 'UTC', 'YYYY-MM-DD') AS day, start_time, end_time, reason, \
-             fill_time IS NOT NULL AS is_filled FROM feed_gaps WHERE feed = ANY ($1) ORDER BY id DESC",
-    )
+    let account = join_account("gap.feed", "$2");
+    let rows: Vec<Gap> = sql_query(format!(
+        "SELECT gap.feed, to_char(find_time AT TIME ZONE 'UTC', 'YYYY-MM-DD') AS day, start_time, end_time, reason, \
+             fill_time IS NOT NULL AS is_filled FROM feed_gaps AS gap {account} \
+         WHERE gap.feed = ANY ($1) AND find_time >= since ORDER BY id DESC"
+    ))
     .bind::<Array<Text>, _>(feeds)
+    .bind::<SqlUuid, _>(namespace.to_uuid())
     .load(conn)
     .await?;
     let mut gaps: HashMap<(String, String), Vec<FeedGap>> = HashMap::new();

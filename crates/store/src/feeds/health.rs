@@ -106,13 +106,14 @@ struct Row {
     notice: Option<String>,
 }
 
-/// Returns the feeds that a Manager watches now, by name; none if it is disabled or was never applied. One
-/// statement: by `feed_watchers_manager_idx` and primary keys, and the Manager's newest Scans by theirs.
+/// Returns the feeds that a Manager watches now, by name; none if it is disabled or was never applied. Shows nothing
+/// from before its account watched a feed. One statement: by `feed_watchers_manager_idx` and primary keys, and the Manager's newest Scans by theirs.
 pub async fn health_of(
     conn: &mut AsyncPgConnection,
     manager: ManagerName,
 ) -> QueryResult<Vec<FeedHealth>> {
-    // A failure to store is ours, so customers do not see the database's message.
+    // A failure to store is ours, so customers do not see the database's message. A feed that was never polled may be
+    // in trouble with its whole platform.
     let rows: Vec<Row> = sql_query(
         "WITH lately AS MATERIALIZED ( \
              SELECT s.create_time, p.feed FROM ( \
@@ -129,13 +130,24 @@ pub async fn health_of(
                  ELSE greatest(m.create_time, clock_timestamp() - $3 * interval '1 day') END) / 86400, 1)::float8 AS days \
              FROM managers AS m WHERE m.namespace_id = $1 AND m.id = $2 \
          ) \
-         SELECT f.name, f.trouble, f.last_poll_time, f.next_poll_time, f.last_post_time, f.posts_per_day, \
-             f.next_poll_time < clock_timestamp() - $5 * interval '1 second' AS late, f.gap_count, \
-             f.quarantine_count, f.quarantine_time, f.quarantine_reason, f.notice, \
-             CASE WHEN f.last_error LIKE 'cannot store a poll%' THEN 'cannot store a poll' ELSE f.last_error END \
-                 AS error, \
+         SELECT f.name, CASE WHEN polled THEN f.trouble END AS trouble, \
+             CASE WHEN polled THEN f.last_poll_time END AS last_poll_time, \
+             CASE WHEN polled OR a.feed IS NULL THEN f.next_poll_time ELSE least(f.next_poll_time, since) END AS next_poll_time, \
+             CASE WHEN was_read AND f.last_post_time > since - interval '1 day' THEN f.last_post_time END AS last_post_time, \
+             CASE WHEN was_read THEN f.posts_per_day END AS posts_per_day, \
+             f.next_poll_time < clock_timestamp() - $5 * interval '1 second' AS late, \
+             f.gap_count - coalesce((a.before->>'gaps')::bigint, 0) AS gap_count, \
+             f.quarantine_count - coalesce((a.before->>'quarantined')::bigint, 0) AS quarantine_count, \
+             CASE WHEN f.quarantine_time >= since THEN f.quarantine_time END AS quarantine_time, \
+             f.quarantine_reason, CASE WHEN was_read THEN f.notice END AS notice, \
+             CASE WHEN NOT polled THEN NULL \
+                 WHEN f.last_error LIKE 'cannot store a poll%' THEN 'cannot store a poll' ELSE f.last_error END AS error, \
              (SELECT count(*) FROM lately WHERE lately.feed = f.name) / span.days AS scans_per_day \
          FROM feed_watchers AS w JOIN feeds AS f ON f.name = w.feed CROSS JOIN span \
+         JOIN namespaces AS n ON n.id = $1 LEFT JOIN account_feeds AS a ON a.account_id = n.account_id AND a.feed = f.name \
+         CROSS JOIN LATERAL (SELECT coalesce(a.watch_time, '-infinity') AS since) AS watched \
+         CROSS JOIN LATERAL (SELECT coalesce(f.last_poll_time >= since, true) AS polled, \
+             coalesce(coalesce(f.read_time, f.last_poll_time) >= since, false) AS was_read) AS seen \
          WHERE w.namespace_id = $1 AND w.manager_id = $2 ORDER BY f.name",
     )
     .bind::<SqlUuid, _>(manager.namespace.to_uuid())

@@ -17,11 +17,12 @@ use domain::{FeedName, ManagerName};
 use super::ids;
 use crate::{
     Error, QueryResult,
+    feeds::note_watch,
     quotas::{self, Limits},
 };
 
 /// Makes the Manager watch these feeds and no others. Fails if the account would watch more feeds than its quota. At most
-/// eight statements, by keys; new feeds are counted.
+/// nine statements, by keys; new feeds are counted.
 pub(crate) async fn watch(
     conn: &mut AsyncPgConnection,
     manager: ManagerName,
@@ -55,6 +56,7 @@ pub(crate) async fn watch(
     }
     lock(conn, manager, &changed, &names).await?;
     if !names.is_empty() {
+        note_watch(conn, manager, &names).await?;
         sql_query(
             "INSERT INTO feed_watchers (feed, namespace_id, manager_id) \
              SELECT DISTINCT name, $1, $2 FROM unnest($3) AS given (name) ORDER BY name ON CONFLICT DO NOTHING",

@@ -53,7 +53,9 @@ async fn a_feed_day_sums_up_its_polls() {
         .await;
     }
     let known: Vec<&FeedName> = names.iter().collect();
-    let days = feeds::days_of(conn, &known).await.unwrap();
+    let days = feeds::days_of(conn, at.fixture.namespace, &known)
+        .await
+        .unwrap();
     assert_eq!(days.len(), 1, "a poll that brought nothing leaves no row");
     let [today, first] = &days["forum:a"][..] else {
         panic!("the last seven days, newest first: {days:?}");
@@ -90,7 +92,9 @@ async fn gaps_are_bounded_and_old_days_are_purged() {
     }
     let listed = "SELECT count(*) AS number FROM feed_gaps";
     assert_eq!(number(conn, listed).await, 100);
-    let days = feeds::days_of(conn, &[&name]).await.unwrap();
+    let days = feeds::days_of(conn, at.fixture.namespace, &[&name])
+        .await
+        .unwrap();
     let today = &days["forum:a"][0];
     assert_eq!((today.gap_count, today.gaps.len()), (103, 100));
 
@@ -143,7 +147,9 @@ async fn missing_ids_are_listed_until_they_are_explained() {
         feeds::record_day(conn, &name, &poll, None).await.unwrap();
     }
     let today = async |conn: &mut store::AsyncPgConnection| {
-        let days = feeds::days_of(conn, &[&name]).await.unwrap();
+        let days = feeds::days_of(conn, at.fixture.namespace, &[&name])
+            .await
+            .unwrap();
         days["forum:a"][0].ids.clone().unwrap()
     };
     let expected = FeedIds {

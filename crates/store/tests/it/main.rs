@@ -2,6 +2,7 @@
 
 #![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
 
+mod account_feeds;
 mod baseline;
 mod compilations;
 mod connections;

@@ -640,7 +640,7 @@ async fn refused_posts_become_a_backfill_when_there_is_room() {
     // A smaller request by the customer does not shorten it.
     let reach = |_: &FeedName| domain::Reach::Nothing;
     let now = Timestamp::now();
-    backfills::request(conn, manager, now, true, reach)
+    backfills::request(conn, manager, now, true, Duration::ZERO, reach)
         .await
         .unwrap();
     assert_eq!(number(conn, &asked).await, 1);

@@ -1,0 +1,305 @@
+//! An account sees nothing of a feed from before it watched it.
+
+use std::time::Duration;
+
+use domain::{
+    FeedName, ManagerName, Reach, Timestamp,
+    stats::{Interval, StatsQuery},
+};
+use store::{
+    AsyncPgConnection, Error, backfills,
+    feeds::{self, AccountFeed, DayCounts, FeedGap, FeedHealth, FeedState},
+    plans,
+    quotas::NEW_FEEDS_PER_DAY,
+    stats,
+};
+use test_support::{Fixture, instructions};
+
+use crate::support::{Start, number, run, start};
+
+const FEED: &str = "blogs:https://b.example/x";
+
+async fn watch(
+    conn: &mut AsyncPgConnection,
+    manager: ManagerName,
+    feeds: &[&str],
+) -> Result<i64, Error> {
+    let feeds: Vec<FeedName> = feeds.iter().map(|name| name.parse().unwrap()).collect();
+    let quotas = &test_support::QUOTAS;
+    plans::record_change(conn, manager, &feeds, quotas, Timestamp::now()).await
+}
+
+async fn manager(conn: &mut AsyncPgConnection, fixture: &Fixture) -> ManagerName {
+    fixture.manager(conn, &instructions("a"), &[]).await
+}
+
+/// Polls the feed, with a gap and a skipped post.
+async fn poll(conn: &mut AsyncPgConnection, posts: usize) {
+    run(
+        conn,
+        "UPDATE feeds SET last_poll_time = clock_timestamp(), read_time = clock_timestamp(), \
+             next_poll_time = clock_timestamp() + interval '1 hour', last_post_time = clock_timestamp(), \
+             posts_per_day = 5, gap_count = gap_count + 1, quarantine_count = quarantine_count + 1, \
+             quarantine_time = clock_timestamp(), quarantine_reason = 'odd', notice = 'no entries', \
+             trouble = 'FAILING', last_error = 'status 500'",
+    )
+    .await;
+    let counts = DayCounts {
+        posts,
+        quarantined: 1,
+        ..DayCounts::default()
+    };
+    let gap = FeedGap {
+        from: None,
+        to: Timestamp::now(),
+        reason: format!("{posts} posts"),
+        is_filled: false,
+    };
+    let feed = FEED.parse().unwrap();
+    feeds::record_day(conn, &feed, &counts, Some(&gap))
+        .await
+        .unwrap();
+    for (seconds, word) in [(60, "minute"), (3_600, "hour"), (86_400, "day")] {
+        run(
+            conn,
+            format!(
+                "INSERT INTO feed_stats AS s (feed, interval_seconds, time, posts) \
+                 VALUES ('{FEED}', {seconds}, date_trunc('{word}', clock_timestamp(), 'UTC'), {posts}) \
+                 ON CONFLICT ON CONSTRAINT feed_stats_pkey DO UPDATE SET posts = s.posts + excluded.posts"
+            ),
+        )
+        .await;
+    }
+}
+
+async fn health(conn: &mut AsyncPgConnection, manager: ManagerName) -> FeedHealth {
+    feeds::health_of(conn, manager).await.unwrap().remove(0)
+}
+
+/// Returns posts, number of gaps and listed gaps of each day.
+async fn days(conn: &mut AsyncPgConnection, manager: ManagerName) -> Vec<(u64, u64, usize)> {
+    let feed = FEED.parse().unwrap();
+    let mut days = feeds::days_of(conn, manager.namespace, &[&feed])
+        .await
+        .unwrap();
+    let days = days.remove(FEED).unwrap_or_default();
+    { days.iter() }
+        .map(|day| (day.posts, day.gap_count, day.gaps.len()))
+        .collect()
+}
+
+/// Returns the posts in the statistics of each interval.
+async fn posts(conn: &mut AsyncPgConnection, manager: ManagerName) -> Vec<u64> {
+    let mut posts = Vec::new();
+    for (interval, hours) in [(Interval::Hour, 48), (Interval::Day, 72)] {
+        let now = Timestamp::now();
+        let start = now.minus(Duration::from_hours(hours)).to_string();
+        let query = StatsQuery::parse(Some(&start), None, Some(interval.as_str()), now).unwrap();
+        let stats = stats::of_manager(conn, manager, query).await.unwrap();
+        posts.push(stats.points.iter().filter_map(|point| point.posts).sum());
+    }
+    posts
+}
+
+#[tokio::test]
+async fn account_sees_nothing_of_a_feed_from_before_its_first_watch() {
+    let Start {
+        database: _database,
+        mut conn,
+        fixture,
+    } = start().await;
+    let conn = &mut conn;
+    let globex = fixture.beside(conn, "globex").await;
+    let (first, later) = (manager(conn, &globex).await, manager(conn, &fixture).await);
+    watch(conn, first, &[FEED]).await.unwrap();
+    run(
+        conn,
+        "UPDATE account_feeds SET watch_time = watch_time - interval '3 days'",
+    )
+    .await;
+    poll(conn, 5).await;
+    let yesterday = format!(
+        "INSERT INTO feed_days (feed, day, posts, late, gone, quarantined, gaps) \
+         VALUES ('{FEED}', (now() AT TIME ZONE 'UTC')::date - 1, 9, 0, 0, 0, 0)"
+    );
+    run(conn, yesterday).await;
+    run(
+        conn,
+        format!("INSERT INTO feed_stats VALUES ('{FEED}', 86400, date_trunc('day', now(), 'UTC') - interval '1 day', 9)"),
+    )
+    .await;
+
+    watch(conn, later, &[FEED]).await.unwrap();
+    let new = health(conn, later).await;
+    assert_eq!(new.state, FeedState::Ok);
+    assert_eq!((new.last_poll_time, new.last_post_time), (None, None));
+    assert_eq!(
+        (new.posts_per_day, new.gaps, new.quarantined_posts),
+        (None, 0, 0)
+    );
+    assert_eq!(
+        (new.last_quarantine, new.error, new.notice),
+        (None, None, None)
+    );
+    assert!(
+        new.next_poll_time <= Timestamp::now(),
+        "as one that was never read"
+    );
+    assert_eq!(days(conn, later).await, []);
+    assert_eq!(posts(conn, later).await, [0, 0]);
+    assert_eq!(posts(conn, first).await, [5, 14]);
+
+    poll(conn, 2).await;
+    let new = health(conn, later).await;
+    assert_eq!(new.state, FeedState::Failing);
+    assert_eq!((new.gaps, new.quarantined_posts), (1, 1));
+    assert!(new.last_poll_time.is_some() && new.last_post_time.is_some());
+    assert!(new.last_quarantine.is_some() && new.error.is_some() && new.notice.is_some());
+    assert_eq!(days(conn, later).await, [(2, 1, 1)]);
+    assert_eq!(posts(conn, later).await, [2, 2]);
+
+    let old = health(conn, first).await;
+    assert_eq!((old.gaps, old.quarantined_posts), (2, 2));
+    assert_eq!(days(conn, first).await, [(7, 2, 2), (9, 0, 0)]);
+    assert_eq!(posts(conn, first).await, [7, 16]);
+}
+
+/// Returns the hours for which the feed's stored posts go back, as `:backfill` reports it.
+async fn reach_hours(conn: &mut AsyncPgConnection, manager: ManagerName) -> u64 {
+    let now = Timestamp::now();
+    let window = Duration::from_hours(24);
+    let reached = backfills::request(conn, manager, now.minus(window * 30), false, window, |_| {
+        Reach::Nothing
+    });
+    let reach_time = reached.await.unwrap().remove(0).reach_time;
+    (now.since(reach_time) + Duration::from_mins(30)).as_secs() / 3_600
+}
+
+#[tokio::test]
+async fn backfill_does_not_tell_how_long_others_have_watched() {
+    let Start {
+        database: _database,
+        mut conn,
+        fixture,
+    } = start().await;
+    let conn = &mut conn;
+    let globex = fixture.beside(conn, "globex").await;
+    let (first, later) = (manager(conn, &globex).await, manager(conn, &fixture).await);
+    watch(conn, first, &[FEED]).await.unwrap();
+    for sql in [
+        "UPDATE account_feeds SET watch_time = watch_time - interval '60 hours'",
+        "UPDATE feeds SET kept_since = now() - interval '70 hours'",
+    ] {
+        run(conn, sql).await;
+    }
+    poll(conn, 5).await;
+    watch(conn, later, &[FEED]).await.unwrap();
+    assert_eq!(reach_hours(conn, later).await, 0, "not read yet");
+    poll(conn, 5).await;
+    assert_eq!(reach_hours(conn, later).await, 24);
+    assert_eq!(reach_hours(conn, first).await, 70);
+}
+
+async fn forget(conn: &mut AsyncPgConnection) {
+    let mut after = AccountFeed::default();
+    while let Some(last) = feeds::forget_left(conn, &after, 1).await.unwrap() {
+        after = last;
+    }
+}
+
+#[tokio::test]
+async fn account_keeps_its_own_history_when_its_managers_change() {
+    let Start {
+        database: _database,
+        mut conn,
+        fixture,
+    } = start().await;
+    let conn = &mut conn;
+    let globex = fixture.beside(conn, "globex").await;
+    let (own, other) = (manager(conn, &fixture).await, manager(conn, &globex).await);
+    watch(conn, own, &[FEED]).await.unwrap();
+    watch(conn, other, &[FEED]).await.unwrap();
+    poll(conn, 5).await;
+    watch(conn, own, &[FEED, "forum:a"]).await.unwrap();
+    assert_eq!(days(conn, own).await, [(5, 1, 1)]);
+    // Also by way of another Manager of the account, and of none.
+    watch(conn, own, &[]).await.unwrap();
+    forget(conn).await;
+    let next = manager(conn, &fixture).await;
+    watch(conn, next, &[FEED]).await.unwrap();
+    forget(conn).await;
+    assert_eq!(days(conn, next).await, [(5, 1, 1)]);
+    let left = "SELECT count(*) AS number FROM account_feeds WHERE leave_time IS NOT NULL";
+    assert_eq!(number(conn, left).await, 1, "the forum");
+
+    // Gone for more than a week.
+    watch(conn, next, &[]).await.unwrap();
+    forget(conn).await;
+    run(
+        conn,
+        "UPDATE account_feeds SET leave_time = leave_time - interval '8 days'",
+    )
+    .await;
+    forget(conn).await;
+    watch(conn, next, &[FEED]).await.unwrap();
+    assert_eq!(days(conn, next).await, []);
+    assert_eq!(days(conn, other).await, [(5, 1, 1)]);
+}
+
+#[tokio::test]
+async fn manager_that_watched_before_accounts_were_noted_keeps_its_history() {
+    let mut at = start().await;
+    let conn = &mut at.conn;
+    let own = manager(conn, &at.fixture).await;
+    watch(conn, own, &[FEED]).await.unwrap();
+    poll(conn, 5).await;
+    run(conn, "DELETE FROM account_feeds").await;
+    assert_eq!(days(conn, own).await, [(5, 1, 1)]);
+    watch(conn, own, &[FEED]).await.unwrap();
+    assert_eq!(
+        number(conn, "SELECT count(*) AS number FROM account_feeds").await,
+        1
+    );
+    assert_eq!(days(conn, own).await, [(5, 1, 1)]);
+    assert_eq!(health(conn, own).await.gaps, 1);
+}
+
+#[tokio::test]
+async fn account_may_not_watch_new_feeds_without_end() {
+    let mut at = start().await;
+    let conn = &mut at.conn;
+    let own = manager(conn, &at.fixture).await;
+    watch(conn, own, &["forum:a"]).await.unwrap();
+    let others = NEW_FEEDS_PER_DAY - 2;
+    for statement in [
+        "INSERT INTO feeds (name, platform, watched, next_poll_time, create_time) \
+         SELECT 'forum:' || n, 'forum', false, now(), now() FROM generate_series(1, $) AS n",
+        "INSERT INTO account_feeds (account_id, feed, watch_time, before) \
+         SELECT id, 'forum:' || n, clock_timestamp(), '{}' FROM accounts, generate_series(1, $) AS n",
+    ] {
+        run(conn, statement.replace('$', &others.to_string())).await;
+    }
+    let quotas = store::quotas::Limits {
+        feeds: 2_000,
+        ..test_support::QUOTAS
+    };
+    let change = async |conn: &mut AsyncPgConnection, feeds: &[&str]| {
+        let feeds: Vec<FeedName> = feeds.iter().map(|name| name.parse().unwrap()).collect();
+        plans::record_change(conn, own, &feeds, &quotas, Timestamp::now()).await
+    };
+    change(conn, &["forum:a", "forum:b"]).await.unwrap();
+    let Err(Error::QuotaExceeded(exceeded)) = change(conn, &["forum:c"]).await else {
+        panic!("it is one too many");
+    };
+    assert_eq!(
+        (exceeded.quota, exceeded.limit, exceeded.wanted),
+        ("newFeeds", NEW_FEEDS_PER_DAY, NEW_FEEDS_PER_DAY + 1)
+    );
+    change(conn, &["forum:a", "forum:7"]).await.unwrap();
+    run(
+        conn,
+        "UPDATE account_feeds SET watch_time = watch_time - interval '1 day'",
+    )
+    .await;
+    change(conn, &["forum:c"]).await.unwrap();
+}
