@@ -13,6 +13,8 @@ use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
 use ipnet::IpNet;
 
+use crate::{host_name::HostName, web_url};
+
 /// The operator's rules for customers' addresses, beyond the public internet over https.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct AddressPolicy {
@@ -20,6 +22,8 @@ pub struct AddressPolicy {
     pub allow_cidrs: Vec<IpNet>,
     /// Refused even if public or allowed.
     pub deny_cidrs: Vec<IpNet>,
+    /// The only internal names that are allowed; if empty, all as soon as `allow_cidrs` opens a network.
+    pub allow_hosts: Vec<HostName>,
     /// The only ports that are allowed; empty for all that are not [bad](is_bad_port).
     pub allow_ports: Vec<u16>,
     /// True if Connections may be `http://`. Seeds always may.
@@ -43,6 +47,18 @@ impl AddressPolicy {
         !denied && (is_public(ip) || allowed)
     }
 
+    /// Returns true if addresses of a host with this name are permitted at all. It permits none by itself: an
+    /// internal name only leads to networks that the operator opened, whose addresses customers can also write.
+    #[must_use]
+    pub fn permits_name(&self, name: &str) -> bool {
+        !web_url::is_reserved_name(name)
+            || if self.allow_hosts.is_empty() {
+                self.allow_cidrs.iter().any(|cidr| !is_loopback(*cidr))
+            } else {
+                self.allow_hosts.iter().any(|host| host.covers(name))
+            }
+    }
+
     /// Returns true if a connection to this port is permitted.
     #[must_use]
     pub fn permits_port(&self, port: u16) -> bool {
@@ -61,6 +77,11 @@ impl AddressPolicy {
         .filter(|ip| self.permits(*ip))
         .collect()
     }
+}
+
+/// Returns true if the network is within loopback, which has the name `localhost` and opens nothing else.
+fn is_loopback(cidr: IpNet) -> bool {
+    cidr.network().is_loopback() && cidr.broadcast().is_loopback()
 }
 
 /// Ports of other protocols, whose servers may accept an HTTP request as a command: the "bad ports" of the

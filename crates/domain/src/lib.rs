@@ -17,6 +17,7 @@ pub mod delivery;
 pub mod feed;
 pub mod field;
 pub mod filter;
+pub mod host_name;
 pub mod id;
 pub mod instructions;
 pub mod issue;

@@ -1,7 +1,7 @@
 //! URLs from customers: the pages to start from, and the endpoints to deliver to.
 //!
 //! Parsing refuses everything that the text alone shows: form, scheme, credentials, ports and literal addresses
-//! that the policy does not permit, names that are never public. The addresses of a name are known only after
+//! that the policy does not permit, names that are never public unless the policy permits them. The addresses of a name are known only after
 //! DNS, so `outbound` checks them at every connection.
 
 use std::{
@@ -11,7 +11,7 @@ use std::{
 
 use url::{Host, Url};
 
-use crate::{Issue, address::AddressPolicy};
+use crate::{Issue, address::AddressPolicy, host_name::is_under};
 
 pub const MAX_BYTES: usize = 2_048;
 
@@ -85,7 +85,7 @@ pub fn check(url: &Url, policy: &AddressPolicy, kind: Kind) -> Result<(), Issue>
         Host::Ipv4(ip) => policy.permits(ip.into()),
         Host::Ipv6(ip) => policy.permits(ip.into()),
         Host::Domain(name) if is_localhost(name) => !policy.permitted_loopback().is_empty(),
-        Host::Domain(name) => !is_reserved_name(name),
+        Host::Domain(name) => policy.permits_name(name),
     };
     let permits_port = url
         .port_or_known_default()
@@ -160,13 +160,6 @@ pub fn is_reserved_name(name: &str) -> bool {
         || RESERVED_SUFFIXES
             .iter()
             .any(|suffix| is_under(bare, suffix))
-}
-
-/// Returns true if `name` is `suffix` or a subdomain of it. Hosts of web URLs are already lower case.
-fn is_under(name: &str, suffix: &str) -> bool {
-    let bare = name.strip_suffix('.').unwrap_or(name);
-    bare.strip_suffix(suffix)
-        .is_some_and(|rest| rest.is_empty() || rest.ends_with('.'))
 }
 
 /// Refuses text that `Url` would silently repair, so that the customer sees the URL that is requested:
@@ -317,6 +310,36 @@ mod tests {
             WebUrl::parse("http://[::1]:9000/", &dev, Kind::Connection),
             Err(Issue::ForbiddenAddress)
         );
+    }
+
+    #[test]
+    fn internal_names_are_accepted_once_a_private_network_is_allowed() {
+        let policy = |cidrs: &[&str], hosts: &[&str]| AddressPolicy {
+            allow_cidrs: cidrs.iter().map(|cidr| cidr.parse().unwrap()).collect(),
+            allow_hosts: hosts.iter().map(|host| host.parse().unwrap()).collect(),
+            allow_http: true,
+            ..AddressPolicy::default()
+        };
+        let receiver = "http://receiver:8000/";
+        let n8n = "http://n8n.automation.svc.cluster.local:5678/webhook/x";
+        let intranet = "https://wiki.corp/";
+        for (policy, accepted) in [
+            (policy(&[], &[]), [false, false, false]),
+            // `localhost` names it; no network is opened.
+            (policy(&["127.0.0.0/8", "::1/128"], &[]), [false; 3]),
+            (policy(&["172.16.0.0/12"], &[]), [true; 3]),
+            (policy(&["0.0.0.0/0"], &[]), [true; 3]),
+            (
+                policy(&["172.16.0.0/12"], &["receiver", "*.svc.cluster.local"]),
+                [true, true, false],
+            ),
+            (policy(&[], &["corp"]), [false, false, true]),
+        ] {
+            for (url, accepted) in [receiver, n8n, intranet].into_iter().zip(accepted) {
+                let parsed = WebUrl::parse(url, &policy, Kind::Connection);
+                assert_eq!(parsed.is_ok(), accepted, "{url}, {policy:?}");
+            }
+        }
     }
 
     #[test]

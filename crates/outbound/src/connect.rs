@@ -217,7 +217,7 @@ impl Inner {
                 return Err(forbidden(Some(IpAddr::from([127, 0, 0, 1]))));
             }
             loopback
-        } else if web_url::is_reserved_name(host) {
+        } else if !self.policy.permits_name(host) {
             return Err(forbidden(None));
         } else {
             let failure = |reason| Failure::Dns {

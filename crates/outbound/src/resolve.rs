@@ -5,6 +5,7 @@ use std::{
     time::Duration,
 };
 
+use domain::web_url::is_reserved_name;
 use futures::future::{BoxFuture, FutureExt};
 use hickory_resolver::{
     ResolverBuilder, TokioResolver,
@@ -83,9 +84,10 @@ impl Resolve for SystemResolver {
     fn resolve<'a>(&'a self, host: &'a str) -> BoxFuture<'a, Result<Vec<IpAddr>, String>> {
         async move {
             // The final dot disables the search list: under Kubernetes it would try
-            // `acme.com.default.svc.cluster.local` first.
-            let absolute = Name::from_ascii(format!("{host}.")).map_err(|e| e.to_string())?;
-            let answer = self.0.lookup_ip(absolute).await;
+            // `acme.com.default.svc.cluster.local` first. Internal names, such as `n8n.automation.svc`, need it.
+            let dot = if is_reserved_name(host) { "" } else { "." };
+            let name = Name::from_ascii(format!("{host}{dot}")).map_err(|e| e.to_string())?;
+            let answer = self.0.lookup_ip(name).await;
             match answer {
                 Ok(addresses) => Ok(addresses.iter().collect()),
                 Err(error) => Err(reason(&error)),

@@ -220,6 +220,28 @@ async fn name_with_an_allowed_internal_address_is_fetched() {
 }
 
 #[tokio::test]
+async fn internal_name_is_reached_only_at_an_allowed_address() {
+    let address = answer(ok("hello")).await;
+    let names: &[(&'static str, &[&str])] =
+        &[("receiver", &["127.0.0.1"]), ("database", &["10.0.0.5"])];
+    let get = async |policy: AddressPolicy, host: &str| {
+        let url = format!("http://{host}:{}/", address.port());
+        let client = client_with_names(policy, names);
+        client.fetch(&url, limits(), &[]).await
+    };
+    let named = AddressPolicy {
+        allow_hosts: vec!["receiver".parse().unwrap(), "database".parse().unwrap()],
+        ..dev_policy()
+    };
+    let page = get(named.clone(), "receiver").await.unwrap();
+    assert_eq!(page.text(), "hello");
+    for refused in ["database", "cache"] {
+        let outcome = get(named.clone(), refused).await;
+        assert_eq!(word(outcome), "forbidden_address", "{refused}");
+    }
+}
+
+#[tokio::test]
 async fn a_name_without_addresses_is_a_dns_failure() {
     let client = client_with_names(dev_policy(), &[("empty.acme.com", &[])]);
     for host in ["missing.acme.com", "empty.acme.com"] {

@@ -4,7 +4,7 @@
 
 use std::{net::SocketAddr, time::Duration};
 
-use domain::address::AddressPolicy;
+use domain::{address::AddressPolicy, host_name::HostName};
 use ipnet::IpNet;
 use secrecy::{ExposeSecret, SecretString};
 use url::Url;
@@ -28,6 +28,7 @@ impl Outbound {
         AddressPolicy {
             allow_cidrs: self.allow_cidrs.clone(),
             deny_cidrs: self.deny_cidrs.clone(),
+            allow_hosts: self.allow_hosts.clone(),
             allow_ports: self.allow_ports.clone(),
             allow_http: self.allow_http,
         }
@@ -137,6 +138,10 @@ settings! {
         pub allow_cidrs: Vec<IpNet> = Vec::new();
         /// Networks that are never contacted. They override `allow_cidrs`.
         pub deny_cidrs: Vec<IpNet> = Vec::new();
+        /// The only internal names that may be contacted, each with its subdomains: names without a dot and those
+        /// that are never public, such as `receiver` and `svc.cluster.local`. If empty, all as soon as
+        /// `allow_cidrs` has a network other than loopback. The addresses of a name must be allowed in any case.
+        pub allow_hosts: Vec<HostName> = Vec::new();
         /// The only ports that may be contacted; all if empty. Ports of other protocols, such as 25 and 6667,
         /// are always refused: the "bad ports" of the WHATWG Fetch standard.
         pub allow_ports: Vec<u16> = Vec::new();

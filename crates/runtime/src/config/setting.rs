@@ -2,7 +2,7 @@
 
 use std::{net::SocketAddr, time::Duration};
 
-use domain::manager::SourceType;
+use domain::{host_name::HostName, manager::SourceType};
 use ipnet::IpNet;
 use secrecy::SecretString;
 use toml::Value;
@@ -87,6 +87,7 @@ parsed! {
     u32 as "integer": "a whole number",
     SocketAddr as "string": "an address and port such as \"0.0.0.0:8080\"",
     IpNet as "string": "a network such as \"10.0.0.0/8\"",
+    HostName as "string": "a host name such as \"receiver\"",
 }
 
 impl Setting for String {

@@ -4,6 +4,7 @@
 
 use std::{path::Path, time::Duration};
 
+use domain::web_url::{self, WebUrl};
 use runtime::config::{Config, Kind, Loader, LogFormat, reference};
 use secrecy::ExposeSecret;
 
@@ -79,6 +80,26 @@ fn commented_values_of_the_sample_are_the_defaults() {
     };
     assert_eq!(settings(&config), settings(&defaults));
     assert!(uncommented.contains(&"max_in_flight = 512"));
+}
+
+/// The demo of the composition names its receiver and its simulator by their services.
+#[test]
+fn demo_of_the_composition_may_contact_its_services() {
+    let demo = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../deploy/compose/demo.env");
+    let demo = std::fs::read_to_string(demo).unwrap();
+    let variables: Vec<_> = demo
+        .lines()
+        .filter_map(|line| line.split_once('='))
+        .filter(|(key, _)| key.starts_with("EARSHOT_OUTBOUND__"))
+        .collect();
+    let policy = load("", &variables).unwrap().outbound.address_policy();
+    for (url, kind) in [
+        ("http://receiver:8000/", web_url::Kind::Connection),
+        ("http://platform-simulator:9099/demo/", web_url::Kind::Seed),
+    ] {
+        assert!(demo.contains(url), "{url}");
+        WebUrl::parse(url, &policy, kind).unwrap();
+    }
 }
 
 #[test]
@@ -171,6 +192,8 @@ bus.prefetch = 65536
 bus.prefetch: must lie between 1 and 1000 (file earshot.toml)
 dispatcher.lane_limit = 0
 dispatcher.lane_limit: must lie between 1 and 1000 (file earshot.toml)
+outbound.allow_hosts = ['http://receiver']
+outbound.allow_hosts: item 1: expected a host name such as "receiver", not `http://receiver` (file earshot.toml)
 gateway.listen = 'localhost'
 gateway.listen: expected an address and port such as "0.0.0.0:8080", not `localhost` (file earshot.toml)
 outbound.allow_cidrs = ['10.0.0.0/64']
