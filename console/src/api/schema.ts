@@ -1804,8 +1804,8 @@ export interface components {
         DeliveryState: "PENDING" | "IN_FLIGHT" | "SUCCEEDED" | "RETRYING" | "EXHAUSTED" | "CANCELLED";
         /**
          * @description Why there was no answer, or the delivery was given up: `dns_failure`, `forbidden_address`, `connect_refused`,
-         *     `connect_timeout`, `unreachable`, `tls_failure`, `timeout`, `reset`, `protocol_error`, `invalid_request`, `expired`,
-         *     `scan_expired`, `scan_deleted`, `post_deleted`, `connection_deleted`, `undecryptable_headers`, `unreadable`,
+         *     `connect_timeout`, `unreachable`, `tls_failure`, `proxy_failure`, `timeout`, `reset`, `protocol_error`, `invalid_request`,
+         *     `expired`, `scan_expired`, `scan_deleted`, `post_deleted`, `connection_deleted`, `undecryptable_headers`, `unreadable`,
          *     `internal_error`. More may come.
          * @example timeout
          */

@@ -276,7 +276,7 @@ export const w = {
     states: { PENDING: "To be sent", IN_FLIGHT: "Being sent", SUCCEEDED: "Acknowledged", RETRYING: "Retrying", EXHAUSTED: "Given up", CANCELLED: "Cancelled" } satisfies Record<Delivery["state"], string>,
     phases: { dns: "DNS", connect: "Connect", tls: "TLS", firstByte: "First byte", rest: "Rest" },
     errors: {
-      dns_failure: "Name not found", forbidden_address: "Address not allowed", connect_refused: "Connection refused", connect_timeout: "No connection in time", unreachable: "Unreachable", tls_failure: "TLS failed", timeout: "No answer in time",
+      dns_failure: "Name not found", forbidden_address: "Address not allowed", connect_refused: "Connection refused", connect_timeout: "No connection in time", unreachable: "Unreachable", tls_failure: "TLS failed", proxy_failure: "Stopped at the proxy", timeout: "No answer in time",
       reset: "Connection cut", protocol_error: "Not HTTP", invalid_request: "Cannot be sent", expired: "Too old", scan_expired: "Scan not kept", scan_deleted: "Scan deleted", connection_deleted: "Connection deleted",
       undecryptable_headers: "Headers unreadable", unreadable: "Unreadable", internal_error: "Our fault",
     } as ByWord,

@@ -13,7 +13,7 @@ use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
 use ipnet::IpNet;
 
-use crate::{host_name::HostName, web_url};
+use crate::host_name::{HostName, is_reserved_name};
 
 /// The operator's rules for customers' addresses, beyond the public internet over https.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -51,7 +51,7 @@ impl AddressPolicy {
     /// internal name only leads to networks that the operator opened, whose addresses customers can also write.
     #[must_use]
     pub fn permits_name(&self, name: &str) -> bool {
-        !web_url::is_reserved_name(name)
+        !is_reserved_name(name)
             || if self.allow_hosts.is_empty() {
                 self.allow_cidrs.iter().any(|cidr| !is_loopback(*cidr))
             } else {

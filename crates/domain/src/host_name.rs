@@ -1,4 +1,4 @@
-//! Names of hosts in the operator's settings.
+//! Names of hosts: those in the operator's settings, and those that are never public.
 
 use std::{fmt, str::FromStr};
 
@@ -39,8 +39,45 @@ impl FromStr for HostName {
     }
 }
 
+/// Returns true for `localhost` and its subdomains, which resolve to loopback without DNS (RFC 6761 6.3).
+#[must_use]
+pub fn is_localhost(name: &str) -> bool {
+    is_under(name, "localhost")
+}
+
+/// Names that are never a public site. If a private network resolves them, they are internal.
+///
+/// `.test` and `.example` are left to DNS: people use them for public names in experiments.
+const RESERVED_SUFFIXES: &[&str] = &[
+    "local",     // RFC 6762; `svc.cluster.local` too
+    "internal",  // ICANN 2024; `metadata.google.internal`
+    "home.arpa", // RFC 8375
+    "invalid",   // RFC 6761
+    "onion",     // RFC 7686
+    "alt",       // RFC 9476
+    "localdomain",
+    "intranet",
+    "private",
+    "corp",
+    "home",
+    "lan",
+    "mail", // RFC 6762 appendix G, ICANN
+    "svc",  // Kubernetes, with its search list
+    "consul",
+    "docker",
+];
+
+#[must_use]
+pub fn is_reserved_name(name: &str) -> bool {
+    let bare = name.strip_suffix('.').unwrap_or(name);
+    !bare.contains('.')
+        || RESERVED_SUFFIXES
+            .iter()
+            .any(|suffix| is_under(bare, suffix))
+}
+
 /// Returns true if `name` is `suffix` or a subdomain of it. Hosts of web URLs are already lower case.
-pub(crate) fn is_under(name: &str, suffix: &str) -> bool {
+fn is_under(name: &str, suffix: &str) -> bool {
     let bare = name.strip_suffix('.').unwrap_or(name);
     bare.strip_suffix(suffix)
         .is_some_and(|rest| rest.is_empty() || rest.ends_with('.'))

@@ -14,6 +14,7 @@ pub mod backfill;
 pub mod connection;
 pub mod connection_test;
 pub mod delivery;
+pub mod egress;
 pub mod feed;
 pub mod field;
 pub mod filter;

@@ -11,7 +11,7 @@ use std::{
 
 use url::{Host, Url};
 
-use crate::{Issue, address::AddressPolicy, host_name::is_under};
+use crate::{Issue, address::AddressPolicy, host_name::is_localhost};
 
 pub const MAX_BYTES: usize = 2_048;
 
@@ -123,43 +123,6 @@ pub fn literal_address(host: &str) -> Option<IpAddr> {
         Some(v6) => v6.parse::<Ipv6Addr>().ok().map(IpAddr::V6),
         None => host.parse::<Ipv4Addr>().ok().map(IpAddr::V4),
     }
-}
-
-/// Returns true for `localhost` and its subdomains, which resolve to loopback without DNS (RFC 6761 6.3).
-#[must_use]
-pub fn is_localhost(name: &str) -> bool {
-    is_under(name, "localhost")
-}
-
-/// Names that are never a public site. If a private network resolves them, they are internal.
-///
-/// `.test` and `.example` are left to DNS: people use them for public names in experiments.
-const RESERVED_SUFFIXES: &[&str] = &[
-    "local",     // RFC 6762; `svc.cluster.local` too
-    "internal",  // ICANN 2024; `metadata.google.internal`
-    "home.arpa", // RFC 8375
-    "invalid",   // RFC 6761
-    "onion",     // RFC 7686
-    "alt",       // RFC 9476
-    "localdomain",
-    "intranet",
-    "private",
-    "corp",
-    "home",
-    "lan",
-    "mail", // RFC 6762 appendix G, ICANN
-    "svc",  // Kubernetes, with its search list
-    "consul",
-    "docker",
-];
-
-#[must_use]
-pub fn is_reserved_name(name: &str) -> bool {
-    let bare = name.strip_suffix('.').unwrap_or(name);
-    !bare.contains('.')
-        || RESERVED_SUFFIXES
-            .iter()
-            .any(|suffix| is_under(bare, suffix))
 }
 
 /// Refuses text that `Url` would silently repair, so that the customer sees the URL that is requested:

@@ -58,10 +58,13 @@ static COMPILE_DURATION: std::sync::LazyLock<HistogramVec> = std::sync::LazyLock
 /// Returns an error when a setting cannot be used.
 pub async fn run(config: Arc<Config>, context: Context, backbone: Backbone) -> anyhow::Result<()> {
     let policy = config.outbound.address_policy();
+    let egress = config.outbound.egress()?;
+    let client = outbound::Client::leaving_by(&egress, policy, outbound::USER_AGENT)?;
+    platforms::leave_by(egress);
     let compiler = Arc::new(ManagerCompiler {
         platforms: Arc::new(config.platforms.iter().filter_map(platform).collect()),
         discovery: Discovery::new(&config.platforms, &backbone.pool),
-        client: outbound::Client::new(policy, outbound::USER_AGENT),
+        client,
         model: config.compiler.model.as_ref().map(Endpoint::new),
         quotas: backbone::default_quotas(&config),
         arrivals: Arrivals::default(),

@@ -3,10 +3,13 @@
 use std::{sync::Arc, time::Duration};
 
 use bytes::Bytes;
-use domain::address::AddressPolicy;
+use domain::{
+    address::AddressPolicy,
+    egress::{Egress, Proxy},
+};
 use http::{
     HeaderMap, HeaderName, HeaderValue, Method, Uri,
-    header::{HOST, USER_AGENT},
+    header::{HOST, PROXY_AUTHORIZATION, USER_AGENT},
 };
 use http_body_util::Full;
 use hyper::body::Incoming;
@@ -44,8 +47,29 @@ impl Client {
     /// Trusts the public certificate authorities and this machine's name servers.
     #[must_use]
     pub fn new(policy: AddressPolicy, user_agent: &str) -> Self {
-        let roots = RootCertStore::from_iter(webpki_roots::TLS_SERVER_ROOTS.iter().cloned());
-        Self::with_parts(policy, user_agent, Arc::new(SystemResolver::new()), roots)
+        let resolver = Arc::new(SystemResolver::new());
+        Self::with_parts(policy, user_agent, resolver, public_authorities())
+    }
+
+    /// Same as [`Self::new`], by the operator's way out.
+    ///
+    /// # Errors
+    /// If none of its certificates can be used.
+    pub fn leaving_by(
+        egress: &Egress,
+        policy: AddressPolicy,
+        user_agent: &str,
+    ) -> Result<Self, rustls::Error> {
+        let mut roots = public_authorities();
+        let authorities = egress.authorities.iter().map(|der| der.clone().into());
+        // Some of a system's bundle may be of forms that no one uses any more.
+        let (used, _) = roots.add_parsable_certificates(authorities);
+        if used == 0 && !egress.authorities.is_empty() {
+            return Err(rustls::CertificateError::BadEncoding.into());
+        }
+        let resolver = Arc::new(SystemResolver::new());
+        let client = Self::with_parts(policy, user_agent, resolver, roots);
+        Ok(client.with_proxy(egress.proxy.clone()))
     }
 
     /// Creates a client with another resolver and other certificate authorities; the guard stays the same.
@@ -68,6 +92,15 @@ impl Client {
         Self {
             user_agent: self.user_agent,
             ..Self::over(self.connector.with_max_age(max_age), "")
+        }
+    }
+
+    /// Sends requests through a proxy, except those that it is not used for.
+    #[must_use]
+    pub fn with_proxy(self, proxy: Option<Proxy>) -> Self {
+        Self {
+            user_agent: self.user_agent,
+            ..Self::over(self.connector.with_proxy(proxy), "")
         }
     }
 
@@ -114,6 +147,15 @@ impl Client {
         headers
             .entry(USER_AGENT)
             .or_insert_with(|| self.user_agent.clone());
+        // A tunnel has its own.
+        let proxy = url.host_str().filter(|_| url.scheme() == "http");
+        let proxy = proxy.and_then(|host| self.connector.proxy_for(host));
+        if let Some(authorization) = proxy.and_then(Proxy::authorization) {
+            let value = HeaderValue::from_str(authorization);
+            let mut value = value.map_err(Failure::invalid_request)?;
+            value.set_sensitive(true);
+            headers.insert(PROXY_AUTHORIZATION, value);
+        }
         // Only the host, because paths are often secrets.
         let span = tracing::info_span!(
             "request",
@@ -165,6 +207,10 @@ pub(crate) fn header_map(headers: &[(String, String)]) -> Result<HeaderMap, Fail
         map.insert(name, value);
     }
     Ok(map)
+}
+
+fn public_authorities() -> RootCertStore {
+    RootCertStore::from_iter(webpki_roots::TLS_SERVER_ROOTS.iter().cloned())
 }
 
 fn tls_config(roots: RootCertStore) -> rustls::ClientConfig {

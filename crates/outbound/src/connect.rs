@@ -5,6 +5,9 @@
 //! addresses. So a name that changes between check and use (DNS rebinding) has no effect. A connection that is
 //! reused needs no second check: its peer was checked, even if its name resolves to another address now. It
 //! takes no new requests after ten minutes, so that a changed name takes effect even under steady traffic.
+//!
+//! Behind a proxy, names are checked the same way, but the proxy resolves them again: what it may reach is up to the
+//! operator (`docs/adr/0060`).
 
 use std::{
     io,
@@ -16,7 +19,7 @@ use std::{
     time::{Duration, Instant},
 };
 
-use domain::{address::AddressPolicy, web_url};
+use domain::{address::AddressPolicy, egress::Proxy, host_name, web_url};
 use futures::{
     StreamExt,
     future::{BoxFuture, FutureExt},
@@ -38,6 +41,7 @@ use tokio_rustls::TlsConnector;
 use crate::{
     Failure, Resolve,
     trace::{Stage, Trace},
+    tunnel::open_tunnel,
 };
 
 /// No caller waits longer. This limits connections whose caller continued with another one.
@@ -51,13 +55,21 @@ const MAX_AGE_JITTER: Range<f64> = 0.8..1.0;
 /// Limits the connection attempts for a name with many addresses.
 const MAX_ATTEMPTS: usize = 6;
 
+/// Limits the lookup of a name that the proxy resolves again: where only the proxy has outside DNS, name servers
+/// may not answer at all.
+const LOOKUP_FOR_PROXY: Duration = Duration::from_secs(1);
+
 #[derive(Clone)]
 pub(crate) struct Connector(Arc<Inner>);
 
+#[derive(Clone)]
 struct Inner {
     policy: AddressPolicy,
     resolver: Arc<dyn Resolve>,
     tls: TlsConnector,
+    proxy: Option<Proxy>,
+    /// For the connection to the proxy, which speaks HTTP/1.1.
+    proxy_tls: TlsConnector,
     max_age: Duration,
 }
 
@@ -65,7 +77,8 @@ struct Inner {
 #[derive(Clone)]
 pub(crate) struct Opened {
     pub(crate) by: Arc<Trace>,
-    pub(crate) address: IpAddr,
+    /// `None` behind a proxy.
+    pub(crate) address: Option<IpAddr>,
     /// Time from when it takes no new requests.
     retires: Instant,
 }
@@ -101,27 +114,35 @@ impl Connector {
         resolver: Arc<dyn Resolve>,
         tls: rustls::ClientConfig,
     ) -> Self {
+        let mut proxy_tls = tls.clone();
+        proxy_tls.alpn_protocols.clear();
         Self(Arc::new(Inner {
             policy,
             resolver,
             tls: TlsConnector::from(Arc::new(tls)),
+            proxy: None,
+            proxy_tls: TlsConnector::from(Arc::new(proxy_tls)),
             max_age: MAX_AGE,
         }))
     }
 
     pub(crate) fn with_max_age(&self, max_age: Duration) -> Self {
-        let Inner {
-            policy,
-            resolver,
-            tls,
-            max_age: _,
-        } = &*self.0;
         Self(Arc::new(Inner {
-            policy: policy.clone(),
-            resolver: Arc::clone(resolver),
-            tls: tls.clone(),
             max_age,
+            ..Inner::clone(&self.0)
         }))
+    }
+
+    pub(crate) fn with_proxy(&self, proxy: Option<Proxy>) -> Self {
+        Self(Arc::new(Inner {
+            proxy,
+            ..Inner::clone(&self.0)
+        }))
+    }
+
+    /// The proxy that gets requests for this host.
+    pub(crate) fn proxy_for(&self, host: &str) -> Option<&Proxy> {
+        self.0.proxy_for(host)
     }
 
     pub(crate) fn policy(&self) -> &AddressPolicy {
@@ -166,17 +187,23 @@ impl Inner {
             });
         }
         trace.resolving(host);
-        let started = Instant::now();
-        let addresses = self.permitted_addresses(host).await?;
-        trace.resolved(started);
-
-        trace.enter(Stage::Connecting);
-        let started = Instant::now();
-        let (tcp, address) = connect_any(&addresses, port, trace).await?;
-        trace.connected(started);
-        // Requests are written at once, so waiting for more data only delays them. A failure here costs that
-        // delay.
-        let _ = tcp.set_nodelay(true);
+        let proxy = self.proxy_for(host);
+        let (transport, address) = match proxy {
+            None => {
+                let started = Instant::now();
+                let addresses = self.permitted_addresses(host).await?;
+                trace.resolved(started);
+                let (tcp, address) = connect_any(&addresses, port, trace).await?;
+                let transport: Box<dyn Io> = Box::new(tcp);
+                (transport, Some(address))
+            }
+            Some(proxy) => {
+                self.check_before_proxy(host).await?;
+                let target = is_tls.then(|| format!("{host}:{port}"));
+                trace.enter(Stage::Connecting);
+                (self.through(proxy, target.as_deref(), trace).await?, None)
+            }
+        };
 
         let opened = Opened {
             by: Arc::clone(trace),
@@ -187,19 +214,68 @@ impl Inner {
         let io: Box<dyn Io> = if is_tls {
             trace.enter(Stage::Securing);
             let started = Instant::now();
-            let stream = self.secure(host, tcp).await?;
+            let stream = secure(&self.tls, host, transport).await?;
             trace.secured(started);
             is_h2 = stream.get_ref().1.alpn_protocol() == Some(b"h2");
             Box::new(stream)
         } else {
-            Box::new(tcp)
+            transport
         };
         trace.enter(Stage::Waiting);
         Ok(Stream {
             io: TokioIo::new(io),
             opened,
             is_h2,
+            is_forwarded: proxy.is_some() && !is_tls,
         })
+    }
+
+    fn proxy_for(&self, host: &str) -> Option<&Proxy> {
+        self.proxy.as_ref().filter(|proxy| proxy.is_used_for(host))
+    }
+
+    /// Refuses a host that is forbidden by its name or by the addresses that its name has here. A name without
+    /// addresses here is left to the proxy, unless it is an internal one.
+    async fn check_before_proxy(&self, host: &str) -> Result<(), Failure> {
+        let lookup = tokio::time::timeout(LOOKUP_FOR_PROXY, self.permitted_addresses(host)).await;
+        match lookup {
+            Ok(Ok(_)) => Ok(()),
+            Ok(Err(Failure::Dns { .. })) | Err(_) if !host_name::is_reserved_name(host) => Ok(()),
+            Ok(Err(failure)) => Err(failure),
+            Err(_) => Err(Failure::Dns {
+                host: host.to_owned(),
+                reason: format!("no answer within {LOOKUP_FOR_PROXY:?}"),
+            }),
+        }
+    }
+
+    /// Connects to the proxy, and to `target` through it.
+    async fn through(
+        &self,
+        proxy: &Proxy,
+        target: Option<&str>,
+        trace: &Trace,
+    ) -> Result<Box<dyn Io>, Failure> {
+        let url = proxy.url();
+        let host = url.host_str().unwrap_or_default();
+        let addresses = self.resolve(host).await.map_err(Failure::of_proxy)?;
+        let port = url.port_or_known_default().unwrap_or(80);
+        let started = Instant::now();
+        // Customers see the trace, and the proxy's address is the operator's affair.
+        let hidden = Trace::default();
+        let (tcp, _) = connect_any(&addresses, port, &hidden)
+            .await
+            .map_err(Failure::of_proxy)?;
+        let mut transport: Box<dyn Io> = Box::new(tcp);
+        if url.scheme() == "https" {
+            let secured = secure(&self.proxy_tls, host, transport).await;
+            transport = Box::new(secured.map_err(Failure::of_proxy)?);
+        }
+        if let Some(target) = target {
+            open_tunnel(&mut transport, target, proxy.authorization()).await?;
+        }
+        trace.connected(started);
+        Ok(transport)
     }
 
     /// Resolves all addresses of `host`. Refuses the name if any of them is not permitted: there is no honest
@@ -211,7 +287,7 @@ impl Inner {
         };
         let mut addresses = if let Some(literal) = web_url::literal_address(host) {
             vec![literal]
-        } else if web_url::is_localhost(host) {
+        } else if host_name::is_localhost(host) {
             let loopback = self.policy.permitted_loopback();
             if loopback.is_empty() {
                 return Err(forbidden(Some(IpAddr::from([127, 0, 0, 1]))));
@@ -220,19 +296,7 @@ impl Inner {
         } else if !self.policy.permits_name(host) {
             return Err(forbidden(None));
         } else {
-            let failure = |reason| Failure::Dns {
-                host: host.to_owned(),
-                reason,
-            };
-            let answer = self
-                .resolver
-                .resolve(host.trim_end_matches('.'))
-                .await
-                .map_err(failure)?;
-            if answer.is_empty() {
-                return Err(failure("no addresses".to_owned()));
-            }
-            answer
+            self.look_up(host).await?
         };
         if let Some(refused) = addresses.iter().find(|ip| !self.policy.permits(**ip)) {
             // Only the operator may learn the addresses of a name.
@@ -244,20 +308,46 @@ impl Inner {
         Ok(addresses)
     }
 
-    async fn secure(
-        &self,
-        host: &str,
-        tcp: TcpStream,
-    ) -> Result<tokio_rustls::client::TlsStream<TcpStream>, Failure> {
-        let bare = host.trim_start_matches('[').trim_end_matches(']');
-        let name = ServerName::try_from(bare.to_owned()).map_err(Failure::invalid_request)?;
-        self.tls
-            .connect(name, tcp)
-            .await
-            .map_err(|error| Failure::Tls {
-                reason: error.to_string(),
-            })
+    /// Resolves the operator's own proxy, unchecked.
+    async fn resolve(&self, host: &str) -> Result<Vec<IpAddr>, Failure> {
+        if let Some(literal) = web_url::literal_address(host) {
+            return Ok(vec![literal]);
+        }
+        let mut addresses = self.look_up(host).await?;
+        interleave(&mut addresses);
+        addresses.truncate(MAX_ATTEMPTS);
+        Ok(addresses)
     }
+
+    async fn look_up(&self, host: &str) -> Result<Vec<IpAddr>, Failure> {
+        let failure = |reason| Failure::Dns {
+            host: host.to_owned(),
+            reason,
+        };
+        let answer = self
+            .resolver
+            .resolve(host.trim_end_matches('.'))
+            .await
+            .map_err(failure)?;
+        if answer.is_empty() {
+            return Err(failure("no addresses".to_owned()));
+        }
+        Ok(answer)
+    }
+}
+
+async fn secure(
+    tls: &TlsConnector,
+    host: &str,
+    transport: Box<dyn Io>,
+) -> Result<tokio_rustls::client::TlsStream<Box<dyn Io>>, Failure> {
+    let bare = host.trim_start_matches('[').trim_end_matches(']');
+    let name = ServerName::try_from(bare.to_owned()).map_err(Failure::invalid_request)?;
+    tls.connect(name, transport)
+        .await
+        .map_err(|error| Failure::Tls {
+            reason: error.to_string(),
+        })
 }
 
 /// Alternates the families, IPv4 first, because every network routes it.
@@ -284,6 +374,8 @@ async fn connect_any(
     let mut untried = addresses.iter().copied();
     let mut attempts = FuturesUnordered::new();
     let mut failure = Failure::invalid_request("no addresses");
+    trace.enter(Stage::Connecting);
+    let started = Instant::now();
     loop {
         if let Some(address) = untried.next() {
             trace.tried(address);
@@ -293,9 +385,13 @@ async fn connect_any(
         }
         tokio::select! {
             Some(outcome) = attempts.next() => match outcome {
-                Ok(found) => {
-                    trace.tried(found.1);
-                    return Ok(found);
+                Ok((tcp, address)) => {
+                    trace.tried(address);
+                    trace.connected(started);
+                    // Requests are written at once, so waiting for more data only delays them. A failure here
+                    // costs that delay.
+                    let _ = tcp.set_nodelay(true);
+                    return Ok((tcp, address));
                 }
                 Err(error) => failure = error,
             },
@@ -326,11 +422,15 @@ pub(crate) struct Stream {
     io: TokioIo<Box<dyn Io>>,
     opened: Opened,
     is_h2: bool,
+    /// Requests name their whole address, for a proxy.
+    is_forwarded: bool,
 }
 
 impl Connection for Stream {
     fn connected(&self) -> Connected {
-        let connected = Connected::new().extra(self.opened.clone());
+        let connected = Connected::new()
+            .proxy(self.is_forwarded)
+            .extra(self.opened.clone());
         if self.is_h2 {
             connected.negotiated_h2()
         } else {

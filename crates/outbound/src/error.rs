@@ -24,6 +24,9 @@ pub enum Failure {
     Unreachable { address: IpAddr, reason: String },
     #[error("tls handshake failed: {reason}")]
     Tls { reason: String },
+    /// The operator's proxy cannot be used, or refuses the target.
+    #[error("not let through by the proxy: {reason}")]
+    Proxy { reason: String },
     #[error("timed out after {after:?} {activity}")]
     Timeout {
         after: Duration,
@@ -49,10 +52,19 @@ impl Failure {
             Self::ConnectTimeout { .. } => "connect_timeout",
             Self::Unreachable { .. } => "unreachable",
             Self::Tls { .. } => "tls_failure",
+            Self::Proxy { .. } => "proxy_failure",
             Self::Timeout { .. } => "timeout",
             Self::Reset => "reset",
             Self::Protocol { .. } => "protocol_error",
             Self::InvalidRequest { .. } => "invalid_request",
+        }
+    }
+
+    /// Marks a failure of the connection to the proxy. Only the operator may learn more about it.
+    pub(crate) fn of_proxy(cause: Self) -> Self {
+        tracing::info!(%cause, "the outbound proxy cannot be reached");
+        Self::Proxy {
+            reason: "it cannot be reached".to_owned(),
         }
     }
 

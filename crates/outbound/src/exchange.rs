@@ -97,7 +97,7 @@ impl Client {
             Ok(response) => {
                 progress.phases.first_byte = Some(first_byte);
                 if let Some(opened) = response.extensions().get::<Opened>() {
-                    progress.address = Some(opened.address);
+                    progress.address = opened.address;
                     if !Arc::ptr_eq(&opened.by, &trace) {
                         // The connection was reused: the times belong to an attempt that was not needed.
                         progress.phases.dns = None;

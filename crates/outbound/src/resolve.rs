@@ -5,7 +5,7 @@ use std::{
     time::Duration,
 };
 
-use domain::web_url::is_reserved_name;
+use domain::host_name::is_reserved_name;
 use futures::future::{BoxFuture, FutureExt};
 use hickory_resolver::{
     ResolverBuilder, TokioResolver,

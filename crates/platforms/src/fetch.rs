@@ -10,12 +10,15 @@ use std::{
 };
 
 use async_trait::async_trait;
-use domain::{Timestamp, web_header::parse_retry_after};
+use domain::{Timestamp, egress::Egress, web_header::parse_retry_after};
 use reqwest::redirect;
 use tracing::{Instrument as _, field::Empty};
 use url::Url;
 
-use crate::error::{FetchError, PollError};
+use crate::{
+    egress,
+    error::{FetchError, PollError},
+};
 
 /// `Earshot/<version>`; a platform's `user_agent` setting replaces it.
 pub const USER_AGENT: &str = concat!(
@@ -133,8 +136,21 @@ impl Direct {
     /// # Errors
     /// When TLS cannot be set up, or `user_agent` is not a valid header value.
     pub fn new(user_agent: Option<&str>) -> Result<Self, FetchError> {
-        let client = reqwest::Client::builder()
-            .tls_backend_preconfigured(tls(&[b"h2", b"http/1.1"])?)
+        Self::leaving_by(egress::current(), user_agent)
+    }
+
+    /// Same as [`Self::new`], by a way out of its own. Without a proxy in it, those of the environment are used
+    /// (`HTTPS_PROXY`).
+    ///
+    /// # Errors
+    /// Same as [`Self::new`].
+    pub fn leaving_by(egress: &Egress, user_agent: Option<&str>) -> Result<Self, FetchError> {
+        let mut client = reqwest::Client::builder();
+        if let Some(proxy) = &egress.proxy {
+            client = client.proxy(egress::for_reqwest(proxy.clone()));
+        }
+        let client = client
+            .tls_backend_preconfigured(egress::tls(egress, &[b"h2", b"http/1.1"])?)
             .user_agent(user_agent.unwrap_or(USER_AGENT))
             .redirect(redirect::Policy::none())
             .connect_timeout(Duration::from_secs(10))
@@ -307,21 +323,6 @@ async fn exchange(
         body,
         final_url: response.url().clone(),
     })
-}
-
-/// TLS configuration for a client, independent of a process-wide provider. `protocols` are ALPN names.
-pub(crate) fn tls(protocols: &[&[u8]]) -> Result<rustls::ClientConfig, FetchError> {
-    let provider = Arc::new(rustls::crypto::ring::default_provider());
-    let roots = rustls::RootCertStore {
-        roots: webpki_roots::TLS_SERVER_ROOTS.to_vec(),
-    };
-    let mut config = rustls::ClientConfig::builder_with_provider(provider)
-        .with_safe_default_protocol_versions()
-        .map_err(|error| FetchError::Failed(error.into()))?
-        .with_root_certificates(roots)
-        .with_no_client_auth();
-    config.alpn_protocols = protocols.iter().map(|name| name.to_vec()).collect();
-    Ok(config)
 }
 
 /// Redirect target of a response to a GET; `None` if it does not redirect.

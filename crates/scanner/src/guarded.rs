@@ -1,7 +1,7 @@
 //! Fetches feeds whose addresses come from customers, through the guard of `outbound`.
 
 use async_trait::async_trait;
-use domain::address::AddressPolicy;
+use domain::{address::AddressPolicy, egress::Egress};
 use outbound::{Client, Limits, Page};
 use platforms::{Fetch, FetchError, FetchLimits, Fetched};
 use url::Url;
@@ -13,10 +13,9 @@ pub(crate) struct Guarded {
 }
 
 impl Guarded {
-    pub(crate) fn new(policy: AddressPolicy) -> Self {
-        Self {
-            client: Client::new(policy, outbound::USER_AGENT),
-        }
+    pub(crate) fn new(egress: &Egress, policy: AddressPolicy) -> anyhow::Result<Self> {
+        let client = Client::leaving_by(egress, policy, outbound::USER_AGENT)?;
+        Ok(Self { client })
     }
 }
 

@@ -47,8 +47,11 @@ pub use plans::Plans;
 /// without credentials, is reported, and the others are scanned.
 ///
 /// # Errors
-/// If a part of it panicked.
+/// If a setting cannot be used, or a part of it panicked.
 pub async fn run(config: Arc<Config>, context: Context, backbone: Backbone) -> anyhow::Result<()> {
+    let egress = config.outbound.egress()?;
+    let guarded = guarded::Guarded::new(&egress, config.outbound.address_policy())?;
+    platforms::leave_by(egress);
     let index = context.health.check("index");
     let news = context.health.check("consumer.news");
     if !backbone.ready(&context.shutdown).await {
@@ -65,7 +68,7 @@ pub async fn run(config: Arc<Config>, context: Context, backbone: Backbone) -> a
     let Some(address_key) = address_key(&backbone.pool, &context.shutdown).await else {
         return Ok(());
     };
-    let (platforms, unusable) = configured(&config, &backbone, &address_key);
+    let (platforms, unusable) = configured(&config, &backbone, &address_key, Arc::new(guarded));
     index.ok();
 
     let size = usize::try_from(config.database.max_connections)?;
@@ -160,9 +163,8 @@ fn configured(
     config: &Config,
     backbone: &Backbone,
     address_key: &AddressKey,
+    guarded: Arc<dyn Fetch>,
 ) -> (Vec<Watched>, Vec<(String, String)>) {
-    let policy = config.outbound.address_policy();
-    let guarded: Arc<dyn Fetch> = Arc::new(guarded::Guarded::new(policy));
     let (mut usable, mut unusable) = (Vec::new(), Vec::new());
     for settings in config.platforms.iter().map(Settings::from) {
         match Watched::new(&settings, &guarded, address_key, &backbone.pool) {

@@ -57,7 +57,8 @@ struct Dispatcher {
 /// If a setting cannot be used.
 pub async fn run(config: Arc<Config>, context: Context, backbone: Backbone) -> anyhow::Result<()> {
     let policy = config.outbound.address_policy();
-    let client = outbound::Client::new(policy, outbound::USER_AGENT);
+    let egress = config.outbound.egress()?;
+    let client = outbound::Client::leaving_by(&egress, policy, outbound::USER_AGENT)?;
     Box::pin(run_with(config, context, backbone, client)).await
 }
 

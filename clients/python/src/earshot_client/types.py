@@ -508,8 +508,8 @@ again, `EXHAUSTED` was given up, `CANCELLED` has lost its Connection or Scan, or
 DeliveryError: TypeAlias = str
 """
 Why there was no answer, or the delivery was given up: `dns_failure`, `forbidden_address`, `connect_refused`,
-`connect_timeout`, `unreachable`, `tls_failure`, `timeout`, `reset`, `protocol_error`, `invalid_request`, `expired`,
-`scan_expired`, `scan_deleted`, `post_deleted`, `connection_deleted`, `undecryptable_headers`, `unreadable`,
+`connect_timeout`, `unreachable`, `tls_failure`, `proxy_failure`, `timeout`, `reset`, `protocol_error`, `invalid_request`,
+`expired`, `scan_expired`, `scan_deleted`, `post_deleted`, `connection_deleted`, `undecryptable_headers`, `unreadable`,
 `internal_error`. More may come.
 
 """

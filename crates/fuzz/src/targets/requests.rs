@@ -10,7 +10,7 @@ use domain::{
     feed::FeedRules,
     field::Field,
     filter::Filter,
-    json,
+    host_name, json,
     key::ApiKey,
     list::{CONNECTION_FIELDS, DELIVERY_FIELDS, ListQuery, MANAGER_FIELDS, SCAN_FIELDS},
     manager::{self, CreateManager, Rules, SourceType},
@@ -97,7 +97,7 @@ pub(crate) fn names(data: &[u8]) {
             let host = url.url().host_str().unwrap_or_default();
             match web_url::literal_address(host) {
                 Some(address) => assert!(domain::address::is_public(address), "{text:?}"),
-                None => assert!(!web_url::is_reserved_name(host), "{text:?}"),
+                None => assert!(!host_name::is_reserved_name(host), "{text:?}"),
             }
         }
     }

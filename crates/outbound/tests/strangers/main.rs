@@ -6,6 +6,7 @@
 
 mod exchange;
 mod fetch;
+mod proxy;
 mod rebinding;
 mod support;
 mod tls;

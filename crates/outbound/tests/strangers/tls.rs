@@ -13,7 +13,7 @@ use rustls::pki_types::{CertificateDer, PrivateKeyDer, PrivatePkcs8KeyDer};
 use tokio_rustls::TlsAcceptor;
 
 /// Speaks HTTP/2 if `h2`, else HTTP/1.1, and answers with the version of the request.
-async fn serve_tls(h2: bool) -> SocketAddr {
+pub(crate) async fn serve_tls(h2: bool) -> SocketAddr {
     let leaf = CertificateDer::from(include_bytes!("fixtures/leaf.der").to_vec());
     let key = PrivatePkcs8KeyDer::from(include_bytes!("fixtures/leaf-key.der").to_vec());
     let provider = Arc::new(rustls::crypto::ring::default_provider());

@@ -5,7 +5,10 @@
 
 use std::{sync::Arc, time::Duration};
 
-use domain::Timestamp;
+use domain::{
+    Timestamp,
+    egress::{Egress, Proxy},
+};
 use futures::{SinkExt, StreamExt};
 use tokio::{
     io::{AsyncRead, AsyncWrite},
@@ -24,7 +27,7 @@ use tokio_tungstenite::{
 use url::Url;
 
 use super::{Waits, event::Event};
-use crate::{Cursor, FetchError, Fetched, PollError, fetch};
+use crate::{Cursor, FetchError, Fetched, PollError, egress};
 
 /// The host is asked to leave out longer records; a normal post has a few thousand bytes.
 pub(super) const MAX_RECORD_BYTES: usize = 256 * 1024;
@@ -102,17 +105,18 @@ async fn connect(url: &Url, user_agent: &str) -> Result<Socket, PollError> {
         .ok_or_else(|| PollError::Forbidden(url.to_string()))?;
     let port = url.port_or_known_default().unwrap_or(443);
     let bare = host.trim_start_matches('[').trim_end_matches(']');
-    let stream = TcpStream::connect((bare, port)).await.map_err(failed)?;
-    // Pings and pongs are small and must not be delayed.
-    stream.set_nodelay(true).map_err(failed)?;
-    let transport: Box<dyn Transport> = if url.scheme() == "wss" {
-        let tls = fetch::tls(&[b"http/1.1"])?;
-        let name = ServerName::try_from(bare.to_owned()).map_err(failed)?;
-        let connector = TlsConnector::from(Arc::new(tls));
-        Box::new(connector.connect(name, stream).await.map_err(failed)?)
-    } else {
-        Box::new(stream)
+    let egress = egress::current();
+    let proxy = egress
+        .proxy
+        .as_ref()
+        .filter(|proxy| proxy.is_used_for(host));
+    let mut transport = match proxy {
+        None => open(bare, port).await?,
+        Some(proxy) => through(egress, proxy, &format!("{host}:{port}")).await?,
     };
+    if url.scheme() == "wss" {
+        transport = secure(egress, bare, transport).await?;
+    }
     let mut request = url.as_str().into_client_request().map_err(ended)?;
     let user_agent = HeaderValue::from_str(user_agent).map_err(failed)?;
     request.headers_mut().insert("user-agent", user_agent);
@@ -124,6 +128,43 @@ async fn connect(url: &Url, user_agent: &str) -> Result<Socket, PollError> {
         Err(tungstenite::Error::Http(response)) => Err(refused(url, &response)),
         Err(error) => Err(ended(error)),
     }
+}
+
+async fn open(host: &str, port: u16) -> Result<Box<dyn Transport>, PollError> {
+    let stream = TcpStream::connect((host, port)).await.map_err(failed)?;
+    // Pings and pongs are small and must not be delayed.
+    stream.set_nodelay(true).map_err(failed)?;
+    Ok(Box::new(stream))
+}
+
+async fn secure(
+    egress: &Egress,
+    host: &str,
+    transport: Box<dyn Transport>,
+) -> Result<Box<dyn Transport>, PollError> {
+    let tls = egress::tls(egress, &[b"http/1.1"])?;
+    let name = ServerName::try_from(host.to_owned()).map_err(failed)?;
+    let connector = TlsConnector::from(Arc::new(tls));
+    let secured = connector.connect(name, transport).await;
+    Ok(Box::new(secured.map_err(failed)?))
+}
+
+/// Connects to `target` through the proxy.
+async fn through(
+    egress: &Egress,
+    proxy: &Proxy,
+    target: &str,
+) -> Result<Box<dyn Transport>, PollError> {
+    let url = proxy.url();
+    let host = url.host_str().unwrap_or_default();
+    let bare = host.trim_start_matches('[').trim_end_matches(']');
+    let mut transport = open(bare, url.port_or_known_default().unwrap_or(80)).await?;
+    if url.scheme() == "https" {
+        transport = secure(egress, bare, transport).await?;
+    }
+    let opened = outbound::open_tunnel(&mut transport, target, proxy.authorization()).await;
+    opened.map_err(failed)?;
+    Ok(transport)
 }
 
 /// Error for a response that opens no stream, classified like any other.

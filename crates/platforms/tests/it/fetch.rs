@@ -6,6 +6,7 @@ use std::{
 };
 
 use async_trait::async_trait;
+use domain::egress::{Egress, Proxy};
 use platforms::{Direct, Fetch, FetchError, FetchLimits, Fetched};
 use tokio::{
     io::{AsyncReadExt, AsyncWriteExt},
@@ -39,6 +40,48 @@ async fn get_within(timeout: Duration, url: String) -> Result<Fetched, FetchErro
     };
     let client = Direct::new(None).unwrap();
     client.get(&url.parse().unwrap(), &[], &limits).await
+}
+
+#[tokio::test]
+async fn platforms_are_reached_through_the_operators_proxy() {
+    let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let address = listener.local_addr().unwrap();
+    let (sender, mut seen) = tokio::sync::mpsc::unbounded_channel();
+    tokio::spawn(async move {
+        while let Ok((mut stream, _)) = listener.accept().await {
+            let mut head = vec![0; 4096];
+            let length = stream.read(&mut head).await.unwrap();
+            let head = String::from_utf8_lossy(&head[..length]).to_ascii_lowercase();
+            let line = head.lines().next().unwrap_or_default().to_owned();
+            let is_known = head.contains("proxy-authorization: basic bwu6cyb0");
+            sender.send((line, is_known)).unwrap();
+            let answer = "HTTP/1.1 200 OK\r\nContent-Length: 2\r\nConnection: close\r\n\r\nok";
+            let _ = stream.write_all(answer.as_bytes()).await;
+        }
+    });
+    let exceptions = vec!["direct.example".parse().unwrap()];
+    let proxy = Proxy::parse(&format!("http://me:s%20t@{address}"), exceptions).unwrap();
+    let egress = Egress {
+        proxy: Some(proxy),
+        authorities: Vec::new(),
+    };
+    let client = Direct::leaving_by(&egress, None).unwrap();
+    let limits = FetchLimits {
+        max_bytes: 100,
+        timeout: Duration::from_secs(60),
+    };
+    let get = async |url: &str| client.get(&url.parse().unwrap(), &[], &limits).await;
+    let answer = get("http://forum.example/latest.json").await.unwrap();
+    assert_eq!(answer.body, b"ok");
+    let expected = "get http://forum.example/latest.json http/1.1".to_owned();
+    assert_eq!(seen.recv().await.unwrap(), (expected, true));
+    // The tunnel leads to no TLS server.
+    assert!(get("https://forum.example/latest.json").await.is_err());
+    let expected = "connect forum.example:443 http/1.1".to_owned();
+    assert_eq!(seen.recv().await.unwrap(), (expected, true));
+    assert!(get("http://direct.example/").await.is_err());
+    assert!(get("http://[::1]:1/").await.is_err());
+    assert!(seen.try_recv().is_err());
 }
 
 #[tokio::test]

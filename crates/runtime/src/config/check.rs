@@ -2,6 +2,7 @@
 
 use std::{collections::BTreeSet, time::Duration};
 
+use domain::egress::Proxy;
 use secrecy::ExposeSecret;
 use url::Url;
 
@@ -32,6 +33,13 @@ pub(super) fn check(config: &Config, reader: &mut Reader) {
     if !config.bus.ca_certificates_file.is_empty() && url.starts_with("amqp://") {
         let reason = "is for encrypted connections: bus.url must begin with amqps://";
         reader.reject("bus.ca_certificates_file", reason);
+    }
+
+    let proxy = config.outbound.proxy.expose_secret();
+    if !proxy.is_empty()
+        && let Err(reason) = Proxy::parse(proxy, Vec::new())
+    {
+        reader.reject("outbound.proxy", reason);
     }
 
     for (index, origin) in config.gateway.cors_allowed_origins.iter().enumerate() {

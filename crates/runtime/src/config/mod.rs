@@ -8,6 +8,7 @@
 //! `docs/operations/configuration.md`. [`Loader`] reads it.
 
 mod access;
+mod authorities;
 mod check;
 mod database_tls;
 mod error;

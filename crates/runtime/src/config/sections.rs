@@ -4,12 +4,20 @@
 
 use std::{net::SocketAddr, time::Duration};
 
-use domain::{address::AddressPolicy, host_name::HostName};
+use anyhow::Context as _;
+use domain::{
+    address::AddressPolicy,
+    egress::{Egress, Exception, Proxy},
+    host_name::HostName,
+};
 use ipnet::IpNet;
 use secrecy::{ExposeSecret, SecretString};
 use url::Url;
 
+use crate::environment;
+
 use super::{
+    authorities,
     filter::LogFilter,
     key::EncryptionKey,
     reader::{Reader, Within, settings},
@@ -32,6 +40,22 @@ impl Outbound {
             allow_ports: self.allow_ports.clone(),
             allow_http: self.allow_http,
         }
+    }
+
+    /// The way out for requests to other servers.
+    ///
+    /// # Errors
+    /// If the proxy or the file with authorities cannot be used.
+    pub fn egress(&self) -> anyhow::Result<Egress> {
+        let variable = environment::variable("SSL_CERT_FILE");
+        let url = self.proxy.expose_secret();
+        let exceptions = self.no_proxy.clone();
+        let proxy = (!url.is_empty()).then(|| Proxy::parse(url, exceptions));
+        let proxy = proxy.transpose().map_err(anyhow::Error::msg);
+        Ok(Egress {
+            proxy: proxy.context("outbound.proxy")?,
+            authorities: authorities::read(&self.ca_certificates_file, variable.as_deref())?,
+        })
     }
 }
 
@@ -131,7 +155,8 @@ settings! {
         pub encryption_keys: Vec<EncryptionKey> = Vec::new();
     }
 
-    /// Requests to addresses from customers: seed URLs and Connections.
+    /// Requests to addresses from customers, which are seed URLs, feeds and Connections. The proxy and the authorities
+    /// also apply to platforms and models.
     pub struct Outbound {
         /// Networks that may be contacted although they are not public. `earshot dev` allows `127.0.0.0/8` and
         /// `::1/128`; a list set here replaces them.
@@ -147,6 +172,17 @@ settings! {
         pub allow_ports: Vec<u16> = Vec::new();
         /// True to allow `http://` for Connections. `earshot dev` allows it.
         pub allow_http: bool = false;
+        /// Proxy for all these requests: `http://user:password@host:port`, or `https://` for TLS to the proxy;
+        /// credentials are optional. `http://` addresses are forwarded, `https://` ones get a tunnel (CONNECT). Names
+        /// that do not resolve here are left to the proxy, which must itself refuse internal networks
+        /// ([security](../security.md#behind-a-proxy)).
+        pub proxy: SecretString = SecretString::default();
+        /// Hosts that are contacted without the proxy: names, each with its subdomains, and addresses or networks,
+        /// which apply to URLs with an address. `localhost` and loopback never use the proxy.
+        pub no_proxy: Vec<Exception> = Vec::new();
+        /// CA bundle (PEM) used to verify servers, in addition to the public authorities, such as that of a company's
+        /// own authority. The file that the variable `SSL_CERT_FILE` names if it is not set. Read at the start.
+        pub ca_certificates_file: String = String::new();
     }
 
     /// Quotas of each account. `earshot accounts set-quota` sets another quota for an account. Give all

@@ -2,7 +2,7 @@
 
 use std::{net::SocketAddr, time::Duration};
 
-use domain::{host_name::HostName, manager::SourceType};
+use domain::{egress::Exception, host_name::HostName, manager::SourceType};
 use ipnet::IpNet;
 use secrecy::SecretString;
 use toml::Value;
@@ -88,6 +88,7 @@ parsed! {
     SocketAddr as "string": "an address and port such as \"0.0.0.0:8080\"",
     IpNet as "string": "a network such as \"10.0.0.0/8\"",
     HostName as "string": "a host name such as \"receiver\"",
+    Exception as "string": "a host name, an address or a network",
 }
 
 impl Setting for String {

@@ -192,6 +192,12 @@ bus.prefetch = 65536
 bus.prefetch: must lie between 1 and 1000 (file earshot.toml)
 dispatcher.lane_limit = 0
 dispatcher.lane_limit: must lie between 1 and 1000 (file earshot.toml)
+outbound.proxy = 'socks5://me:hidden@proxy'
+outbound.proxy: expected a URL that begins with http:// or https:// (file earshot.toml)
+outbound.proxy = 'proxy:3128'
+outbound.proxy: expected a URL that begins with http:// or https:// (file earshot.toml)
+outbound.no_proxy = ['http://receiver']
+outbound.no_proxy: item 1: expected a host name, an address or a network, not `http://receiver` (file earshot.toml)
 outbound.allow_hosts = ['http://receiver']
 outbound.allow_hosts: item 1: expected a host name such as "receiver", not `http://receiver` (file earshot.toml)
 gateway.listen = 'localhost'
