@@ -37,6 +37,28 @@ def test_read_waits_as_long_as_the_service_says(serve: Serve) -> None:
     assert waits == [7, 3]
 
 
+def test_base_may_end_in_the_version_and_key_in_a_line_break(serve: Serve) -> None:
+    server = serve(OK, OK, OK)
+    for end in ("/", "/v1", "/v1/"):
+        assert Earshot(server.url + end, "esk_test\n").get_namespace(NAME)["name"] == NAME
+    for request in server.received:
+        assert (request.path, request.headers["authorization"]) == (f"/v1/{NAME}", "Bearer esk_test")
+
+
+def test_proxies_of_the_environment_are_used(serve: Serve, monkeypatch: pytest.MonkeyPatch) -> None:
+    server = serve(OK)
+    for name in ("http_proxy", "https_proxy", "no_proxy", "HTTP_PROXY", "HTTPS_PROXY", "NO_PROXY"):
+        monkeypatch.delenv(name, raising=False)
+    monkeypatch.setenv("all_proxy", server.url)
+    assert Earshot("http://earshot.test", "esk_test").get_namespace(NAME)["name"] == NAME
+    assert server.received[0].path == f"http://earshot.test/v1/{NAME}"
+    monkeypatch.setenv("all_proxy", "socks5h://127.0.0.1:1")
+    with pytest.raises(ValueError, match="socks5h"):
+        Earshot("http://earshot.test", "esk_test")
+    monkeypatch.setenv("no_proxy", "earshot.test")
+    Earshot("http://earshot.test", "esk_test")
+
+
 def test_read_backs_off_without_retry_after(serve: Serve) -> None:
     server, waits = serve(Answer(503), Answer(503, headers={"Retry-After": "soon"}), OK), list[float]()
     client(server, waits).get_namespace(NAME)

@@ -2,7 +2,7 @@
 import { ApiError, UnexpectedResponseError, UnreachableError } from "./errors.js";
 
 export interface Options {
-  /** The address before `/v1`, for example `https://earshot.example.com`. */
+  /** The address before `/v1`, for example `https://earshot.example.com`; a final `/v1` is ignored. */
   url: string;
   key: string;
   /** How often a request is repeated, where that is safe and may help. Default: 4. */
@@ -38,8 +38,9 @@ export class Transport {
     if (!url || !/^https?:$/.test(url.protocol) || url.search || url.hash) {
       throw new TypeError("`url` must be the address before `/v1`, for example https://earshot.example.com");
     }
-    this.#base = `${url.href.replace(/\/+$/, "")}/v1/`;
-    this.#headers = { authorization: `Bearer ${options.key}`, ...(options.testMode ? { "x-test": "true" } : {}) };
+    this.#base = `${url.href.replace(/\/+$/, "").replace(/\/v1$/, "")}/v1/`;
+    // A file or variable with a key often ends in a line break.
+    this.#headers = { authorization: `Bearer ${options.key.trim()}`, ...(options.testMode ? { "x-test": "true" } : {}) };
     this.#retries = options.retries ?? 4;
     this.#timeoutMs = options.timeoutMs ?? 60_000;
     this.#sleep = options.sleep ?? ((ms) => new Promise((resolve) => setTimeout(resolve, ms)));

@@ -69,7 +69,16 @@ export async function verifyWebhook(
 }
 
 function header(headers: RequestHeaders, name: string): string {
-  const value = headers instanceof Headers ? headers.get(name) : headers[name];
+  let value: string | string[] | null | undefined;
+  if (headers instanceof Headers) {
+    value = headers.get(name);
+  } else {
+    // Node's names are lower case; some frameworks and gateways keep those of the sender.
+    value = headers[name] ?? Object.entries(headers).find(([given]) => given.toLowerCase() === name)?.[1];
+  }
+  if (Array.isArray(value) && value.length === 1) {
+    value = value[0];
+  }
   if (typeof value !== "string") {
     throw new WebhookError(`the header \`${name}\` is missing`);
   }

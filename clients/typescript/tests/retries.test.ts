@@ -25,6 +25,18 @@ test("a read waits as long as the service says", async (context) => {
   assert.deepEqual(waits, [7000, 3000]);
 });
 
+test("a base address may end in /v1, and a key in a line break", async (context) => {
+  const server = await serve(OK, OK, OK);
+  context.after(server.stop);
+  for (const end of ["/", "/v1", "/v1/"]) {
+    const client = new Earshot({ url: server.url + end, key: "esk_test\n" });
+    assert.equal((await client.getNamespace(NAME)).name, NAME);
+  }
+  for (const { path, headers } of server.received) {
+    assert.deepEqual([path, headers.authorization], [`/v1/${NAME}`, "Bearer esk_test"]);
+  }
+});
+
 test("a read backs off without Retry-After", async (context) => {
   const { client, waits } = await setUp(context, [{ status: 503 }, busy(503, "soon"), OK]);
   await client.getNamespace(NAME);

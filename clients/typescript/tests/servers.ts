@@ -51,6 +51,7 @@ export interface Answer {
 
 interface Received {
   method: string;
+  path: string;
   headers: IncomingHttpHeaders;
   body: Buffer;
 }
@@ -62,7 +63,7 @@ export async function serve(...answers: Answer[]) {
     const chunks: Buffer[] = [];
     request.on("data", (chunk: Buffer) => chunks.push(chunk));
     request.on("end", () => {
-      received.push({ method: request.method ?? "", headers: request.headers, body: Buffer.concat(chunks) });
+      received.push({ method: request.method ?? "", path: request.url ?? "", headers: request.headers, body: Buffer.concat(chunks) });
       const { status, body = {}, headers } = answers[Math.min(received.length, answers.length) - 1] as Answer;
       response.writeHead(status, headers);
       response.end(status === 204 ? undefined : typeof body === "string" ? body : JSON.stringify(body));

@@ -40,6 +40,14 @@ test("a changed or missing header is refused", async () => {
   }
 });
 
+test("names of headers are compared without regard to case", async () => {
+  const capitals = Object.entries(HEADERS).map(([name, value]) => [name.replace(/\b[a-z]/g, (first) => first.toUpperCase()), value]);
+  assert.equal(capitals[0]![0]!.startsWith("Webhook-"), true);
+  assert(await verifyWebhook(SECRET, Object.fromEntries(capitals), BODY, { now }));
+  const lists = Object.entries(HEADERS).map(([name, value]) => [name, [value]]);
+  assert(await verifyWebhook(SECRET, Object.fromEntries(lists), BODY, { now }));
+});
+
 test("a changed body and another secret are refused", async () => {
   for (const [secret, body] of [[SECRET, `${BODY} `], [OTHER, BODY]] as const) {
     await assert.rejects(verifyWebhook(secret, HEADERS, body, { now }), /no signature matches/);

@@ -46,7 +46,8 @@ pub struct Client {
 }
 
 impl Client {
-    /// `base` is the address before `/v1`, for example `https://earshot.example.com`.
+    /// `base` is the address before `/v1`, for example `https://earshot.example.com`; a final `/v1` is ignored. The
+    /// proxies of the environment are used: `HTTPS_PROXY`, `ALL_PROXY` (also `socks5://` and `socks5h://`), `NO_PROXY`.
     ///
     /// # Errors
     /// If no HTTP client can be created.
@@ -65,6 +66,8 @@ impl Client {
         let http = http
             .build()
             .map_err(|error| Error::unreachable(&base, error))?;
+        // A file or variable with a key often ends in a line break.
+        let key = SecretString::from(key.expose_secret().trim());
         Ok(Self {
             base,
             key,

@@ -78,10 +78,15 @@ impl Request {
     /// The URL, which is always below `/v1/`, for any path.
     pub(crate) fn url(&self, base: &Url) -> Url {
         let mut url = base.clone();
+        let last = base.path().trim_end_matches('/').rsplit('/').next();
+        let has_version = last == Some("v1");
         url.set_query(None);
         url.set_fragment(None);
         if let Ok(mut segments) = url.path_segments_mut() {
-            segments.pop_if_empty().push("v1");
+            segments.pop_if_empty();
+            if !has_version {
+                segments.push("v1");
+            }
             // A segment of dots would point to the parent.
             let parts = self.path.split('/').filter(|part| !is_dots(part));
             segments.extend(parts);
@@ -112,6 +117,9 @@ mod tests {
                 "namespaces/n:m",
                 "http://a/x/v1/namespaces/n:m",
             ),
+            ("http://a/v1", "namespaces", "http://a/v1/namespaces"),
+            ("http://a/x/v1/", "namespaces", "http://a/x/v1/namespaces"),
+            ("http://a/xv1/", "namespaces", "http://a/xv1/v1/namespaces"),
             ("http://a?b#c", "n/../../x", "http://a/v1/n/x"),
             ("http://a", "n/a?b#c d", "http://a/v1/n/a%3Fb%23c%20d"),
         ] {

@@ -35,8 +35,9 @@ class Transport:
         parts = urllib.parse.urlsplit(url)
         if parts.scheme not in ("http", "https") or not parts.hostname or parts.query or parts.fragment:
             raise ValueError("`url` must be the address before `/v1`, for example https://earshot.example.com")
-        self._base = url.rstrip("/") + "/v1/"
-        self._headers = {"Authorization": f"Bearer {key}", "User-Agent": "earshot-client-python"}
+        self._base = url.strip().rstrip("/").removesuffix("/v1") + "/v1/"
+        # A file or variable with a key often ends in a line break.
+        self._headers = {"Authorization": f"Bearer {key.strip()}", "User-Agent": "earshot-client-python"}
         if test_mode:
             self._headers["x-test"] = "true"
         self._retries, self._timeout, self._sleep = retries, timeout, sleep
@@ -44,6 +45,8 @@ class Transport:
         if parts.hostname in ("localhost", "127.0.0.1", "::1"):
             # A proxy cannot reach this machine's loopback.
             handlers.append(urllib.request.ProxyHandler({}))
+        else:
+            handlers.append(urllib.request.ProxyHandler(_proxies(parts.scheme, parts.hostname)))
         self._opener = urllib.request.build_opener(*handlers)
 
     def call(
@@ -96,6 +99,20 @@ class Transport:
             return json.loads(content)
         except ValueError as error:
             raise UnexpectedResponseError("the response is not JSON") from error
+
+
+def _proxies(scheme: str, host: str) -> dict[str, str]:
+    """Returns the proxies of the environment; urllib alone would pass over `ALL_PROXY`."""
+    proxies = urllib.request.getproxies()
+    proxy = proxies.get(scheme) or proxies.get("all")
+    if not proxy or urllib.request.proxy_bypass(host):
+        return {}
+    if "://" not in proxy:
+        proxy = "http://" + proxy
+    if not proxy.startswith(("http://", "https://")):
+        kind = proxy.split("://")[0]
+        raise ValueError(f"proxies of the kind `{kind}` are not supported: set {scheme.upper()}_PROXY to an HTTP proxy, or NO_PROXY")
+    return {scheme: proxy}
 
 
 def _lower(headers: Any) -> dict[str, str]:
