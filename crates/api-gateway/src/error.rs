@@ -198,7 +198,7 @@ impl From<QueryError> for ApiError {
     fn from(error: QueryError) -> Self {
         if store::lost_namespace(&error) {
             Self::NotFound("namespace")
-        } else if store::is_passing(&error) || store::reads::is_cut_off(&error) {
+        } else if store::is_passing(&error) || store::is_cut_off(&error) {
             Self::Unavailable(error.into())
         } else {
             Self::Internal(error.into())

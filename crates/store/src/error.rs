@@ -8,7 +8,11 @@ use diesel::result::DatabaseErrorKind::{
     UniqueViolation, Unknown,
 };
 
-use crate::{QueryError, seal::OpenError};
+use crate::{
+    QueryError,
+    seal::OpenError,
+    sqlstate::{self, Code},
+};
 
 /// Name of the quota of bytes of instructions and mutes.
 pub(crate) const CONTENT: &str = "contentBytes";
@@ -83,14 +87,6 @@ impl Error {
     /// Returns true if one value is a likely cause, not the connection, the schema or the server's resources.
     #[must_use]
     pub fn may_blame_values(&self) -> bool {
-        const OTHERS: [&str; 6] = [
-            "canceling statement",
-            "could not extend file",
-            "could not write",
-            "out of memory",
-            "permission denied",
-            "does not exist",
-        ];
         let Self::Query(error) = self else {
             return matches!(self, Self::Json(_));
         };
@@ -98,8 +94,7 @@ impl Error {
             QueryError::SerializationError(_) | QueryError::DeserializationError(_) => true,
             // diesel has no error kind for data exceptions and exceeded limits.
             QueryError::DatabaseError(Unknown, information) => {
-                let message = information.message();
-                !is_passing(error) && !OTHERS.iter().any(|other| message.contains(other))
+                !is_passing(error) && sqlstate::of(&**information).is_none_or(blames_values)
             }
             _ => self.is_refusal(),
         }
@@ -156,23 +151,56 @@ pub fn is_passing(error: &QueryError) -> bool {
         QueryError::BrokenTransactionManager => true,
         QueryError::RollbackErrorOnCommit { commit_error, .. } => is_passing(commit_error),
         QueryError::DatabaseError(kind, information) => {
-            let message = information.message();
             matches!(
                 kind,
                 ClosedConnection | ReadOnlyTransaction | SerializationFailure | UnableToSendCommand
-            ) || [
-                "terminating connection",
-                "the database system is",
-                "deadlock detected",
-                "too many connections",
-                "sorry, too many clients",
-                "remaining connection slots are reserved",
-                "canceling statement due to user request",
-                "No space left on device",
-            ]
-            .iter()
-            .any(|start| message.contains(start))
+            ) || sqlstate::of(&**information).is_some_and(|code| {
+                matches!(
+                    &code,
+                    b"40P01" | b"53100" | b"53300" | b"57P01" | b"57P02" | b"57P03" | b"57P05"
+                ) || code.starts_with(b"08")
+                    || code == CANCELLED && !is_cut_off(error)
+            })
         }
         _ => false,
     }
+}
+
+/// A person, or a time limit, ended the statement.
+const CANCELLED: Code = *b"57014";
+/// A lock was not free in time.
+pub(crate) const LOCK_NOT_AVAILABLE: Code = *b"55P03";
+
+/// Returns true if a statement, or its wait for a lock, exceeded its time limit.
+#[must_use]
+pub fn is_cut_off(error: &QueryError) -> bool {
+    match error {
+        QueryError::DatabaseError(_, information) => match sqlstate::of(&**information) {
+            Some(LOCK_NOT_AVAILABLE) => true,
+            // A request of a person has the same code, and only its English message is known. It is rare.
+            Some(CANCELLED) => information.message() != "canceling statement due to user request",
+            _ => false,
+        },
+        _ => false,
+    }
+}
+
+/// Returns true if a lock was not free in time, or two transactions waited for each other.
+pub(crate) fn is_lock_timeout(error: &QueryError) -> bool {
+    match error {
+        QueryError::DatabaseError(SerializationFailure, _) => true,
+        QueryError::DatabaseError(_, information) => {
+            let code = sqlstate::of(&**information);
+            matches!(code, Some(LOCK_NOT_AVAILABLE)) || code == Some(*b"40P01")
+        }
+        _ => false,
+    }
+}
+
+/// Classes of codes that name the connection, the statement, rights, the schema or the server, but no value.
+fn blames_values(code: Code) -> bool {
+    const OTHERS: [&[u8]; 13] = [
+        b"08", b"0A", b"25", b"26", b"28", b"3D", b"3F", b"40", b"42", b"53", b"55", b"57", b"58",
+    ];
+    !OTHERS.iter().any(|class| code.starts_with(class))
 }

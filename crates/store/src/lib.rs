@@ -52,12 +52,13 @@ pub mod roles;
 pub mod scans;
 pub mod seal;
 pub mod sizes;
+mod sqlstate;
 pub mod stats;
 pub mod work;
 
 pub use diesel::result::{Error as QueryError, QueryResult};
 pub use diesel_async::{AsyncConnection, AsyncPgConnection};
-pub use error::{Error, is_passing, lost_namespace};
+pub use error::{Error, is_cut_off, is_passing, lost_namespace};
 pub use listing::{MAX_COST, MAX_PAGE_BYTES, Page, is_by_create_time};
 pub use pool::{
     ConnectError, Connection, Pool, connect, connect_with_patience, establish, idle,

@@ -13,7 +13,7 @@ use diesel::{
 use diesel_async::{AsyncMigrationHarness, AsyncPgConnection, RunQueryDsl};
 use diesel_migrations::{EmbeddedMigrations, MigrationHarness, embed_migrations};
 
-use crate::{QueryError, QueryResult, roles};
+use crate::{QueryError, QueryResult, error::LOCK_NOT_AVAILABLE, roles};
 
 /// Longest time that a migration waits for a lock, because everyone else who needs the table waits behind it.
 const LOCK_TIMEOUT: Duration = Duration::from_secs(1);
@@ -176,10 +176,10 @@ async fn prepare(conn: &mut AsyncPgConnection, in_transaction: bool) -> QueryRes
     Ok(())
 }
 
-/// diesel has no error kind for SQLSTATE 55P03.
+/// diesel keeps only the text of a failed migration's error.
 fn is_lock_timeout(error: &(dyn std::error::Error + 'static)) -> bool {
     let mut causes = std::iter::successors(Some(error), |error| error.source());
-    causes.any(|cause| cause.to_string().contains("lock timeout"))
+    causes.any(|cause| crate::sqlstate::ends_with(&cause.to_string(), LOCK_NOT_AVAILABLE))
 }
 
 /// Reverts every migration. Only for tests of `down.sql`.

@@ -16,13 +16,18 @@ use diesel_async::{
     pooled_connection::{AsyncDieselConnectionManager, ManagerConfig, RecyclingMethod, deadpool},
 };
 use futures::FutureExt;
-use tokio_postgres::{Client, NoTls, Socket, config::Host, tls::TlsStream};
+use tokio_postgres::{
+    Client, NoTls, Socket,
+    config::{Host, SslMode, SslNegotiation},
+    tls::TlsStream,
+};
 
 use crate::{
     Error,
     observe::{self, Statements},
     servers,
     silence::{self, Answers, Silence},
+    sqlstate::{Observing, Plain},
     tls::{Address, Mode, verifying},
 };
 
@@ -211,12 +216,25 @@ async fn establish_with(
     let failed = ConnectionError::BadConnection;
     match &address.mode {
         Mode::Plain => {
-            let (client, connection) = servers::connect(&config, NoTls).await.map_err(failed)?;
+            let is_named = |host: &Host| matches!(host, Host::Tcp(_));
+            let hosts = config.get_hosts();
+            if hosts.is_empty() || !hosts.iter().all(is_named) {
+                // The driver has no place for `Plain` on a socket. Only codes that it keeps itself are known there.
+                let connected = servers::connect(&config, NoTls).await;
+                let (client, connection) = connected.map_err(failed)?;
+                return assemble(client, connection, silence).await;
+            }
+            config.ssl_mode(SslMode::Require);
+            config.ssl_negotiation(SslNegotiation::Direct);
+            let connected = servers::connect(&config, Observing(Plain)).await;
+            let (client, connection) = connected.map_err(failed)?;
             assemble(client, connection, silence).await
         }
         Mode::Verified(roots) => {
             let tls = verifying(roots.as_deref()).map_err(failed)?;
-            let (client, connection) = servers::connect(&config, tls).await.map_err(failed)?;
+            let (client, connection) = servers::connect(&config, Observing(tls))
+                .await
+                .map_err(failed)?;
             assemble(client, connection, silence).await
         }
     }

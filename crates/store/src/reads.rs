@@ -10,7 +10,7 @@ use diesel_async::{AsyncPgConnection, RunQueryDsl as _};
 use domain::Id;
 use sha2::{Digest as _, Sha256};
 
-use crate::{QueryError, QueryResult, keyed};
+use crate::{QueryResult, keyed};
 
 /// Expensive reads that one account may run at a time, over all replicas.
 const SLOTS: u8 = 2;
@@ -53,17 +53,4 @@ fn slot_key(account: Id, slot: u8) -> i64 {
     let mut bytes = [0; 8];
     bytes.copy_from_slice(&digest[..8]);
     i64::from_be_bytes(bytes)
-}
-
-/// Returns true if a statement, or its wait for a lock, exceeded its time limit.
-#[must_use]
-pub fn is_cut_off(error: &QueryError) -> bool {
-    match error {
-        QueryError::DatabaseError(_, information) => [
-            "canceling statement due to statement timeout",
-            "canceling statement due to lock timeout",
-        ]
-        .contains(&information.message()),
-        _ => false,
-    }
 }

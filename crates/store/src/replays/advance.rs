@@ -14,9 +14,8 @@ use uuid::Uuid;
 use crate::{
     QueryResult,
     deliveries::{reopened, scan_is_there},
-    error::is_passing,
+    error::{is_cut_off, is_passing},
     fair::Round,
-    reads::is_cut_off,
 };
 
 /// Speed of replays.

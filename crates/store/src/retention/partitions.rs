@@ -4,16 +4,14 @@ use std::time::Duration;
 
 use chrono::{DateTime, Utc};
 use diesel::{
-    QueryableByName,
-    result::DatabaseErrorKind,
-    sql_query,
+    QueryableByName, sql_query,
     sql_types::{Bool, Text, Timestamptz},
 };
 use diesel_async::{AsyncConnection, AsyncPgConnection, RunQueryDsl};
 use domain::Timestamp;
 
 use super::Table;
-use crate::{QueryError, QueryResult};
+use crate::{QueryResult, error::is_lock_timeout};
 
 /// Partitions that ended less than this long ago would be created again by [`crate::migrations::ensure_partitions`].
 const NEVER_YOUNGER: Duration = Duration::from_secs(7 * 86_400);
@@ -183,16 +181,4 @@ async fn exists(conn: &mut AsyncPgConnection, sql: &str, name: &str) -> QueryRes
 /// A name from the catalogue, as an identifier.
 fn quoted(name: &str) -> String {
     format!("\"{}\"", name.replace('"', "\"\""))
-}
-
-/// diesel has no kind for `lock_not_available`; a deadlock has the same consequence here.
-fn is_lock_timeout(error: &QueryError) -> bool {
-    match error {
-        QueryError::DatabaseError(DatabaseErrorKind::SerializationFailure, _) => true,
-        QueryError::DatabaseError(_, info) => {
-            let message = info.message();
-            message.contains("lock timeout") || message.contains("deadlock detected")
-        }
-        _ => false,
-    }
 }

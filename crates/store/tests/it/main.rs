@@ -4,6 +4,7 @@
 
 mod account_feeds;
 mod baseline;
+mod codes;
 mod compilations;
 mod connections;
 mod deletions;
