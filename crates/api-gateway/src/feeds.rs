@@ -37,6 +37,14 @@ impl ConfiguredFeeds {
         Some((platform, registry::kind(platform.kind.as_str())?))
     }
 
+    /// Returns the feeds for the account of this name.
+    pub(crate) fn of_account<'a>(&'a self, account: &'a str) -> AccountFeeds<'a> {
+        AccountFeeds {
+            feeds: self,
+            account,
+        }
+    }
+
     /// Returns the address where people can read the feed.
     pub(crate) fn page_of(&self, feed: &FeedName) -> Option<String> {
         let (platform, kind) = self.of_feed(feed)?;
@@ -46,7 +54,7 @@ impl ConfiguredFeeds {
 
     /// Returns true if the operator's configuration alone defines this feed, as it does for the feed of all new
     /// posts of a platform.
-    pub(crate) fn is_configured(&self, feed: &FeedName) -> bool {
+    fn is_configured(&self, feed: &FeedName) -> bool {
         self.of_feed(feed).is_some_and(|(platform, kind)| {
             kind.newest(platform.base_url.as_ref()) == Some(feed.what())
         })
@@ -59,16 +67,35 @@ impl ConfiguredFeeds {
     }
 }
 
-impl FeedRules for ConfiguredFeeds {
+/// The feeds that one account may watch.
+#[derive(Clone, Copy)]
+pub(crate) struct AccountFeeds<'a> {
+    feeds: &'a ConfiguredFeeds,
+    account: &'a str,
+}
+
+impl AccountFeeds<'_> {
+    /// Same as [`ConfiguredFeeds::is_configured`], if the platform is open to the account.
+    pub(crate) fn is_configured(&self, feed: &FeedName) -> bool {
+        let platform = self.feeds.platform(feed.platform());
+        platform.is_some_and(|platform| platform.is_open_to(self.account))
+            && self.feeds.is_configured(feed)
+    }
+}
+
+impl FeedRules for AccountFeeds<'_> {
     fn check(&self, feed: &FeedName, source: Option<SourceType>) -> Result<(), Issue> {
-        let (platform, kind) = self.of_feed(feed).ok_or(Issue::NotFound)?;
+        let (platform, kind) = self.feeds.of_feed(feed).ok_or(Issue::NotFound)?;
+        if !platform.is_open_to(self.account) {
+            return Err(Issue::Forbidden);
+        }
         let base_url = platform.base_url.as_ref();
         if !kind.accepts(base_url, feed.what()) {
             return Err(Issue::InvalidFormat);
         }
         // Customers name such a feed by its address, which must be one that we may fetch.
         if kind.takes_any_address(base_url) {
-            WebUrl::parse(feed.what(), &self.addresses, web_url::Kind::Seed)?;
+            WebUrl::parse(feed.what(), &self.feeds.addresses, web_url::Kind::Seed)?;
         }
         if source.is_some_and(|source| source != platform.source) {
             return Err(Issue::Conflict);

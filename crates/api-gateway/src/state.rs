@@ -21,7 +21,7 @@ use crate::{
     ApiError,
     authenticate::{guesses::Guesses, key_cache::KeyCache},
     database::Database,
-    feeds::ConfiguredFeeds,
+    feeds::{AccountFeeds, ConfiguredFeeds},
     in_flight::{InFlight, MAX_BODY_BYTES, Reserved},
     rates::Meter,
     shares::Shares,
@@ -117,10 +117,11 @@ impl AppState {
         &self.feeds
     }
 
-    pub(crate) fn manager_rules(&self) -> Rules<'_> {
+    /// Rules for Managers of an account, whose feeds are `feeds`.
+    pub(crate) fn manager_rules<'a>(&'a self, feeds: &'a AccountFeeds<'_>) -> Rules<'a> {
         Rules {
             addresses: &self.addresses,
-            feeds: &self.feeds,
+            feeds,
         }
     }
 

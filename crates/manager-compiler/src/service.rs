@@ -63,6 +63,10 @@ pub async fn run(config: Arc<Config>, context: Context, backbone: Backbone) -> a
     platforms::leave_by(egress);
     let compiler = Arc::new(ManagerCompiler {
         platforms: Arc::new(config.platforms.iter().filter_map(platform).collect()),
+        restricted: { config.platforms.iter() }
+            .filter(|platform| !platform.access.accounts.is_empty())
+            .cloned()
+            .collect(),
         discovery: Discovery::new(&config.platforms, &backbone.pool),
         client,
         model: config.compiler.model.as_ref().map(Endpoint::new),
@@ -109,6 +113,8 @@ fn platform(configured: &config::PlatformConfig) -> Option<Platform> {
 
 pub(crate) struct ManagerCompiler {
     platforms: Arc<Vec<Platform>>,
+    /// Platforms that are open to some accounts only.
+    restricted: Vec<config::PlatformConfig>,
     discovery: Discovery,
     client: outbound::Client,
     model: Option<Endpoint>,
@@ -180,12 +186,15 @@ impl ManagerCompiler {
         submission: &Submission,
     ) -> Result<(Instructions, Missed), ApplyError> {
         let mut missed = Missed::default();
+        let closed = self.closed_platforms(&submission.account);
+        let is_closed = |feed: &FeedName| closed.contains(&feed.platform());
         let mut instructions = match &submission.origin {
             Origin::Input(input) => {
                 let mut read = self.compile_input(input, submission.source).await?;
                 let mut compiled = read.instructions;
                 if !read.names_feed {
                     self.discover(submission, &mut compiled).await;
+                    compiled.feeds.retain(|feed| !is_closed(feed));
                 }
                 if !read.missed.told.is_empty() {
                     compile::tell(&mut compiled, &read.missed.told);
@@ -198,8 +207,14 @@ impl ManagerCompiler {
             }
             Origin::Instructions(instructions) => instructions.clone(),
         };
+        if let Some(feed) = instructions.feeds.iter().find(|feed| is_closed(feed)) {
+            let feed = feed.masked();
+            let reason = format!("the account may not watch `{feed}`: its platform is restricted");
+            return Err(error(ApplyErrorCode::InvalidInstructions, &reason));
+        }
         if instructions.feeds.is_empty() {
             instructions.feeds = self.newest_feeds(submission.source);
+            instructions.feeds.retain(|feed| !is_closed(feed));
         }
         if instructions.feeds.is_empty() {
             let source = submission.source.as_str();
@@ -217,6 +232,12 @@ impl ManagerCompiler {
             )
         })?;
         Ok((instructions, missed))
+    }
+
+    /// Returns the platforms that the account may not watch.
+    fn closed_platforms(&self, account: &str) -> Vec<&str> {
+        let closed = { self.restricted.iter() }.filter(|platform| !platform.is_open_to(account));
+        closed.map(|platform| platform.name.as_str()).collect()
     }
 
     /// Returns the customer's verdicts on the Manager's matches. On an error it returns none: a compile without them is

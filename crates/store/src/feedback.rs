@@ -118,13 +118,17 @@ pub async fn begin(
         kinds: Vec<String>,
         #[diesel(sql_type = Timestamptz)]
         submit_time: chrono::DateTime<chrono::Utc>,
+        #[diesel(sql_type = Text)]
+        account: String,
     }
     let row: Option<Row> = sql_query(
         "UPDATE managers SET recompile_failures = least(recompile_failures + 1, 30), \
              recompile_after = clock_timestamp() + interval '1 second' * least($3 * 2 ^ recompile_failures, greatest($3, $4)) \
          WHERE namespace_id = $1 AND id = $2 AND state = 'APPLIED' AND mode = 'AUTOMATIC' AND enable \
            AND (recompile_after IS NULL OR recompile_after < clock_timestamp()) \
-         RETURNING generation, source, input, kinds, submit_time",
+         RETURNING generation, source, input, kinds, submit_time, \
+             coalesce((SELECT a.name FROM namespaces AS n JOIN accounts AS a ON a.id = n.account_id \
+                 WHERE n.id = namespace_id), '') AS account",
     )
     .bind::<SqlUuid, _>(name.namespace.to_uuid())
     .bind::<SqlUuid, _>(name.manager.to_uuid())
@@ -141,6 +145,7 @@ pub async fn begin(
     };
     Ok(Some(Submission {
         manager: name,
+        account: row.account,
         generation: row.generation,
         source: words::parse(&row.source)?,
         origin: Origin::Input(serde::Deserialize::deserialize(input).map_err(Error::Json)?),

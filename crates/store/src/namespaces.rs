@@ -16,7 +16,7 @@ use crate::{
     listing::{Listing, Page, Rows, column, no_other_index},
     managers, plans, purges,
     quotas::{ContentBytes, Limits},
-    schema::{connections, managers as managers_table, namespaces},
+    schema::{accounts, connections, managers as managers_table, namespaces},
     words,
 };
 
@@ -83,6 +83,20 @@ pub async fn account(conn: &mut AsyncPgConnection, namespace: Id) -> QueryResult
         .first(conn)
         .await;
     found.optional().map(|id| id.map(Id::from_uuid))
+}
+
+/// Returns the name of the account that a Namespace belongs to; by primary keys.
+pub async fn account_name(
+    conn: &mut AsyncPgConnection,
+    namespace: Id,
+) -> QueryResult<Option<String>> {
+    namespaces::table
+        .inner_join(accounts::table.on(accounts::id.eq(namespaces::account_id)))
+        .filter(namespaces::id.eq(namespace.to_uuid()))
+        .select(accounts::name)
+        .first(conn)
+        .await
+        .optional()
 }
 
 /// Returns a Namespace if `account` owns it.

@@ -31,7 +31,7 @@ const LOCK_NAMESPACE: &str = "SELECT, UPDATE (update_time)";
 const CONNECTION_STATE: &str = "SELECT (namespace_id, id, state)";
 
 /// What the gateway, the compiler, the scanner and the dispatcher may do with each table. A table that is not here is
-/// closed to all of them. Any service runs the purges of deleted resources, folds statistics and relays events. Foreign
+/// closed to all of them. Any service runs the purges of deleted resources, folds statistics, relays events and leases work. Foreign
 /// keys need no privileges.
 const PRIVILEGES: &[(&[&str], [&str; 4])] = &[
     (&["__diesel_schema_migrations"], [READ; 4]),
@@ -43,6 +43,7 @@ const PRIVILEGES: &[(&[&str], [&str; 4])] = &[
             "stats",
             "feed_stats",
             "stats_deltas",
+            "leases",
         ],
         [ALL; 4],
     ),
@@ -76,6 +77,7 @@ const PRIVILEGES: &[(&[&str], [&str; 4])] = &[
     ),
     (&["managers"], [ALL, CHANGE, READ, READ]),
     (&["manager_notices"], [ALL, READ, NONE, READ]),
+    (&["manager_verdicts"], [ALL, ALL, NONE, NONE]),
     (&["plan_version"], [CHANGE, CHANGE, READ, NONE]),
     (&["plan_changes"], [REPLACE, REPLACE, READ, NONE]),
     // Feeds, and what is read from them.

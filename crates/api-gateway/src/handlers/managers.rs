@@ -50,9 +50,11 @@ pub(crate) async fn create(
     let namespace = caller.writable(&path.namespace_id).await?;
     let once = body.once();
     let mut named = Vec::new();
+    let feeds = state.feeds().of_account(&caller.key.account_name);
     let checked = body
         .check(|json| {
-            let (draft, found) = CreateManager::parse_with_notices(json, state.manager_rules());
+            let rules = state.manager_rules(&feeds);
+            let (draft, found) = CreateManager::parse_with_notices(json, rules);
             named = found;
             draft
         })
@@ -162,7 +164,8 @@ pub(crate) async fn update(
         Err(_) => None,
     };
     let lately = lately.unwrap_or_else(|| Editable::specimen(SPECIMEN));
-    let rules = state.manager_rules();
+    let feeds = state.feeds().of_account(&caller.key.account_name);
+    let rules = state.manager_rules(&feeds);
     let mut named = Vec::new();
     let checked = body
         .patch(PATHS, |patch| {
@@ -199,7 +202,8 @@ pub(crate) async fn update(
                 missing(conn, namespace, &named).await?.or(())?;
                 return Err(ApiError::NotFound("manager"));
             };
-            let (change, named) = ManagerChange::parse(&patch, &current, addresses.manager_rules());
+            let rules = addresses.manager_rules(&feeds);
+            let (change, named) = ManagerChange::parse(&patch, &current, rules);
             let change = change?;
             missing(conn, namespace, &named).await?.or(())?;
             let resubmits = change.resubmits();

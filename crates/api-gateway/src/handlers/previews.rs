@@ -19,7 +19,7 @@ use store::{AsyncPgConnection, managers, namespaces, recent_posts};
 
 use super::ManagerPath;
 use crate::{
-    ApiError, answer::Found, authenticate::Caller, body::RawJson, feeds::ConfiguredFeeds,
+    ApiError, answer::Found, authenticate::Caller, body::RawJson, feeds::AccountFeeds,
     state::AppState,
 };
 
@@ -50,9 +50,9 @@ pub(crate) async fn preview(
         Err(_) => (None, Vec::new()),
     };
     let source = manager.as_ref().map(|manager| manager.source.source_type);
-    let rules = state.manager_rules();
+    let feeds = state.feeds().of_account(&caller.key.account_name);
     let preview = body
-        .parse(|json| Preview::parse(json, source, rules.feeds))
+        .parse(|json| Preview::parse(json, source, &feeds))
         .await?;
     name?;
     let manager = manager.ok_or(ApiError::NotFound("manager"))?;
@@ -62,14 +62,7 @@ pub(crate) async fn preview(
     let _permit = state.preview_for(caller.key.account).await?;
     let tried = {
         let mut conn = caller.connection().await?;
-        tried(
-            &mut conn,
-            namespace,
-            preview.subject,
-            &watched,
-            state.feeds(),
-        )
-        .await?
+        tried(&mut conn, namespace, preview.subject, &watched, feeds).await?
     };
     let now = Timestamp::now();
     let results = background::spawn(move || {
@@ -132,7 +125,7 @@ async fn tried(
     namespace: Id,
     subject: Subject,
     watched: &Watched,
-    configured: &ConfiguredFeeds,
+    configured: AccountFeeds<'_>,
 ) -> Result<Vec<Tried>, ApiError> {
     let of = |post: Post, feeds| Tried {
         url: None,

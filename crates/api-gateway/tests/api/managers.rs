@@ -239,3 +239,36 @@ async fn seed_urls_are_public_pages() {
     ];
     assert_eq!(refused.details(), expected);
 }
+
+#[tokio::test]
+async fn manager_may_not_name_a_feed_of_a_platform_that_is_restricted_to_others() {
+    let app = TestApp::start_with(|config| {
+        config.platforms[0].access.accounts = vec!["globex".to_owned()];
+    })
+    .await;
+    let (acme, globex) = (app.account("acme").await, app.account("globex").await);
+    let instructions =
+        json!({"feeds": ["hackernews:newest"], "include": [{"text": "kettle", "weight": 1}]});
+    let mut body = manager_body();
+    body["input"].take();
+    body["instructions"] = instructions.clone();
+    for (client, expected) in [(&acme, 400), (&globex, 201)] {
+        let namespace = client.namespace().await;
+        let answer = client
+            .post(&format!("/v1/{namespace}/managers"), &body)
+            .await;
+        assert_eq!(answer.status, expected, "{}", answer.body);
+        if expected == 400 {
+            assert_eq!(answer.details(), [("instructions.feeds[0]", "forbidden")]);
+        }
+    }
+    // Neither by an update, nor in a preview.
+    let namespace = acme.namespace().await;
+    let manager = acme.manager(&namespace).await;
+    let draft = json!({"instructions": &instructions});
+    let answer = acme.patch(&format!("/v1/{manager}"), &draft).await;
+    assert_eq!(answer.details(), [("instructions.feeds[0]", "forbidden")]);
+    let draft = json!({"recent": 5, "instructions": &instructions});
+    let answer = acme.post(&format!("/v1/{manager}:preview"), &draft).await;
+    assert_eq!(answer.details(), [("instructions.feeds[0]", "forbidden")]);
+}

@@ -10,5 +10,6 @@ mod outcomes;
 mod quality;
 mod quotas;
 mod recompile;
+mod restricted;
 mod service;
 mod support;

@@ -23,6 +23,9 @@ settings! {
         pub requests_per_minute: Option<u32> = None;
         /// Required for `x`: the maximum number of billed posts per UTC day.
         pub posts_per_day: Option<u32> = None;
+        /// Names of the accounts that may watch feeds of this platform; all may if it is empty. Restrict a platform whose
+        /// credentials see more than the public does, such as pages and organizations of the operator.
+        pub accounts: Vec<String> = Vec::new();
         /// Whether stored posts are checked again and blanked after they are deleted at their source. On by
         /// default if the platform's terms require it.
         pub erase_deleted: Option<bool> = None;

@@ -56,6 +56,13 @@ settings! {
 }
 
 impl PlatformConfig {
+    /// Returns true if the account of this name may watch feeds of the platform.
+    #[must_use]
+    pub fn is_open_to(&self, account: &str) -> bool {
+        let accounts = &self.access.accounts;
+        accounts.is_empty() || accounts.iter().any(|name| name == account)
+    }
+
     /// `None` if the configuration has no platforms.
     pub(super) fn read_all(reader: &mut Reader) -> Option<Vec<Self>> {
         let indexes = reader.items("platforms")?;

@@ -16,7 +16,7 @@ use uuid::Uuid;
 
 use super::{read, write};
 use crate::{
-    Error, QueryResult, backfills, feedback, plans,
+    Error, QueryResult, backfills, feedback, namespaces, plans,
     quotas::{ContentBytes, Limits},
     schema::managers,
     words,
@@ -27,6 +27,8 @@ use crate::{
 #[derive(Debug, Clone, PartialEq)]
 pub struct Submission {
     pub manager: ManagerName,
+    /// Name of its account.
+    pub account: String,
     pub generation: i64,
     pub source: SourceType,
     pub origin: Origin,
@@ -69,8 +71,10 @@ pub async fn submission(
         // `managers_mode_input_check` prevents this.
         (None, None) => return Ok(None),
     };
+    let account = namespaces::account_name(conn, name.namespace).await?;
     Ok(Some(Submission {
         manager: name,
+        account: account.unwrap_or_default(),
         generation,
         source: words::parse(&source)?,
         origin,
