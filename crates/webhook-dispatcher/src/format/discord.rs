@@ -52,11 +52,24 @@ fn public_link(address: &str) -> Option<String> {
     is_name.then_some(link)
 }
 
-/// Escapes every character with a meaning in Discord's Markdown, even one that has it only at the start of a line.
+/// Escapes the characters that Discord's Markdown interprets where they stand
+/// (<https://support.discord.com/hc/en-us/articles/210298617>). Readers may see a backslash that is not needed.
 fn escaped(given: &str, max: usize) -> String {
-    text::escaped(given, max, |character| match character {
-        '\\' | '*' | '_' | '~' | '`' | '|' | '<' | '>' | '#' | '-' | '+' | '[' | ']' | '('
-        | ')' | '@' | ':' => "\\",
-        _ => "",
+    text::escaped(given, max, |place| {
+        let text::Place { before, after, .. } = *place;
+        let is_word = |neighbour: Option<char>| neighbour.is_some_and(char::is_alphanumeric);
+        let interpreted = match place.character {
+            '\\' | '*' | '`' => true,
+            '_' => !(is_word(before) && is_word(after)),
+            // `~~` and `||`.
+            doubled @ ('~' | '|') => before == Some(doubled) || after == Some(doubled),
+            // `<@user>`, `<#channel>`, `<:emoji:1>`, `<a:emoji:1>`, `</command:1>`, `<t:time>`, `<id:page>`, `<https://…>`.
+            '<' => after.is_some_and(|after| "@#:/&atihAH".contains(after)),
+            // `[text](address)`.
+            ']' => after == Some('('),
+            '#' | '-' | '>' => place.starts_line,
+            _ => false,
+        };
+        if interpreted { "\\" } else { "" }
     })
 }

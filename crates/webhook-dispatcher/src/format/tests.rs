@@ -81,9 +81,8 @@ fn discord_gets_an_embed_without_mentions() {
         Format::Discord,
         &post(Some("Which *backup*?"), Some(HOSTILE)),
     );
-    let escaped = "\\<!channel\\> \\<\\@U123\\> \\@everyone \\@here \\[free\\]\\(https\\://evil.example\\) \
-        \\*\\*bold\\*\\* \\`code\\` \\|\\|spoiler\\|\\| \\<script\\>alert\\(1\\)\\</script\\> \\<at\\>Bob\\</at\\> & \
-        desrever\n\\# heading\n\\- item";
+    let escaped = "<!channel> \\<@U123> @everyone @here [free\\](https://evil.example) \\*\\*bold\\*\\* \
+        \\`code\\` \\|\\|spoiler\\|\\| <script>alert(1)\\</script> \\<at>Bob\\</at> & desrever\n\\# heading\n\\- item";
     let expected = json!({
         "embeds": [{
             "title": "Which \\*backup\\*?",
@@ -96,6 +95,29 @@ fn discord_gets_an_embed_without_mentions() {
         "allowed_mentions": {"parse": []}
     });
     assert_eq!(message, expected);
+}
+
+/// Readers would see the backslashes.
+#[test]
+fn discord_gets_backslashes_only_where_markdown_is_interpreted() {
+    for (title, shown) in [
+        (
+            "[Show HN] my_tool - a #1 <cli> (v2) @home: 50% faster",
+            "[Show HN] my_tool - a #1 <cli> (v2) @home: 50% faster",
+        ),
+        ("C:\\dir ~5 a|b 2>1 x-y +1", "C:\\\\dir ~5 a|b 2>1 x-y +1"),
+        (
+            "_a_ __b__ *c* ~~d~~ ||e||",
+            "\\_a\\_ \\_\\_b\\_\\_ \\*c\\* \\~\\~d\\~\\~ \\|\\|e\\|\\|",
+        ),
+        ("# a", "\\# a"),
+        ("> a", "\\> a"),
+        ("[a](https://evil.example)", "[a\\](https://evil.example)"),
+        ("<@1> <#2> <:x:3> <t:4>", "\\<@1> \\<#2> \\<:x:3> \\<t:4>"),
+    ] {
+        let message = message(Format::Discord, &post(Some(title), None));
+        assert_eq!(message["embeds"][0]["title"], shown, "{title}");
+    }
 }
 
 /// Discord refuses a message for a link to a host without a dot.

@@ -13,14 +13,33 @@ pub(super) fn plain(text: &str, max: usize) -> String {
     escaped(text, max, |_| "")
 }
 
-/// Same as [`plain`], with the escape that `before` returns in front of each character. Never cuts between the two.
-pub(super) fn escaped(text: &str, max: usize, before: impl Fn(char) -> &'static str) -> String {
+/// A character with its neighbours.
+pub(super) struct Place {
+    pub(super) before: Option<char>,
+    pub(super) character: char,
+    pub(super) after: Option<char>,
+    /// True if only spaces precede it in its line.
+    pub(super) starts_line: bool,
+}
+
+/// Same as [`plain`], with the escape that `escape` returns in front of each character. Never cuts between the two.
+pub(super) fn escaped(text: &str, max: usize, escape: impl Fn(&Place) -> &'static str) -> String {
     let mut shown = String::new();
+    let (mut previous, mut starts_line) = (None, true);
     let mut units = 0;
     // Maximum length if an ellipsis has to follow.
     let mut fits = 0;
-    for character in text.trim().chars().filter(|character| is_shown(*character)) {
-        let escape = before(character);
+    let given = text.trim().chars();
+    let mut given = given.filter(|character| is_shown(*character)).peekable();
+    while let Some(character) = given.next() {
+        let escape = escape(&Place {
+            before: previous,
+            character,
+            after: given.peek().copied(),
+            starts_line,
+        });
+        previous = Some(character);
+        starts_line = character == '\n' || starts_line && character == ' ';
         units += escape.len() + character.len_utf16();
         if units > max {
             shown.truncate(fits);
@@ -71,7 +90,7 @@ pub(super) fn link(text: &str) -> Option<String> {
 
 #[cfg(test)]
 mod tests {
-    use super::{escaped, link, plain};
+    use super::{Place, escaped, link, plain};
 
     #[test]
     fn invisible_characters_are_removed() {
@@ -85,7 +104,7 @@ mod tests {
         // Characters outside of the basic plane count twice.
         assert_eq!(plain("😀😀😀", 6), "😀😀😀");
         assert_eq!(plain("😀😀😀a", 6), "😀😀…");
-        let escape = |character| if character == '*' { "\\" } else { "" };
+        let escape = |place: &Place| if place.character == '*' { "\\" } else { "" };
         assert_eq!(escaped("***", 6, escape), "\\*\\*\\*");
         assert_eq!(escaped("a****", 6, escape), "a\\*\\*…");
         for max in 2..20 {
