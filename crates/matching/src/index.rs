@@ -34,6 +34,7 @@ use arc_swap::ArcSwap;
 use build::Source;
 use domain::{FeedName, Focus, ManagerName, PlanVersion};
 use scratch::Scratch;
+use segment::Segment;
 use tier::Tier;
 
 use crate::{Decision, Plan, PostText, evaluate};
@@ -114,8 +115,13 @@ impl Index {
     /// Returns the decision of one plan, as [`Self::matches`] returns it for a match.
     #[must_use]
     pub fn explain(&self, name: &ManagerName, post: &PostText) -> Option<Decision> {
-        let plan = self.plan(name)?;
-        Some(evaluate(&plan, post, None))
+        let (segment, slot) = self.slot(name)?;
+        let mut decision = None;
+        with_scratch(|scratch| {
+            let plan = segment.matched_plan(slot, &mut scratch.readings);
+            decision = Some(evaluate(&plan, post, None));
+        });
+        decision
     }
 
     /// Passes the plans that [`Self::matches`] returns to `found`, in no order, each with a function that returns its
@@ -147,9 +153,14 @@ impl Index {
     /// Returns a Manager's current plan, unpacked: for tests and inspection, not for each post.
     #[must_use]
     pub fn plan(&self, name: &ManagerName) -> Option<Plan> {
+        let (segment, slot) = self.slot(name)?;
+        Some(segment.plan(slot))
+    }
+
+    fn slot(&self, name: &ManagerName) -> Option<(&Segment, u32)> {
         self.tiers.iter().rev().find_map(|tier| {
             let slot = tier.segment.slot(name)?;
-            (!tier.is_dead(slot)).then(|| tier.segment.plan(slot))
+            (!tier.is_dead(slot)).then_some((&*tier.segment, slot))
         })
     }
 

@@ -25,13 +25,14 @@ use super::{
     postings::{MAX_WATCHES, Postings},
     scratch::{List, Scratch},
     sieve::{SieveList, Sieves},
-    terms::Terms,
+    terms::{RecentReadings, Terms},
 };
 use crate::{
     Decision, Plan, PostText,
     decision::Verdict,
     evidence::TopicBound,
     model::{self, Features},
+    phrase::Readings,
     plan::Rule,
     text::code::Keys,
 };
@@ -162,8 +163,17 @@ impl Segment {
 
     /// Returns the original plan.
     pub(super) fn plan(&self, slot: u32) -> Plan {
+        self.unpack(slot, |term| self.terms.readings(term))
+    }
+
+    /// Returns the plan of a match: its terms are those of many matches.
+    pub(super) fn matched_plan(&self, slot: u32, recent: &mut RecentReadings) -> Plan {
+        let recent = RefCell::new(recent);
+        self.unpack(slot, |term| recent.borrow_mut().get(&self.terms, term))
+    }
+
+    fn unpack(&self, slot: u32, readings: impl Fn(u32) -> Readings) -> Plan {
         let feed = |feed| self.feed(feed).clone();
-        let readings = |term| self.terms.readings(term);
         self.view(slot)
             .plan(&self.terms, readings, feed, |_| true, true, true)
     }
