@@ -1,11 +1,13 @@
 //! A web server of the attacker, which records each request.
 
 use std::{
-    fmt::Write,
+    fmt::Write as _,
+    io::Write as _,
     sync::{Arc, Mutex},
     time::Duration,
 };
 
+use flate2::{Compression, write::GzEncoder};
 use http::{HeaderMap, Request, Response};
 use http_body_util::BodyExt;
 use hyper::body::Incoming;
@@ -113,6 +115,16 @@ where
 
 pub(super) fn ok() -> Reply {
     Reply::Answer(answer(200, "text/plain", ""))
+}
+
+/// Returns a document that is sent compressed.
+pub(super) fn gzip(content_type: &str, document: &str) -> Reply {
+    let mut gzip = GzEncoder::new(Vec::new(), Compression::default());
+    gzip.write_all(document.as_bytes()).unwrap();
+    let mut response = answer(200, content_type, gzip.finish().unwrap());
+    let headers = response.headers_mut();
+    headers.insert("content-encoding", "gzip".parse().unwrap());
+    Reply::Answer(response)
 }
 
 pub(super) fn redirect(to: &str) -> Reply {

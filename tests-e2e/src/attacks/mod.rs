@@ -1,16 +1,20 @@
 //! Attacks of one account on another, and on the operator. Nearly all worked on an early version.
 //!
-//! They attack an `earshot dev` over HTTP, with feeds, pages and receivers that it serves itself. So the
+//! They attack an `earshot dev` over HTTP, with feeds, pages and receivers that they serve themselves. So the
 //! same tests run against an older program: `EARSHOT_BINARY` is the path of another `earshot`. They assert what is
-//! answered, how often and in what order, and no times.
+//! answered, how often and in what order, and no times. Those of [`memory`] attack the four services, because each has a
+//! memory limit of its own.
 //!
-//! [`stage`] is the service with its accounts, and [`host`] the attacker's web server.
+//! [`stage`] is the service with its accounts, [`fleet`] the four services with a victim, and [`host`] the attacker's web
+//! server.
 
 mod fairness;
+mod fleet;
 mod host;
 mod keys;
 mod lists;
 mod mcp;
+mod memory;
 mod networks;
 mod posts;
 mod redirects;
@@ -23,7 +27,8 @@ use std::{process::ExitCode, sync::Arc};
 use tokio::{runtime::Runtime, sync::OnceCell};
 
 use crate::suite::{self, Test};
-use stage::Stage;
+use fleet::Fleet;
+use stage::{Account, Stage};
 
 /// Runs the tests in sequence. Those that need no settings share a service; those that keep it busy come last.
 #[must_use]
@@ -31,6 +36,7 @@ pub fn run() -> ExitCode {
     let shared = Arc::new(Shared {
         runtime: Runtime::new().unwrap(),
         stage: OnceCell::new(),
+        fleet: OnceCell::new(),
     });
     let tests = [
         posts::tests(&shared),
@@ -42,6 +48,7 @@ pub fn run() -> ExitCode {
         networks::tests(&shared),
         redirects::tests(&shared),
         fairness::tests(&shared),
+        memory::tests(&shared),
     ];
     let code = suite::run("attacks", tests.into_iter().flatten().collect());
     let _within = shared.runtime.enter();
@@ -49,8 +56,9 @@ pub fn run() -> ExitCode {
 }
 
 struct Shared {
-    // Dropped first: it runs in the runtime.
+    // Dropped first: they run in the runtime.
     stage: OnceCell<Stage>,
+    fleet: OnceCell<Fleet>,
     runtime: Runtime,
 }
 
@@ -65,6 +73,21 @@ impl Shared {
             shared.runtime.block_on(async {
                 let stage = shared.stage.get_or_init(Stage::start).await;
                 attack(stage).await;
+            });
+        })
+    }
+
+    /// A test on the four services, with an attacker of its own. The victim must not notice it, and no service may end or
+    /// need more memory than the chart gives it.
+    fn test_memory<F>(self: &Arc<Self>, name: &str, attack: F) -> Test
+    where
+        F: AsyncFnOnce(&Fleet, &Account) + Send + 'static,
+    {
+        let shared = Arc::clone(self);
+        Test::sharing(format!("attacks::{name}"), move || {
+            shared.runtime.block_on(async {
+                let fleet = shared.fleet.get_or_init(Fleet::start).await;
+                fleet.survives(attack).await;
             });
         })
     }

@@ -27,13 +27,7 @@ impl Stage {
 
     /// Starts the service with additional settings, which may use the simulator's address.
     pub(super) async fn configured(more: impl FnOnce(&str) -> String) -> Self {
-        let settings = |simulator: &str| {
-            let settings = config::common(simulator)
-                .replace("backfill = \"0s\"", "backfill = \"1h\"")
-                // Polls that a test did not ask for would only cost time.
-                .replace("poll_interval = \"200ms\"", "poll_interval = \"2s\"");
-            settings + &config::customers_feeds(BLOGS) + &more(simulator)
-        };
+        let settings = |simulator: &str| with_blogs(config::common(simulator)) + &more(simulator);
         let service = Service::start(settings).await;
         Self {
             service,
@@ -46,14 +40,7 @@ impl Stage {
         let number = self.accounts.fetch_add(1, Ordering::Relaxed);
         let name = format!("{name}-{number}");
         let owner_key = self.service.key(&name, "OWNER");
-        let api = Api::new(&self.service.api_url, &owner_key);
-        let namespace = api.create_namespace(&name).await;
-        Account {
-            api,
-            owner_key,
-            name,
-            namespace,
-        }
+        Account::create(&self.service.api_url, owner_key, name).await
     }
 
     /// Returns a client with another key of the account.
@@ -80,6 +67,18 @@ impl Deref for Account {
 }
 
 impl Account {
+    /// Creates the Namespace of a new account.
+    pub(super) async fn create(api_url: &str, owner_key: String, name: String) -> Self {
+        let api = Api::new(api_url, &owner_key);
+        let namespace = api.create_namespace(&name).await;
+        Self {
+            api,
+            owner_key,
+            name,
+            namespace,
+        }
+    }
+
     /// Creates a Manager that matches posts with `word` in these feeds, and waits until it is applied.
     pub(super) async fn watch(&self, feeds: &[String], word: &str, notices: &[String]) -> Value {
         let created = self
@@ -101,6 +100,15 @@ impl Account {
     pub(super) fn path(&self, collection: &str) -> String {
         format!("/v1/{}/{collection}", self.namespace)
     }
+}
+
+/// Returns the settings with feeds of customers, and posts from before their first reading.
+pub(super) fn with_blogs(settings: String) -> String {
+    let settings = settings
+        .replace("backfill = \"0s\"", "backfill = \"1h\"")
+        // Polls that a test did not ask for would only cost time.
+        .replace("poll_interval = \"200ms\"", "poll_interval = \"2s\"");
+    settings + &config::customers_feeds(BLOGS)
 }
 
 /// A MANUAL Manager that matches posts with `word`.

@@ -4,6 +4,7 @@
 //! and [`collector`] are its environment; [`api`] is a client.
 
 pub(crate) mod api;
+pub(crate) mod chart;
 pub(crate) mod collector;
 pub(crate) mod config;
 pub(crate) mod identities;

@@ -67,7 +67,7 @@ impl Part {
         Self::Dispatcher,
     ];
 
-    pub(super) fn program(self) -> &'static str {
+    pub(crate) fn program(self) -> &'static str {
         match self {
             Self::Dev => "earshot",
             Self::Gateway => "api-gateway",
@@ -116,6 +116,11 @@ struct Running {
 
 impl Stack {
     pub(crate) async fn start(kind: Kind) -> Self {
+        Self::configured(kind, |settings| settings).await
+    }
+
+    /// Starts the service with other settings than the usual ones.
+    pub(crate) async fn configured(kind: Kind, settings: fn(String) -> String) -> Self {
         let directory = tempfile::tempdir().unwrap();
         let simulator = Simulator::start(directory.path()).await;
         let site = Site::start().await;
@@ -143,8 +148,8 @@ impl Stack {
             directory,
         };
         let key = match kind {
-            Kind::Dev => stack.start_dev().await,
-            Kind::Distributed => stack.start_distributed().await,
+            Kind::Dev => stack.start_dev(settings).await,
+            Kind::Distributed => stack.start_distributed(settings).await,
         };
         // A busy machine may not serve each request in time.
         stack.api = Api::new(&stack.api_url, &key).patient();
@@ -152,13 +157,14 @@ impl Stack {
         stack
     }
 
-    async fn start_dev(&self) -> String {
-        std::fs::write(&self.config, config::common(self.simulator.url())).unwrap();
+    async fn start_dev(&self, settings: fn(String) -> String) -> String {
+        let settings = settings(config::common(self.simulator.url()));
+        std::fs::write(&self.config, settings).unwrap();
         self.restart(Part::Dev).await
     }
 
     /// Starts the services first, because the order must not matter.
-    async fn start_distributed(&mut self) -> String {
+    async fn start_distributed(&mut self, with: fn(String) -> String) -> String {
         let home = self.directory.path();
         let (postgres, rabbitmq) = block_in_place(|| {
             std::thread::scope(|scope| {
@@ -171,7 +177,7 @@ impl Stack {
         self.identities = block_in_place(|| identities::make(&postgres, &rabbitmq, home));
         let broker = rabbitmq.amqp_url().replace("%2f", "earshot");
         let settings = config::distributed(self.simulator.url(), &postgres.url(), &broker);
-        std::fs::write(&self.config, settings).unwrap();
+        std::fs::write(&self.config, with(settings)).unwrap();
         {
             let mut running = self.running.lock().unwrap();
             running.postgres = Some(postgres);
@@ -278,6 +284,11 @@ impl Stack {
         let answer = api::send(&api::client(), Method::GET, &url, &[], None).await;
         assert_eq!(answer.status, 200, "{url}");
         String::from_utf8(answer.body.to_vec()).unwrap()
+    }
+
+    /// Returns the most memory that a service had at once since its start, in MiB. Panics if it has ended.
+    pub(crate) fn peak_memory(&self, part: Part) -> u64 {
+        self.running.lock().unwrap().processes[&part].peak_memory()
     }
 
     /// Sends SIGTERM to one service.
