@@ -30,4 +30,47 @@ mod refine;
 mod seeds;
 mod service;
 
-pub use service::run;
+use std::sync::Arc;
+
+use backbone::{Backbone, work};
+use bus::ConsumeOptions;
+use domain::manager::Mode;
+use runtime::{Config, Context};
+
+use queue::Queue;
+use recompile::Recompilation;
+use service::ManagerCompiler;
+
+/// Compiles until the context's shutdown, then finishes the compilations in progress.
+///
+/// # Errors
+/// Returns an error when a setting cannot be used.
+pub async fn run(config: Arc<Config>, context: Context, backbone: Backbone) -> anyhow::Result<()> {
+    let compiler = Arc::new(ManagerCompiler::new(&config, backbone)?);
+    if !compiler.backbone.ready(&context.shutdown).await {
+        return Ok(());
+    }
+    let options = ConsumeOptions {
+        check: Some(context.health.check("consumer.manager-submitted")),
+        ..ConsumeOptions::default()
+    };
+    let queue = |mode| {
+        let compiler = Arc::clone(&compiler);
+        Arc::new(Queue { compiler, mode })
+    };
+    let recompilation = Recompilation::new(&compiler, config.compiler.recompile_interval);
+    let (host, shutdown) = (&compiler.backbone, &context.shutdown);
+    tokio::join!(
+        bus::consume(
+            Arc::clone(&compiler.backbone.bus),
+            Arc::clone(&compiler),
+            options,
+            shutdown.clone()
+        ),
+        work::run(queue(Mode::Automatic), host.clone(), shutdown.clone()),
+        work::run(queue(Mode::Manual), host.clone(), shutdown.clone()),
+        work::run(Arc::new(recompilation), host.clone(), shutdown.clone()),
+        monitor::run(&compiler.backbone.pool, shutdown),
+    );
+    Ok(())
+}

@@ -6,18 +6,18 @@
 
 use std::{sync::Arc, time::Instant};
 
-use backbone::{Backbone, work};
-use bus::{ConsumeOptions, Consumer, Outcome};
+use backbone::Backbone;
+use bus::{Consumer, Outcome};
 use domain::{
     FeedName, Instructions, ManagerName, Timestamp,
     instructions::MAX_FEEDS,
-    manager::{ApplyError, ApplyErrorCode, Input, Mode, Origin, SourceType},
+    manager::{ApplyError, ApplyErrorCode, Input, Origin, SourceType},
 };
 use events::{ManagerApplied, ManagerSubmitted};
 use matching::Plan;
 use model_endpoint::Endpoint;
 use prometheus::HistogramVec;
-use runtime::{Config, Context, config};
+use runtime::{Config, config};
 use store::{
     AsyncConnection,
     feedback::Verdict,
@@ -32,9 +32,6 @@ use crate::{
     discovery::Discovery,
     feedback,
     feeds::{self, Platform},
-    monitor,
-    queue::Queue,
-    recompile::Recompilation,
     refine::{self, Material},
     seeds::{Missed, Seeds},
 };
@@ -51,56 +48,6 @@ static COMPILE_DURATION: std::sync::LazyLock<HistogramVec> = std::sync::LazyLock
     )
     .expect("each metric is registered once")
 });
-
-/// Compiles until the context's shutdown, then finishes the compilations in progress.
-///
-/// # Errors
-/// Returns an error when a setting cannot be used.
-pub async fn run(config: Arc<Config>, context: Context, backbone: Backbone) -> anyhow::Result<()> {
-    let policy = config.outbound.address_policy();
-    let egress = config.outbound.egress()?;
-    let client = outbound::Client::leaving_by(&egress, policy, outbound::USER_AGENT)?;
-    platforms::leave_by(egress);
-    let compiler = Arc::new(ManagerCompiler {
-        platforms: Arc::new(config.platforms.iter().filter_map(platform).collect()),
-        restricted: { config.platforms.iter() }
-            .filter(|platform| !platform.access.accounts.is_empty())
-            .cloned()
-            .collect(),
-        discovery: Discovery::new(&config.platforms, &backbone.pool),
-        client,
-        model: config.compiler.model.as_ref().map(Endpoint::new),
-        quotas: backbone::default_quotas(&config),
-        arrivals: Arrivals::default(),
-        backbone,
-    });
-    if !compiler.backbone.ready(&context.shutdown).await {
-        return Ok(());
-    }
-    let options = ConsumeOptions {
-        check: Some(context.health.check("consumer.manager-submitted")),
-        ..ConsumeOptions::default()
-    };
-    let queue = |mode| {
-        let compiler = Arc::clone(&compiler);
-        Arc::new(Queue { compiler, mode })
-    };
-    let recompilation = Recompilation::new(&compiler, config.compiler.recompile_interval);
-    let (host, shutdown) = (&compiler.backbone, &context.shutdown);
-    tokio::join!(
-        bus::consume(
-            Arc::clone(&compiler.backbone.bus),
-            Arc::clone(&compiler),
-            options,
-            context.shutdown.clone()
-        ),
-        work::run(queue(Mode::Automatic), host.clone(), shutdown.clone()),
-        work::run(queue(Mode::Manual), host.clone(), shutdown.clone()),
-        work::run(Arc::new(recompilation), host.clone(), shutdown.clone()),
-        monitor::run(&compiler.backbone.pool, &context.shutdown),
-    );
-    Ok(())
-}
 
 fn platform(configured: &config::PlatformConfig) -> Option<Platform> {
     Some(Platform {
@@ -122,6 +69,32 @@ pub(crate) struct ManagerCompiler {
     pub(crate) quotas: quotas::Limits,
     pub(crate) arrivals: Arrivals,
     pub(crate) backbone: Backbone,
+}
+
+impl ManagerCompiler {
+    /// Creates the service.
+    ///
+    /// # Errors
+    /// If a setting cannot be used.
+    pub(crate) fn new(config: &Config, backbone: Backbone) -> anyhow::Result<Self> {
+        let policy = config.outbound.address_policy();
+        let egress = config.outbound.egress()?;
+        let client = outbound::Client::leaving_by(&egress, policy, outbound::USER_AGENT)?;
+        platforms::leave_by(egress);
+        Ok(Self {
+            platforms: Arc::new(config.platforms.iter().filter_map(platform).collect()),
+            restricted: { config.platforms.iter() }
+                .filter(|platform| !platform.access.accounts.is_empty())
+                .cloned()
+                .collect(),
+            discovery: Discovery::new(&config.platforms, &backbone.pool),
+            client,
+            model: config.compiler.model.as_ref().map(Endpoint::new),
+            quotas: backbone::default_quotas(config),
+            arrivals: Arrivals::default(),
+            backbone,
+        })
+    }
 }
 
 /// Result of compiling an input's pages.

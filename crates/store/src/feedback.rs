@@ -12,12 +12,12 @@ use diesel::{
     },
 };
 use diesel_async::{AsyncPgConnection, RunQueryDsl};
-use domain::{Id, Instructions, ManagerName, Match, Scan, Timestamp, manager::Origin};
+use domain::{Id, Instructions, ManagerName, Match, Timestamp, manager::Origin};
 use uuid::Uuid;
 
 use crate::{
     Error, QueryResult,
-    managers::Submission,
+    managers::{self, Submission},
     plans,
     quotas::{ContentBytes, Limits},
     words,
@@ -154,37 +154,6 @@ pub async fn begin(
     }))
 }
 
-/// Counts a verdict on a Scan that is changed now, unless it was counted since the last apply. Call with the Scan as it
-/// was before.
-pub(crate) async fn count_verdict(conn: &mut AsyncPgConnection, scan: &Scan) -> QueryResult<()> {
-    sql_query(
-        "INSERT INTO manager_verdicts AS v (namespace_id, manager_id, count) \
-         SELECT namespace_id, id, 1 FROM managers \
-         WHERE namespace_id = $1 AND id = $2 AND mode = 'AUTOMATIC' AND ($3 = $4 OR $3 <= apply_time) \
-         ON CONFLICT (namespace_id, manager_id) DO UPDATE SET count = v.count + 1",
-    )
-    .bind::<SqlUuid, _>(scan.name.namespace.to_uuid())
-    .bind::<SqlUuid, _>(scan.name.manager.to_uuid())
-    .bind::<Timestamptz, _>(scan.update_time.to_chrono())
-    .bind::<Timestamptz, _>(scan.create_time.to_chrono())
-    .execute(conn)
-    .await?;
-    Ok(())
-}
-
-/// Forgets the verdicts that newly applied instructions take into account.
-pub(crate) async fn forget_verdicts(
-    conn: &mut AsyncPgConnection,
-    name: ManagerName,
-) -> QueryResult<()> {
-    sql_query("DELETE FROM manager_verdicts WHERE namespace_id = $1 AND manager_id = $2")
-        .bind::<SqlUuid, _>(name.namespace.to_uuid())
-        .bind::<SqlUuid, _>(name.manager.to_uuid())
-        .execute(conn)
-        .await?;
-    Ok(())
-}
-
 /// Applies newly compiled instructions of an applied Manager, unless it was changed meanwhile. Returns the new plan
 /// version, or `None` for a stale result, which is dropped. Call first in a transaction: an exceeded quota is an error.
 pub async fn reapply(
@@ -221,7 +190,7 @@ pub async fn reapply(
         return Ok(None);
     };
     content.check(conn).await?;
-    forget_verdicts(conn, name).await?;
+    managers::forget_verdicts(conn, name).await?;
     let watched = if enable { &*instructions.feeds } else { &[] };
     let version = plans::record_change(conn, name, watched, defaults, now).await?;
     Ok(Some(version))

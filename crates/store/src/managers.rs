@@ -27,12 +27,14 @@ use crate::{
 mod compilation;
 mod edit;
 mod health;
+mod verdicts;
 
 pub use compilation::{
     Generation, Standing, Submission, apply, claim, fail, standings, submission,
 };
 pub(crate) use edit::delete_all;
 pub use edit::{Updated, delete, lock, resubmit, update, update_in_test_mode};
+pub(crate) use verdicts::{count_verdict, forget_verdicts};
 
 #[derive(Queryable, Selectable, QueryableByName)]
 #[diesel(table_name = managers)]

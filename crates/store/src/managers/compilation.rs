@@ -14,9 +14,9 @@ use domain::{
 };
 use uuid::Uuid;
 
-use super::{read, write};
+use super::{read, verdicts::forget_verdicts, write};
 use crate::{
-    Error, QueryResult, backfills, feedback, namespaces, plans,
+    Error, QueryResult, backfills, namespaces, plans,
     quotas::{ContentBytes, Limits},
     schema::managers,
     words,
@@ -277,7 +277,7 @@ pub async fn apply(
         return Ok(None);
     };
     content.check(conn).await?;
-    feedback::forget_verdicts(conn, name).await?;
+    forget_verdicts(conn, name).await?;
     let watched: &[FeedName] = if enabled { &instructions.feeds } else { &[] };
     plans::watch(conn, name, watched, defaults).await?;
     if applied.is_none() {

@@ -8,7 +8,7 @@ use diesel_async::{AsyncPgConnection, RunQueryDsl};
 use domain::{Scan, ScanName, Timestamp, scan::ScanChange};
 
 use super::{Row, SELECT};
-use crate::{Error, feedback};
+use crate::{Error, managers};
 
 /// Returns the current row, locked until the end of the transaction.
 pub async fn lock(conn: &mut AsyncPgConnection, name: ScanName) -> Result<Option<Scan>, Error> {
@@ -36,7 +36,7 @@ pub async fn update(
     if *change == ScanChange::default() {
         return Ok(scan);
     }
-    feedback::count_verdict(conn, &scan).await?;
+    managers::count_verdict(conn, &scan).await?;
     if let Some(value) = change.value {
         scan.value = value;
     }
