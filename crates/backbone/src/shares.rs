@@ -81,11 +81,13 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn idle_accounts_are_forgotten() {
+    async fn account_that_holds_a_permit_is_not_forgotten() {
         let shares = Shares::each(1);
-        for number in 0..SWEEP_AT + 10 {
+        let _held = shares.take(account(0), 1).await;
+        for number in 1..2 * SWEEP_AT {
             drop(shares.take(account(number as u128), 1).await);
         }
-        assert!(shares.accounts.lock().unwrap().len() <= SWEEP_AT);
+        assert_eq!(shares.semaphore(account(0)).available_permits(), 0);
+        assert!(shares.accounts.lock().unwrap().len() <= SWEEP_AT + 1);
     }
 }
