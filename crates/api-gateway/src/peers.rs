@@ -47,6 +47,8 @@ pub(crate) struct Peer {
 
 impl Peers {
     pub(crate) fn new(proxies: Vec<IpNet>) -> Self {
+        // It begins at zero, so that alerts see the first increase.
+        LazyLock::force(&REFUSED);
         Self {
             open: Mutex::default(),
             proxies,
