@@ -118,6 +118,11 @@ pub trait Work: Send + Sync + 'static {
     }
 }
 
+/// Counts items as set aside, for a kind with a separate loop.
+pub fn count_set_aside(kind: &str, items: usize) {
+    Metrics::of(kind).set_aside(items);
+}
+
 /// Works until `shutdown`, then ends the items in hand.
 pub async fn run<W: Work>(work: Arc<W>, backbone: Backbone, shutdown: CancellationToken) {
     let driver = Driver {
@@ -150,7 +155,9 @@ impl<W: Work> Driver<W> {
             while let Some(ended) = tasks.try_join_next_with_id() {
                 self.end(ended, &mut hand).await;
             }
-            let claimed = self.claim(&mut hand, &mut turns).await;
+            // A database that is silent must not keep the process. Leases that are lost by this end with the replica.
+            let looked = shutdown.run_until_cancelled(self.claim(&mut hand, &mut turns));
+            let Some(claimed) = looked.await else { break };
             let wait = match rounds.note(&task, claimed) {
                 Some(claimed) => {
                     for leased in claimed.items {
@@ -276,7 +283,7 @@ async fn set_aside<W: Work>(
 ) -> Result<(), store::Error> {
     let mut conn = backbone.pool.get().await?;
     work.set_aside(&mut conn, backbone, leased, setback).await?;
-    metrics.set_aside();
+    metrics.set_aside(1);
     let (kind, name) = (work.settings().kind, work.name(leased));
     let Setback { reason, retry_in } = setback;
     tracing::error!(kind, name, reason, ?retry_in, "work is set aside");

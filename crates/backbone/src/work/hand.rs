@@ -13,7 +13,7 @@ use super::Settings;
 
 const FIRST_RETRY: Duration = Duration::from_secs(2);
 const LONGEST_RETRY: Duration = Duration::from_secs(60);
-/// An item that may end the process does so within this time. A stream stays in hand for good.
+/// An item that may end the process does so within this time. A stream stays in hand permanently.
 const SUSPECT_FOR: Duration = Duration::from_secs(60);
 
 pub(super) struct Hand<T> {

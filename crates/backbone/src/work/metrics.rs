@@ -86,8 +86,8 @@ impl Metrics {
         self.panicked.inc();
     }
 
-    pub(super) fn set_aside(&self) {
-        self.set_aside.inc();
+    pub(super) fn set_aside(&self, items: usize) {
+        self.set_aside.inc_by(items as u64);
     }
 }
 
