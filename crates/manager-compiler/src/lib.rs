@@ -60,17 +60,21 @@ pub async fn run(config: Arc<Config>, context: Context, backbone: Backbone) -> a
     };
     let recompilation = Recompilation::new(&compiler, config.compiler.recompile_interval);
     let (host, shutdown) = (&compiler.backbone, &context.shutdown);
-    tokio::join!(
-        bus::consume(
-            Arc::clone(&compiler.backbone.bus),
-            Arc::clone(&compiler),
-            options,
-            shutdown.clone()
-        ),
-        work::run(queue(Mode::Automatic), host.clone(), shutdown.clone()),
-        work::run(queue(Mode::Manual), host.clone(), shutdown.clone()),
-        work::run(Arc::new(recompilation), host.clone(), shutdown.clone()),
-        monitor::run(&compiler.backbone.pool, shutdown),
-    );
+    let working = async {
+        tokio::join!(
+            bus::consume(
+                Arc::clone(&compiler.backbone.bus),
+                Arc::clone(&compiler),
+                options,
+                shutdown.clone()
+            ),
+            work::run(queue(Mode::Automatic), host.clone(), shutdown.clone()),
+            work::run(queue(Mode::Manual), host.clone(), shutdown.clone()),
+            work::run(Arc::new(recompilation), host.clone(), shutdown.clone()),
+            monitor::run(&compiler.backbone.pool, shutdown),
+        );
+    };
+    // A large future.
+    Box::pin(working).await;
     Ok(())
 }
