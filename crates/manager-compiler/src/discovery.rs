@@ -379,7 +379,7 @@ mod tests {
     #[test]
     fn searches_of_a_platform_are_limited_and_shared_by_account() {
         let discovery = Discovery::of(Vec::new());
-        let asked = |account| {
+        let asked = |account: &str| {
             let asked = (0..50).filter(|_| discovery.may_ask(account, "lemmy"));
             asked.count()
         };
