@@ -170,7 +170,6 @@ diesel::table! {
         reopen_time -> Nullable<Timestamptz>,
         reopen_asked -> Bool,
         traceparent -> Nullable<Text>,
-        crash_count -> SmallInt,
     }
 }
 
