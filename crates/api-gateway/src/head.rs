@@ -8,7 +8,7 @@ pub(crate) const MAX_HEAD_BYTES: usize = 16 * 1024;
 /// A line that says how long the body is, is shorter, without its spaces.
 const MAX_LINE_BYTES: usize = 64;
 
-/// What the next byte belongs to.
+/// Part of a request that the next byte belongs to.
 #[derive(Clone, Copy)]
 enum Part {
     Head {
@@ -57,7 +57,7 @@ impl Heads {
         }
     }
 
-    /// Follows `bytes`, which the client sent. Returns the position of the first byte by which a head is too large.
+    /// Follows `bytes`, which the client sent. Returns the position of the first byte that makes a head too large.
     pub(crate) fn excess(&mut self, bytes: &[u8]) -> Option<usize> {
         let mut at = 0;
         while let Some(rest) = bytes.get(at..).filter(|rest| !rest.is_empty()) {

@@ -1,8 +1,8 @@
 //! Limits on the number of open connections, of one address and of all.
 //!
 //! An address is that of the peer, with or without a key: offices and proxies share one, so the limit is far above
-//! what one client needs. Of an IPv6 address only the first 64 bits count. Addresses in `gateway.trusted_proxies` have
-//! no limit of their own.
+//! what one client needs. Of an IPv6 address only the first 64 bits count. Addresses in `gateway.trusted_proxies` are
+//! not limited.
 
 use std::{
     collections::{HashMap, hash_map::Entry},

@@ -17,7 +17,7 @@ use tokio::{
 
 const NAMESPACES: &str = r#"{"namespaces":[{"name":"namespaces/x"}]}"#;
 
-/// Run by the other test as a process of its own, with variables.
+/// Run by the other test in a separate process, with variables.
 #[tokio::test]
 #[ignore = "takes a proxy"]
 async fn child() {

@@ -2,7 +2,7 @@
 
 use std::{fmt, str::FromStr};
 
-/// A host name, which stands for itself and its subdomains. Lower case, without a final dot.
+/// A host name and all its subdomains. Lower case, without a final dot.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct HostName(String);
 

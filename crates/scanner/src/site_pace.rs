@@ -20,7 +20,7 @@ use url::Url;
 
 const INTERVAL: Duration = Duration::from_millis(100);
 const BURST: u32 = 20;
-/// Number of entries at which those that limit nothing are removed.
+/// Number of entries that triggers the removal of those that limit nothing.
 const SWEEP_AT: usize = 10_000;
 
 #[derive(Default)]

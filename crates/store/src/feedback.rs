@@ -1,6 +1,6 @@
 //! Feedback of customers on Scans, and the applied Managers that must be compiled again because of it.
 //!
-//! [`begin`] postpones a Manager's next turn. So a Manager whose pages fail, or with which a compiler dies, delays no
+//! [`begin`] postpones a Manager's next turn. So a Manager whose pages fail, or that a compiler dies with, delays no
 //! other. Storing the result checks whether it still fits. `manager_verdicts` counts verdicts since the last apply.
 
 use std::time::Duration;

@@ -23,14 +23,14 @@ const REMOVE: &str = "SELECT, DELETE";
 const PUT: &str = "SELECT, INSERT, UPDATE";
 const TAKE: &str = "SELECT, UPDATE, DELETE";
 const REPLACE: &str = "SELECT, INSERT, DELETE";
-/// What a purge needs to cancel deliveries. Their Connection and Scan stay as they are.
+/// Rights that a purge needs to cancel deliveries. Their Connection and Scan stay as they are.
 const CANCEL: &str = "SELECT, DELETE, UPDATE (state, leased_by, next_attempt_time, update_time)";
 /// Locking a row requires the right to update one column; these are never updated.
 const LOCK_ACCOUNT: &str = "SELECT, UPDATE (create_time)";
 const LOCK_NAMESPACE: &str = "SELECT, UPDATE (update_time)";
 const CONNECTION_STATE: &str = "SELECT (namespace_id, id, state)";
 
-/// What the gateway, the compiler, the scanner and the dispatcher may do with each table. A table that is not here is
+/// Rights of the gateway, the compiler, the scanner and the dispatcher on each table. A table that is not here is
 /// closed to all of them. Any service runs the purges of deleted resources, folds statistics, relays events and leases work. Foreign
 /// keys need no privileges.
 const PRIVILEGES: &[(&[&str], [&str; 4])] = &[

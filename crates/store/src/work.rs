@@ -7,7 +7,7 @@
 //!
 //! A lease that is taken over counts as a crash of its item, until the item is done ([`Leased::crashes`]). The item may have
 //! been what ended the process. After the second crash in a row, a replica has at most one such suspect in hand, so
-//! that the third crash tells which of them it is. That one is set aside ([`Setback`]).
+//! that the third crash shows which of them it is. That one is set aside ([`Setback`]).
 
 use std::time::Duration;
 

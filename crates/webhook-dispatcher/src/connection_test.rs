@@ -24,7 +24,7 @@ use store::{
 use crate::{Dispatcher, request::Parts};
 
 /// Maximum number of tests that one replica runs at a time. They do not count towards the limits of deliveries. Their
-/// number per account is limited where they are requested, so no account is told apart here.
+/// number per account is limited where they are requested, so accounts are not distinguished here.
 const MAX_OPEN: usize = 32;
 const LOOK: Duration = Duration::from_millis(200);
 

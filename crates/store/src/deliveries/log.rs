@@ -29,7 +29,7 @@ use crate::{
 
 /// Maximum number of attempts shown with a delivery, the newest: replays may add many.
 const MAX_ATTEMPTS: i64 = 100;
-/// Number of rows that can be read in the time in which the first of a Connection is found.
+/// Number of rows that take as long to read as finding the first row of a Connection.
 const ROWS_OF_LOOKUP: u64 = 10;
 
 #[derive(QueryableByName)]

@@ -1,4 +1,4 @@
-//! What an account knows of a feed that others watched before it: nothing of that time.
+//! Hides from an account what a feed was before the account watched it.
 //!
 //! A feed is polled once for all Managers that watch it, so its row and its records tell since when anyone has. An account
 //! sees them from its first watch on (`account_feeds`), and sums without what they were by then. A Manager that is
