@@ -58,7 +58,7 @@
 {{- fail (printf "components.%s.terminationGracePeriodSeconds must exceed preStopSleepSeconds by 6 at least" $name) }}
 {{- end }}
 {{- $config := dict
-    "ops" (dict "listen" "0.0.0.0:9090" "grace_period" (printf "%ds" (int $grace)))
+    "ops" (dict "listen" (printf "%s:9090" .root.Values.listenAddress) "grace_period" (printf "%ds" (int $grace)))
     "database" (dict "url_file" "/etc/earshot/secrets/database/url")
     "bus" (dict "url_file" "/etc/earshot/secrets/rabbitmq/url") }}
 {{- range $kind, $section := dict "database" "database" "rabbitmq" "bus" }}
@@ -70,7 +70,7 @@
 {{- $_ := set $config "secrets" (dict "encryption_keys_file" "/etc/earshot/secrets/encryption/keys") }}
 {{- end }}
 {{- if eq $name "api-gateway" }}
-{{- $_ := set $config "gateway" (dict "listen" "0.0.0.0:8080") }}
+{{- $_ := set $config "gateway" (dict "listen" (printf "%s:8080" .root.Values.listenAddress)) }}
 {{- end }}
 {{- include "earshot.overlay" (dict "base" $config "over" (deepCopy $component.config)) }}
 {{- include "earshot.toml" (dict "path" "" "map" $config) | trim }}

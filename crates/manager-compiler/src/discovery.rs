@@ -6,7 +6,7 @@
 //!
 //! Discovery never fails a compile, and takes at most [`PATIENCE`]. A platform that does not answer is left out for a
 //! minute, and the communities that it returned before stay. A process sends a platform at most [`SEARCHES_PER_MINUTE`]
-//! searches a minute, for all compiles together. Searches use the budget of the scanners, and leave half of it unused
+//! searches a minute, for all compiles together; an account has at most as many of them as are left. Searches use the budget of the scanners, and leave half of it unused
 //! ([`budget`]). A platform that cannot be searched, for example without credentials, is left out.
 
 mod budget;
@@ -48,8 +48,18 @@ pub(crate) struct Discovery {
 /// Recent searches of a platform.
 #[derive(Default)]
 struct Asked {
-    times: VecDeque<Instant>,
+    /// Times, and the accounts that they were for.
+    times: VecDeque<(Instant, String)>,
     failed: Option<Instant>,
+}
+
+/// Result of the searches of one platform.
+enum Searched<'a> {
+    Found(Vec<(&'a str, Vec<Community>)>),
+    /// There are too many searches now.
+    Refused,
+    /// The platform did not answer all of them.
+    Failed,
 }
 
 /// Result of a discovery.
@@ -90,8 +100,13 @@ impl Discovery {
         }
     }
 
-    /// Finds communities of the source's platforms for the instructions.
-    pub(crate) async fn find(&self, source: Source, instructions: &Instructions) -> Discovered {
+    /// Finds communities of the source's platforms for the instructions of an account.
+    pub(crate) async fn find(
+        &self,
+        account: &str,
+        source: Source,
+        instructions: &Instructions,
+    ) -> Discovered {
         let queries = queries(instructions);
         let own = self
             .platforms
@@ -101,15 +116,17 @@ impl Discovery {
         let searches = own.map(|platform| {
             let queries = &queries;
             async move {
-                let searched = tokio::time::timeout_at(end, self.search(platform, queries));
-                (platform, searched.await.unwrap_or(None))
+                let searched =
+                    tokio::time::timeout_at(end, self.search(account, platform, queries));
+                (platform, searched.await.unwrap_or(Searched::Failed))
             }
         });
         let mut discovered = Discovered::default();
         for (platform, found) in futures::future::join_all(searches).await {
             match found {
-                Some(found) => discovered.feeds.extend(ranked(platform, found)),
-                None => {
+                Searched::Found(found) => discovered.feeds.extend(ranked(platform, found)),
+                Searched::Refused => discovered.silent.push(platform.name.clone()),
+                Searched::Failed => {
                     self.leave_out(&platform.name);
                     discovered.silent.push(platform.name.clone());
                 }
@@ -118,20 +135,21 @@ impl Discovery {
         discovered
     }
 
-    /// Returns the results of each query; `None` when the platform did not answer all of them.
+    /// Returns the results of each query.
     async fn search<'a>(
         &self,
+        account: &str,
         platform: &Platform,
         queries: &'a [String],
-    ) -> Option<Vec<(&'a str, Vec<Community>)>> {
+    ) -> Searched<'a> {
         let mut found = Vec::with_capacity(queries.len());
         for query in queries {
-            if !self.may_ask(&platform.name) {
+            if !self.may_ask(account, &platform.name) {
                 tracing::debug!(
                     platform = platform.name,
                     "too many searches for communities"
                 );
-                return None;
+                return Searched::Refused;
             }
             let search = platform.adapter.communities(query, LIMIT);
             match tokio::time::timeout(PER_SEARCH, search).await {
@@ -142,27 +160,28 @@ impl Discovery {
                         "no search for communities: {:#}",
                         anyhow::Error::from(error)
                     );
-                    return None;
+                    return Searched::Failed;
                 }
-                Err(_elapsed) => return None,
+                Err(_elapsed) => return Searched::Failed,
             }
         }
-        Some(found)
+        Searched::Found(found)
     }
 
-    fn may_ask(&self, platform: &str) -> bool {
+    fn may_ask(&self, account: &str, platform: &str) -> bool {
         let mut asked = self.asked.lock().unwrap_or_else(PoisonError::into_inner);
         let Asked { times, failed } = asked.entry(platform.to_owned()).or_default();
         while times
             .front()
-            .is_some_and(|at| at.elapsed() >= Duration::from_mins(1))
+            .is_some_and(|(at, _)| at.elapsed() >= Duration::from_mins(1))
         {
             times.pop_front();
         }
         let left_out = failed.is_some_and(|at| at.elapsed() < LEAVE_OUT);
-        let may = times.len() < SEARCHES_PER_MINUTE && !left_out;
+        let own = times.iter().filter(|(_, of)| of == account).count();
+        let may = own < SEARCHES_PER_MINUTE.saturating_sub(times.len()) && !left_out;
         if may {
-            times.push_back(Instant::now());
+            times.push_back((Instant::now(), account.to_owned()));
         }
         may
     }
@@ -310,7 +329,7 @@ mod tests {
         let built = Platforms::from_settings(&settings, &nothing).unwrap();
         let discovery = Discovery::of(built.iter().cloned().collect());
         let found = discovery
-            .find(Source::Forum, &looking_for("espresso"))
+            .find("acme", Source::Forum, &looking_for("espresso"))
             .await;
         // Communities that are part of the Lemmy instance's newest posts are not listed again.
         let names: Vec<String> = found.feeds.iter().map(ToString::to_string).collect();
@@ -324,7 +343,7 @@ mod tests {
         assert!(found.silent.is_empty());
         assert!(
             discovery
-                .find(Source::Network, &looking_for("espresso"))
+                .find("acme", Source::Network, &looking_for("espresso"))
                 .await
                 .feeds
                 .is_empty()
@@ -348,20 +367,25 @@ mod tests {
         let discovery = Discovery::of(built.iter().cloned().collect());
         for _ in 0..2 {
             let found = discovery
-                .find(Source::Forum, &looking_for("espresso"))
+                .find("acme", Source::Forum, &looking_for("espresso"))
                 .await;
             let names: Vec<String> = found.feeds.iter().map(ToString::to_string).collect();
             assert_eq!(names, ["reddit:r/espresso"]);
             assert_eq!(found.silent, ["away"]);
         }
-        assert!(!discovery.may_ask("away"));
+        assert!(!discovery.may_ask("acme", "away"));
     }
 
     #[test]
-    fn searches_of_a_platform_are_limited() {
+    fn searches_of_a_platform_are_limited_and_shared_by_account() {
         let discovery = Discovery::of(Vec::new());
-        let asked = (0..50).filter(|_| discovery.may_ask("lemmy")).count();
-        assert_eq!(asked, SEARCHES_PER_MINUTE);
-        assert!(discovery.may_ask("reddit"));
+        let asked = |account: &str| {
+            let asked = (0..50).filter(|_| discovery.may_ask(account, "lemmy"));
+            asked.count()
+        };
+        assert_eq!([asked("hostile"), asked("acme")], [6, 3]);
+        let others = (0..50).map(|n| asked(&n.to_string())).sum::<usize>();
+        assert_eq!(6 + 3 + others, SEARCHES_PER_MINUTE);
+        assert!(discovery.may_ask("hostile", "reddit"));
     }
 }

@@ -234,7 +234,10 @@ impl ManagerCompiler {
             SourceType::Microblog => platforms::Source::Microblog,
             SourceType::Network => platforms::Source::Network,
         };
-        let mut found = self.discovery.find(source, compiled).await;
+        let mut found = self
+            .discovery
+            .find(&submission.account, source, compiled)
+            .await;
         if !found.silent.is_empty() {
             let kept = self.feeds_at_work(submission.manager).await;
             let silent = |feed: &FeedName| found.silent.iter().any(|name| name == feed.platform());

@@ -151,10 +151,13 @@ pub(crate) fn list(writes: bool) -> Vec<model::Tool> {
     offered
         .map(|tool| {
             let (properties, required) = tool.properties();
-            let input = object(json!({
-                "type": "object", "properties": properties, "required": required,
-                "additionalProperties": false,
-            }));
+            // Only keys that all models' interfaces know. `run` refuses other arguments.
+            let mut input = json!({"type": "object"});
+            input["properties"] = properties;
+            if !required.is_empty() {
+                input["required"] = json!(required);
+            }
+            let input = object(input);
             let hints = model::ToolAnnotations::new().read_only(!tool.writes());
             model::Tool::new(tool.name(), tool.describe(), input)
                 .with_raw_output_schema(output())
@@ -362,7 +365,7 @@ async fn stats(client: &Client, name: &str, given: &Value) -> Result<Vec<Value>,
 
 #[cfg(test)]
 mod tests {
-    use serde_json::json;
+    use serde_json::{Map, Value, json};
 
     use super::{Tool, check, find, list, name};
 
@@ -374,6 +377,35 @@ mod tests {
         assert!(!fits(json!({"parent": "a", "filter": ["b"]})));
         assert!(!fits(json!({"parent": "a", "limit": "3"})));
         assert!(!fits(json!({"parent": "a", "limit": -3})));
+    }
+
+    #[test]
+    fn input_schemas_have_only_keys_that_all_model_interfaces_know() {
+        const KNOWN: [&str; 8] = [
+            "type",
+            "properties",
+            "required",
+            "description",
+            "minimum",
+            "maximum",
+            "items",
+            "enum",
+        ];
+        fn walk(schema: &Value) {
+            let schema = schema.as_object().unwrap();
+            for (key, value) in schema {
+                assert!(KNOWN.contains(&key.as_str()), "{key}: {value}");
+            }
+            assert!(schema["type"].is_string(), "{schema:?}");
+            let properties = schema.get("properties").map(|all| all.as_object().unwrap());
+            for property in properties.into_iter().flat_map(Map::values) {
+                walk(property);
+            }
+            schema.get("items").into_iter().for_each(walk);
+        }
+        for tool in list(true) {
+            walk(&Value::Object((*tool.input_schema).clone()));
+        }
     }
 
     #[test]

@@ -26,7 +26,7 @@ use crate::{
 
 /// Number of matches after which no further post is matched: a few megabytes.
 const MOST: usize = 50_000;
-/// Bytes of explanations that are kept until they are stored.
+/// Bytes of explanations that are kept until they are stored, and that are stored at a time.
 const EXPLAINED: usize = 4 << 20;
 /// Time of matching before other work of the thread, and of the account, goes on.
 const TURN: Duration = Duration::from_millis(10);
@@ -127,36 +127,61 @@ impl<'a, W: Fn(&ManagerName, &Post) -> bool> Matches<'a, W> {
         new.map(|found| found.pick).collect()
     }
 
-    /// Returns the matches in full. Pass a block of them, because of their size.
-    pub(crate) async fn explain(&self, plans: &Plans, picks: &[Pick]) -> Vec<NewScan<'a>> {
-        let mut scans = Vec::with_capacity(picks.len());
+    /// Returns the first of these matches in full, until they take [`EXPLAINED`] bytes, and the number of picks that
+    /// they cover: at least one.
+    pub(crate) async fn explain(&self, plans: &Plans, picks: &[Pick]) -> (Vec<NewScan<'a>>, usize) {
+        let mut scans = Vec::new();
+        let (mut covered, mut bytes) = (0, 0);
         for of_post in picks.chunk_by(|one, next| one.at == next.at) {
             let post = &self.posts[of_post[0].at];
             let _turn = plans.matching.take(self.account, 1).await;
-            blocking(|| self.explain_post(post, of_post, &mut scans));
-        }
-        scans
-    }
-
-    fn explain_post(&self, post: &'a Post, picks: &[Pick], scans: &mut Vec<NewScan<'a>>) {
-        let text = LazyCell::new(|| PostText::from(post));
-        for pick in picks {
-            let known = self.found.binary_search_by_key(pick, |found| found.pick);
-            let known = known
-                .ok()
-                .and_then(|found| self.found[found].matched.clone());
-            let explained = || {
-                let decision = self.index.explain(&pick.manager, &text)?;
-                Some(matching::explain(decision, &text))
-            };
-            if let Some(matched) = known.or_else(explained) {
-                scans.push(NewScan {
-                    manager: pick.manager,
-                    post,
-                    matched,
-                });
+            blocking(|| {
+                let text = LazyCell::new(|| PostText::from(post));
+                for pick in of_post {
+                    if bytes >= EXPLAINED {
+                        break;
+                    }
+                    covered += 1;
+                    if let Some(matched) = self.explained(pick, &text) {
+                        bytes += bytes_of(&matched);
+                        scans.push(NewScan {
+                            manager: pick.manager,
+                            post,
+                            matched,
+                        });
+                    }
+                }
+            });
+            if bytes >= EXPLAINED {
+                break;
             }
         }
+        (scans, covered)
+    }
+
+    /// Same as [`Self::explain`], for all of them: for few picks.
+    pub(crate) async fn explain_all(&self, plans: &Plans, picks: &[Pick]) -> Vec<NewScan<'a>> {
+        let mut all = Vec::new();
+        let mut left = picks;
+        while !left.is_empty() {
+            let (scans, covered) = self.explain(plans, left).await;
+            all.extend(scans);
+            left = &left[covered..];
+        }
+        all
+    }
+
+    fn explained(
+        &self,
+        pick: &Pick,
+        text: &LazyCell<PostText, impl FnOnce() -> PostText>,
+    ) -> Option<Match> {
+        let known = self.found.binary_search_by_key(pick, |found| found.pick);
+        let known = known.ok().and_then(|at| self.found[at].matched.clone());
+        known.or_else(|| {
+            let decision = self.index.explain(&pick.manager, text)?;
+            Some(matching::explain(decision, text))
+        })
     }
 
     pub(crate) fn note_stored(&mut self, picks: &[Pick]) {

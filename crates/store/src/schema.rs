@@ -170,6 +170,7 @@ diesel::table! {
         reopen_time -> Nullable<Timestamptz>,
         reopen_asked -> Bool,
         traceparent -> Nullable<Text>,
+        crash_count -> SmallInt,
     }
 }
 

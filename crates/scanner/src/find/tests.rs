@@ -2,6 +2,7 @@
 
 use domain::{
     FeedName, Id, Instructions, ManagerName, Post, Timestamp,
+    instructions::Term,
     namespace::NamespaceChange,
     screen::{Mute, MuteType},
 };
@@ -9,7 +10,7 @@ use store::{AsyncPgConnection, managers, namespaces, plans as plan_store};
 use test_support::{Fixture, TestDatabase, post};
 use tokio_util::sync::CancellationToken;
 
-use super::{MOST, Matches};
+use super::{EXPLAINED, MOST, Matches, bytes_of};
 use crate::plans::{Plans, is_current};
 
 const FEED: &str = "hackernews:newest";
@@ -142,7 +143,7 @@ async fn stored_matches_are_not_given_again() {
     assert_eq!(all.update(&plans).await, Some(1));
     let left: Vec<usize> = all.picks().into_iter().map(|pick| pick.at).collect();
     assert_eq!(left, [1, 3]);
-    let explained = all.explain(&plans, &all.picks()).await;
+    let explained = all.explain_all(&plans, &all.picks()).await;
     let posts = explained.iter().map(|scan| scan.post.id.as_str());
     assert_eq!(posts.collect::<Vec<_>>(), ["forum:1", "forum:3"]);
     assert!(
@@ -174,6 +175,44 @@ async fn no_further_post_is_matched_after_many_matches() {
     // A backfill does not go on with the others.
     let all = all_of(&plans, &feed, &posts).await;
     assert_eq!((all.posts().len(), all.picks().len()), (MOST, 2 * MOST));
+}
+
+#[tokio::test]
+async fn large_explanations_are_stored_in_several_blocks() {
+    let database = TestDatabase::create().await;
+    let mut conn = database.connect().await;
+    let fixture = Fixture::create(&mut conn).await;
+    let terms: Vec<String> = (0..50)
+        .map(|n| {
+            format!("kettle{n} with a long handle that stays cold while the water in it boils")
+        })
+        .collect();
+    let mut many = watching("kettle", FEED);
+    many.include = { terms.iter() }
+        .map(|text| Term {
+            text: text.clone(),
+            weight: 1.0,
+        })
+        .collect();
+    fixture.applied_manager(&mut conn, &many, &[]).await;
+    let plans = Plans::new(database.pool(), None);
+    assert!(plans.load(&CancellationToken::new()).await);
+    let feed: FeedName = FEED.parse().unwrap();
+    let posts = vec![post("forum:1", &terms.join(". ")); 1_000];
+    let all = all_of(&plans, &feed, &posts).await;
+    let picks = all.picks();
+    assert_eq!(picks.len(), posts.len());
+    let (mut left, mut blocks, mut stored) = (&picks[..], 0, 0);
+    while !left.is_empty() {
+        let (scans, covered) = all.explain(&plans, left).await;
+        let bytes: usize = scans.iter().map(|scan| bytes_of(&scan.matched)).sum();
+        assert!(bytes < EXPLAINED + 100_000, "{bytes}");
+        assert_eq!(scans.len(), covered);
+        (blocks, stored) = (blocks + 1, stored + covered);
+        left = &left[covered..];
+    }
+    assert_eq!(stored, posts.len());
+    assert!(blocks > 1, "they fit into one");
 }
 
 #[tokio::test]

@@ -70,7 +70,7 @@ impl Poll {
                 continue;
             }
             let matches = {
-                let scans = all.explain(&self.plans, &picks).await;
+                let scans = all.explain_all(&self.plans, &picks).await;
                 self.plans.decide(scans).await
             };
             match self.try_posts(conn, posts, &matches, counter).await {

@@ -76,75 +76,71 @@ impl Poll {
         picks: &[Pick],
         is_last: bool,
     ) -> Result<Stored, store::Error> {
-        let (blocks, last) = if is_last {
-            picks.split_at(picks.len().saturating_sub(1) / BLOCK * BLOCK)
-        } else {
-            (picks, &[][..])
-        };
-        for (number, block) in blocks.chunks(BLOCK).enumerate() {
-            let block = {
-                let scans = all.explain(&self.plans, block).await;
-                self.plans.decide(scans).await
-            };
+        let mut done = 0;
+        loop {
+            let next = &picks[done..picks.len().min(done + BLOCK)];
+            if next.is_empty() && !is_last {
+                return Ok(Stored::Part);
+            }
+            let (scans, covered) = all.explain(&self.plans, next).await;
+            let scans = self.plans.decide(scans).await;
+            let is_end = is_last && done + covered == picks.len();
             let _share = self.limits.connections.take(self.account, 1).await;
             let mut conn = self.backbone.pool.get().await?;
             keyed::begin(&mut conn).await?;
-            let stored = async {
-                if let Some(lost) = self.check(&mut conn, found).await? {
-                    return Ok(lost);
-                }
-                let mut counter = self.counter();
-                let batch = self.record(&mut conn, 0, &block, &mut counter).await?;
-                if let Some(kept_cut) = batch.kept_cut {
-                    feeds::raise_kept_since(&mut conn, &self.feed.name, kept_cut).await?;
-                }
-                counter.store(&mut conn).await?;
-                Ok::<_, store::Error>(Stored::Scans {
-                    batch,
-                    erased: 0,
-                    quarantined: Vec::new(),
-                    kept: true,
-                })
+            let stored = if is_end {
+                self.store_last(&mut conn, found, &scans).await
+            } else {
+                self.store_block(&mut conn, found, &scans).await
             };
-            let stored = stored.await;
             match keyed::end(&mut conn, stored).await? {
                 // Published at once, because the blocks after it may fail.
-                Stored::Scans { batch, .. } => self.tell_batch(&batch),
-                Stored::Behind { .. } => {
-                    let stored = number * BLOCK;
-                    return Ok(Stored::Behind { stored });
-                }
-                lost => return Ok(lost),
+                Stored::Scans { batch, .. } if !is_end => self.tell_batch(&batch),
+                Stored::Behind { .. } => return Ok(Stored::Behind { stored: done }),
+                stored => return Ok(stored),
             }
+            done += covered;
         }
-        if !is_last {
-            return Ok(Stored::Part);
+    }
+
+    /// Stores matches ahead of the last transaction of a poll.
+    async fn store_block(
+        &self,
+        conn: &mut AsyncPgConnection,
+        found: &Found<'_>,
+        block: &[NewScan<'_>],
+    ) -> Result<Stored, store::Error> {
+        if let Some(lost) = self.check(conn, found).await? {
+            return Ok(lost);
         }
-        let last = {
-            let scans = all.explain(&self.plans, last).await;
-            self.plans.decide(scans).await
-        };
-        let _share = self.limits.connections.take(self.account, 1).await;
-        let mut conn = self.backbone.pool.get().await?;
-        keyed::begin(&mut conn).await?;
-        let stored = async {
-            let conn = &mut *conn;
-            if let Some(lost) = self.check(conn, found).await? {
-                return Ok(lost);
-            }
-            let mut counter = self.counter();
-            let posts = &found.polled.posts;
-            let batch = self.store_posts(conn, posts, &last, &mut counter).await?;
-            self.finish(conn, found, batch, Vec::new(), counter).await
-        };
-        let stored = stored.await;
-        match keyed::end(&mut conn, stored).await? {
-            Stored::Behind { .. } => {
-                let stored = blocks.len();
-                Ok(Stored::Behind { stored })
-            }
-            stored => Ok(stored),
+        let mut counter = self.counter();
+        let batch = self.record(conn, 0, block, &mut counter).await?;
+        if let Some(kept_cut) = batch.kept_cut {
+            feeds::raise_kept_since(conn, &self.feed.name, kept_cut).await?;
         }
+        counter.store(conn).await?;
+        Ok(Stored::Scans {
+            batch,
+            erased: 0,
+            quarantined: Vec::new(),
+            kept: true,
+        })
+    }
+
+    /// Stores the last matches of a poll, its posts and its cursor.
+    async fn store_last(
+        &self,
+        conn: &mut AsyncPgConnection,
+        found: &Found<'_>,
+        last: &[NewScan<'_>],
+    ) -> Result<Stored, store::Error> {
+        if let Some(lost) = self.check(conn, found).await? {
+            return Ok(lost);
+        }
+        let mut counter = self.counter();
+        let posts = &found.polled.posts;
+        let batch = self.store_posts(conn, posts, last, &mut counter).await?;
+        self.finish(conn, found, batch, Vec::new(), counter).await
     }
 
     /// Stores posts and their matches.

@@ -183,7 +183,7 @@ pub async fn move_on(
                  ELSE clock_timestamp() + r.wait * interval '1 second' END, \
              schedule_base = CASE WHEN d.reopen_asked THEN d.attempt_count + 1 ELSE d.schedule_base END, \
              urgent = d.urgent AND d.reopen_asked, reopen_asked = false, update_time = clock_timestamp(), \
-             last_status_code = r.status_code, last_error = r.error \
+             last_status_code = r.status_code, last_error = r.error, crash_count = 0 \
          FROM unnest($1, $2, $3, $4, $5, $6, $7, $8, $9) \
              AS r (namespace_id, connection_id, create_time, id, state, attempt_time, wait, status_code, error) \
          WHERE d.namespace_id = r.namespace_id AND d.connection_id = r.connection_id \

@@ -2,12 +2,14 @@
 
 use std::{sync::Arc, time::Duration};
 
+use backbone::work;
 use domain::Timestamp;
 use runtime::Periodic;
 use store::{
     AsyncPgConnection, connection_tests,
     deliveries::{self, Standings},
     lanes, replays,
+    work::MAX_CRASHES,
 };
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
@@ -92,7 +94,19 @@ async fn free_orphans(
     metrics::LEASES_EXPIRED
         .with_label_values(&["delivery"])
         .inc_by(freed.len() as u64);
-    dispatcher.signals.note(freed);
+    let set_aside = freed.iter().filter(|one| one.crashes >= MAX_CRASHES);
+    match set_aside.count() {
+        0 => {}
+        deliveries => {
+            tracing::error!(
+                deliveries,
+                "set aside: dispatchers stopped three times in a row while they sent them"
+            );
+            work::count_set_aside("delivery", deliveries);
+        }
+    }
+    let connections = freed.into_iter().map(|one| one.connection);
+    dispatcher.signals.note(connections);
     Ok(true)
 }
 

@@ -173,6 +173,41 @@ async fn deliveries_are_not_taken_over_right_after_an_outage() {
     assert_eq!(freed.unwrap().len(), 2, "the holder is dead");
 }
 
+#[tokio::test]
+async fn deliveries_that_dispatchers_die_with_are_spread_and_then_set_aside() {
+    let mut at = sending(3).await;
+    at.waiting("forum:1").await;
+    let minute = Duration::from_secs(60);
+    let due_in = "SELECT coalesce(round(max(extract(epoch FROM next_attempt_time - now()))), 0)::bigint AS number \
+                  FROM deliveries";
+    let mut waits = Vec::new();
+    for crashes in 1..=4 {
+        let replica = living(&mut at.at.conn).await;
+        let tasks = at.claim(replica, 10).await;
+        assert_eq!(tasks.len(), 3, "before crash {crashes}");
+        let conn = &mut at.at.conn;
+        replicas::leave(conn, replica).await.unwrap();
+        let other = living(conn).await;
+        let freed = deliveries::free_orphans(conn, other, &[], minute, true).await;
+        assert!(freed.unwrap().iter().all(|one| one.crashes == crashes));
+        waits.push(number(conn, due_in).await);
+        run(conn, "UPDATE deliveries SET next_attempt_time = now()").await;
+    }
+    assert_eq!(waits[0], 0);
+    assert!((2..=3).contains(&waits[1]), "one per second: {waits:?}");
+    assert!((880..=900).contains(&waits[2]), "{waits:?}");
+    assert!((3_500..=3_600).contains(&waits[3]), "{waits:?}");
+    // An attempt that is recorded ends it.
+    let replica = living(&mut at.at.conn).await;
+    let tasks = at.claim(replica, 10).await;
+    let failed = [result(&tasks[0], Verdict::RetryIn(Duration::ZERO))];
+    deliveries::record_results(&mut at.at.conn, replica, &each(&failed))
+        .await
+        .unwrap();
+    let innocent = "SELECT count(*) AS number FROM deliveries WHERE crash_count = 0";
+    assert_eq!(number(&mut at.at.conn, innocent).await, 1);
+}
+
 /// If the holder dies or returns the delivery, a retry that was requested meanwhile is sent once, and not again
 /// after the first success.
 #[tokio::test]
