@@ -3,9 +3,9 @@
 use std::sync::LazyLock;
 
 use prometheus::{
-    Gauge, GaugeVec, Histogram, HistogramVec, IntCounterVec, IntGauge, IntGaugeVec, histogram_opts,
-    register_gauge, register_gauge_vec, register_histogram, register_histogram_vec,
-    register_int_counter_vec, register_int_gauge, register_int_gauge_vec,
+    Gauge, GaugeVec, Histogram, HistogramVec, IntCounter, IntCounterVec, IntGauge, IntGaugeVec,
+    histogram_opts, register_gauge, register_gauge_vec, register_histogram, register_histogram_vec,
+    register_int_counter, register_int_counter_vec, register_int_gauge, register_int_gauge_vec,
 };
 
 const UNREGISTERED: &str = "each metric is registered once";
@@ -193,6 +193,14 @@ pub(crate) static REFUSED: LazyLock<IntCounterVec> = LazyLock::new(|| {
         "earshot_scans_over_quota_total",
         "Matches that wait because the quota of Scans a day of their account is used up",
         &["platform"]
+    )
+    .expect(UNREGISTERED)
+});
+
+pub(crate) static DROPPED: LazyLock<IntCounter> = LazyLock::new(|| {
+    register_int_counter!(
+        "earshot_refused_matches_dropped_total",
+        "Matches that the quota of Scans a day refused, and that are not kept any longer"
     )
     .expect(UNREGISTERED)
 });

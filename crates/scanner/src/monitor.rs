@@ -12,13 +12,13 @@ use runtime::{Check, Config, Context, Periodic};
 use store::{
     Pool, backfills, feed_post_ids,
     feeds::{self, AccountFeed, PlatformFeeds},
-    quotas, recent_posts, sizes,
+    quotas, recent_posts, refused_posts, sizes,
     work::table,
 };
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
-use crate::{metrics, plans::Plans};
+use crate::{metrics, plans::Plans, poll::report_dropped};
 
 const LOOK: Duration = Duration::from_secs(10);
 /// Interval of reading the sizes of tables.
@@ -167,6 +167,13 @@ impl Monitor {
         backfills::purge_done(&mut conn).await?;
         table::purge(&mut conn).await?;
         quotas::purge_days(&mut conn).await?;
+        while !shutdown.is_cancelled() {
+            let dropped = refused_posts::purge_old(&mut conn).await?;
+            report_dropped(dropped);
+            if dropped == 0 {
+                break;
+            }
+        }
         feeds::purge_quarantine(&mut conn).await?;
         feeds::purge_days(&mut conn, self.days_kept).await?;
         while !shutdown.is_cancelled()

@@ -28,8 +28,8 @@ use tracing::{Instrument as _, Span};
 
 use crate::{adapt, budget, find::Matches, metrics, plans::backfill_start};
 
-pub(crate) use commit::tell_of;
 use commit::{Found, Stored};
+pub(crate) use commit::{report_dropped, tell_of};
 pub(crate) use context::{Limits, Poll, SLOW};
 use late::Late;
 

@@ -48,6 +48,15 @@ pub async fn erase(conn: &mut AsyncPgConnection, post_ids: &[String]) -> QueryRe
     .bind::<Array<SqlUuid>, _>(&keys)
     .execute(conn)
     .await?;
+    sql_query(
+        "DELETE FROM refused_posts WHERE ctid = ANY (ARRAY ( \
+             SELECT ctid FROM refused_posts \
+             WHERE post_key = ANY ($1) AND lower(split_part(feed, ':', 2)) NOT IN ('http', 'https') \
+             ORDER BY namespace_id, manager_id, feed, post_key FOR UPDATE))",
+    )
+    .bind::<Array<SqlUuid>, _>(&keys)
+    .execute(conn)
+    .await?;
     // The id determines the partition.
     #[derive(QueryableByName)]
     struct Key {
@@ -242,7 +251,11 @@ pub async fn next(
         // position is young enough for the next walk.
         Stage::Recent => {
             "SELECT split_part(feed, ':', 1) = $1 AS own, coalesce(post ->> 'id', '') AS post_id, time, post_key AS id \
-             FROM recent_posts WHERE $2 IS NOT NULL AND post_key > $3 ORDER BY post_key LIMIT $4"
+             FROM ((SELECT post_key, feed, time, post FROM recent_posts \
+                    WHERE post_key > $3 ORDER BY post_key LIMIT $4) \
+                   UNION ALL (SELECT post_key, feed, time, post FROM refused_posts \
+                    WHERE post_key > $3 ORDER BY post_key LIMIT $4)) AS kept \
+             WHERE $2 IS NOT NULL ORDER BY post_key LIMIT $4"
         }
     };
     let rows: Vec<Found> = sql_query(statement)

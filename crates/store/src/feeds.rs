@@ -320,21 +320,6 @@ pub async fn lock(
     Ok(held > 0)
 }
 
-/// Raises the start of the period whose posts are stored, because older ones were removed. A feed whose posts are not
-/// stored has none. By primary key.
-pub async fn raise_kept_since(
-    conn: &mut AsyncPgConnection,
-    feed: &FeedName,
-    kept_cut: Timestamp,
-) -> QueryResult<()> {
-    sql_query("UPDATE feeds SET kept_since = $2 WHERE name = $1 AND kept_since < $2")
-        .bind::<Text, _>(feed.as_str())
-        .bind::<Timestamptz, _>(kept_cut.to_chrono())
-        .execute(conn)
-        .await?;
-    Ok(())
-}
-
 /// Why a poll brought nothing.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Trouble {

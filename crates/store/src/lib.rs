@@ -45,6 +45,7 @@ pub mod quotas;
 pub mod rates;
 pub mod reads;
 pub mod recent_posts;
+pub mod refused_posts;
 pub mod replays;
 pub mod replicas;
 pub mod retention;

@@ -109,6 +109,7 @@ pub async fn step(conn: &mut AsyncPgConnection, entry: &Entry) -> QueryResult<Op
                 batches::scans(conn, scope, BATCH).await?
                     + batches::scan_keys(conn, scope, BATCH).await?
                     + batches::scan_likes(conn, scope, BATCH).await?
+                    + batches::refused_posts(conn, scope, BATCH).await?
                     + stats::purge_subject(conn, namespace, Id::from_uuid(manager), BATCH).await?
             }
             (None, Some(connection)) => {
@@ -121,6 +122,7 @@ pub async fn step(conn: &mut AsyncPgConnection, entry: &Entry) -> QueryResult<Op
                 batches::scans(conn, scope, BATCH).await?
                     + batches::scan_keys(conn, scope, BATCH).await?
                     + batches::scan_likes(conn, scope, BATCH).await?
+                    + batches::refused_posts(conn, scope, BATCH).await?
                     + batches::deliveries(conn, entry.namespace_id, BATCH).await?
                     + stats::purge_namespace(conn, namespace, BATCH).await?
             }

@@ -108,7 +108,10 @@ const PRIVILEGES: &[(&[&str], [&str; 4])] = &[
     (&["post_keys"], [NONE, NONE, REPLACE, REMOVE]),
     (&["scan_clocks"], [PUT, READ, CHANGE, NONE]),
     (&["scans"], [TAKE, REMOVE, ALL, TAKE]),
-    (&["scan_keys", "scan_likes"], [REMOVE, REMOVE, ALL, REMOVE]),
+    (
+        &["scan_keys", "scan_likes", "refused_posts"],
+        [REMOVE, REMOVE, ALL, REMOVE],
+    ),
     // Deliveries.
     (&["deliveries"], [TAKE, CANCEL, CANCEL, ALL]),
     (&["delivery_attempts"], [REMOVE, REMOVE, REMOVE, REPLACE]),

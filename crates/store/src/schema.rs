@@ -521,6 +521,20 @@ diesel::table! {
 }
 
 diesel::table! {
+    refused_posts (namespace_id, manager_id, feed, post_key) {
+        namespace_id -> Uuid,
+        manager_id -> Uuid,
+        feed -> Text,
+        post_key -> Uuid,
+        account_id -> Uuid,
+        time -> Timestamptz,
+        refuse_time -> Timestamptz,
+        bytes -> Integer,
+        post -> Jsonb,
+    }
+}
+
+diesel::table! {
     replays (namespace_id, connection_id, id) {
         namespace_id -> Uuid,
         connection_id -> Uuid,
@@ -663,6 +677,7 @@ diesel::allow_tables_to_appear_in_same_query!(
     rate_ledgers,
     recent_posts,
     rechecks,
+    refused_posts,
     replays,
     replicas,
     scan_clocks,

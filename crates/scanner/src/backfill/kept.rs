@@ -1,7 +1,7 @@
 //! Matches the stored posts of a feed, for all Managers that wait for it at once.
 
 use std::{
-    collections::{BTreeSet, HashMap},
+    collections::{BTreeSet, HashMap, HashSet},
     time::Duration,
 };
 
@@ -10,6 +10,7 @@ use events::TraceContext;
 use store::{
     backfills::{self, Asked, KeptPosts, Rest, Waiting},
     recent_posts,
+    refused_posts::{self, Refused},
 };
 use tracing::{Instrument as _, Span};
 
@@ -54,7 +55,7 @@ impl Backfill {
     async fn match_some(&self, waiting: &Waiting, most: i64) -> Result<bool, store::Error> {
         for _ in 0..MAX_REMATCHES {
             let index = self.plans.index();
-            let (asked, rests, posts) = {
+            let (asked, rests, posts, refused) = {
                 let mut conn = self.backbone.pool.get().await?;
                 if !is_current(&mut conn, &index, &waiting.feed).await? {
                     drop(conn);
@@ -68,18 +69,25 @@ impl Backfill {
                     .map(|one| (one.manager, self.rest(waiting, one, &kept)))
                     .collect();
                 let since = rests.values().map(|(since, _)| *since).min();
-                let posts = match since.filter(|_| kept.is_read) {
+                let mut posts = match since.filter(|_| kept.is_read) {
                     Some(since) => recent_posts::since(&mut conn, &waiting.feed, since).await?,
                     None => Vec::new(),
                 };
-                (asked, rests, posts)
+                let catching_up: Vec<ManagerName> = catching_up(&asked).collect();
+                let refused = refused_posts::of(&mut conn, &waiting.feed, &catching_up).await?;
+                add(&mut posts, &refused.posts);
+                (asked, rests, posts, refused)
             };
             if asked.is_empty() {
                 return Ok(false);
             }
+            let catching_up: HashSet<ManagerName> = catching_up(&asked).collect();
+            let waiting_posts: HashSet<&str> =
+                refused.posts.iter().map(|post| post.id.as_str()).collect();
             let wanted = |manager: &ManagerName, post: &Post| {
                 let since = rests.get(manager).map(|(since, _)| *since);
                 since.is_some_and(|since| post.time >= since)
+                    || catching_up.contains(manager) && waiting_posts.contains(post.id.as_str())
             };
             let mut all = Matches::of(
                 &self.plans,
@@ -91,7 +99,7 @@ impl Backfill {
             )
             .await;
             let span = span(waiting, &asked);
-            let stored = self.store_kept(waiting, &asked, &rests, &mut all);
+            let stored = self.store_kept(waiting, &asked, &rests, &refused, &mut all);
             let Some((made, managers)) = stored.instrument(span).await? else {
                 break;
             };
@@ -109,14 +117,22 @@ impl Backfill {
         waiting: &Waiting,
         asked: &[Asked],
         rests: &HashMap<ManagerName, (Timestamp, Rest)>,
+        refused: &Refused,
         all: &mut Matches<'_, impl Fn(&ManagerName, &Post) -> bool>,
     ) -> Result<Option<(usize, usize)>, store::Error> {
+        let oldest = refused.posts.first().map(|post| post.time);
         let step = Step {
             pool: &self.backbone.pool,
             plans: &self.plans,
             waiting,
             catch_up: { asked.iter() }
-                .filter_map(|one| Some((one.manager, one.catch_up_since?)))
+                .filter_map(|one| {
+                    let since = one.catch_up_since?;
+                    Some((
+                        one.manager,
+                        oldest.map_or(since, |oldest| since.min(oldest)),
+                    ))
+                })
                 .collect(),
             scans_per_day: self.scans_per_day(),
         };
@@ -146,9 +162,14 @@ impl Backfill {
                         let is_done = |manager: &&ManagerName| {
                             !before.refused.contains(manager) && !stored.refused.contains(manager)
                         };
-                        let rests: Vec<Rest> = claimed
-                            .iter()
-                            .filter(is_done)
+                        let done: Vec<ManagerName> =
+                            claimed.iter().filter(is_done).copied().collect();
+                        refused_posts::forget(conn, &waiting.feed, &done, &refused.posts).await?;
+                        // One with more refused posts than were read waits for the next step.
+                        let rests: Vec<Rest> = { done.iter() }
+                            .filter(|manager| {
+                                !refused.more || !step.catch_up.contains_key(*manager)
+                            })
                             .filter_map(|manager| rests.get(manager).map(|(_, rest)| rest.clone()))
                             .collect();
                         backfills::matched_kept(conn, waiting, &rests).await?;
@@ -206,6 +227,21 @@ impl Backfill {
         let watched = self.watched.get(feed.platform());
         watched.map_or(Reach::Nothing, |watched| watched.platform.kind.reach())
     }
+}
+
+/// Returns the Managers with posts that the quota of their account refused.
+fn catching_up(asked: &[Asked]) -> impl Iterator<Item = ManagerName> {
+    let asked = asked.iter();
+    asked
+        .filter(|one| one.catch_up_since.is_some())
+        .map(|one| one.manager)
+}
+
+/// Adds those of `more` that `posts` does not have. The result is oldest first.
+fn add(posts: &mut Vec<Post>, more: &[Post]) {
+    let ids: HashSet<String> = posts.iter().map(|post| post.id.clone()).collect();
+    posts.extend(more.iter().filter(|post| !ids.contains(&post.id)).cloned());
+    posts.sort_by_key(|post| post.time);
 }
 
 /// Continues the trace of the request. If there are several, creates a trace that is linked to each of them.

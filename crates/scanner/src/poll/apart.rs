@@ -77,6 +77,7 @@ impl Poll {
                 Ok(batch) => {
                     stored.made.extend(batch.made);
                     stored.refused += batch.refused;
+                    stored.dropped += batch.dropped;
                     stored.kept_cut = stored.kept_cut.max(batch.kept_cut);
                 }
                 Err(error) if posts.is_empty() || !error.may_blame_values() => return Err(error),

@@ -1,6 +1,6 @@
 //! Stores a poll: its posts, their Scans, the cursor and the lease, in one transaction or in blocks.
 
-use std::{collections::BTreeMap, sync::Arc};
+use std::sync::Arc;
 
 use domain::{ManagerName, Post, ScanName, Timestamp};
 use events::ScanCreated;
@@ -11,7 +11,7 @@ use store::{
     feeds::{
         self, DayCounts, FeedGap, IdCounts, Next, PollOutcome, QuarantineKind, Quarantined, Reading,
     },
-    keyed, outbox, recent_posts,
+    keyed, outbox, recent_posts, refused_posts,
     scans::{self, NewScan, Origin, ScanCounter},
 };
 
@@ -43,6 +43,8 @@ pub(super) struct Batch {
     pub(super) made: Vec<ScanName>,
     /// Number of matches that the quota refused.
     pub(super) refused: usize,
+    /// Number of matches that the quota refused earlier, and that are not kept any longer.
+    pub(super) dropped: usize,
     /// The oldest time that is still kept, if older posts had to be removed.
     pub(super) kept_cut: Option<Timestamp>,
 }
@@ -115,9 +117,6 @@ impl Poll {
         }
         let mut counter = self.counter();
         let batch = self.record(conn, 0, block, &mut counter).await?;
-        if let Some(kept_cut) = batch.kept_cut {
-            feeds::raise_kept_since(conn, &self.feed.name, kept_cut).await?;
-        }
         counter.store(conn).await?;
         Ok(Stored::Scans {
             batch,
@@ -162,10 +161,7 @@ impl Poll {
         let batch = self
             .record(conn, posts.len() as u64, matches, counter)
             .await?;
-        Ok(Batch {
-            kept_cut: kept_cut.max(batch.kept_cut),
-            ..batch
-        })
+        Ok(Batch { kept_cut, ..batch })
     }
 
     /// End of a poll's last transaction: skipped and deleted posts, the cursor, the lease, and the counters.
@@ -271,22 +267,13 @@ impl Poll {
         };
         let recorded = scans::record_from(conn, feed, posts, matches, now, origin, counter).await?;
         let refused = recorded.refused;
-        let mut kept_cut = None;
-        if !refused.is_empty() {
-            // A stream stores no other posts, and a poll in blocks stores its posts with the last block: the mark on
-            // the clocks must not be visible before them.
-            let posts: BTreeMap<_, _> = { refused.iter() }
-                .map(|(_, post)| ((post.time, &post.id), *post))
-                .collect();
-            let posts: Vec<Post> = posts.into_values().cloned().collect();
-            kept_cut = recent_posts::keep(conn, feed, &posts, now).await?;
-        }
-        let refused = refused.len();
+        let dropped = refused_posts::keep(conn, feed, &refused).await?;
         tell_of(conn, &recorded.made).await?;
         Ok(Batch {
             made: recorded.made,
-            refused,
-            kept_cut,
+            refused: refused.len(),
+            dropped,
+            kept_cut: None,
         })
     }
 
@@ -303,9 +290,21 @@ impl Poll {
         for name in &batch.made {
             tracing::info!(scan.name = %name, feed.name = %self.feed.name.masked(), "found a post");
         }
+        report_dropped(batch.dropped);
         if batch.refused > 0 {
             tracing::debug!(feed.name = %self.feed.name.masked(), matches = batch.refused, "matches wait for room in the quota of their account");
         }
+    }
+}
+
+/// Counts and logs refused matches that are not kept any longer.
+pub(crate) fn report_dropped(matches: usize) {
+    metrics::DROPPED.inc_by(matches as u64);
+    if matches > 0 {
+        tracing::warn!(
+            matches,
+            "matches that an account's quota refused are dropped: too large or too old"
+        );
     }
 }
 

@@ -1,12 +1,14 @@
 //! The daily quota of Scans drops no post.
 
+use platforms::simulator::{BLUESKY, NewPost};
+use runtime::config::PlatformConfig;
 use store::{
     managers,
     quotas::{self, Change},
 };
 use test_support::eventually;
 
-use crate::support::{HACKER_NEWS, LEMMY, World};
+use crate::support::{HACKER_NEWS, LEMMY, World, configured};
 
 async fn raise(world: &World, quota: u32) {
     let mut conn = world.database.connect().await;
@@ -107,5 +109,61 @@ async fn delayed_poll_does_not_delay_others_of_its_account() {
     world.until_scanned(held_up, 1).await;
     let used = world.database.texts("sum(scans)", "account_days").await;
     assert_eq!(used, ["2"]);
+    replica.stop().await;
+}
+
+/// A stream cannot be read again, and other accounts' posts push these out of what is kept of it.
+#[tokio::test]
+async fn refused_posts_wait_although_their_feed_does_not_keep_them() {
+    // More than one step of the catch-up takes.
+    const POSTS: usize = 1_020;
+    let mut world = World::new().await;
+    world.config.quotas.scans_per_day = 2;
+    let settings = world.platforms.settings_of(BLUESKY);
+    world.config.platforms.push(PlatformConfig {
+        items_url: None,
+        ..configured(settings)
+    });
+    let manager = world.manager("kettle", &["bluesky:jetstream"]).await;
+    let replica = world.ready_scanner().await;
+    eventually("the stream is read", async || {
+        let posts = vec![NewPost {
+            platform: BLUESKY.to_owned(),
+            title: "A kettle".to_owned(),
+            ..NewPost::default()
+        }];
+        world.platforms.publish(posts);
+        world.scanned(manager).await.len() == 2
+    })
+    .await;
+    let posts = (0..POSTS).map(|n| NewPost {
+        platform: BLUESKY.to_owned(),
+        title: format!("Kettle {n}"),
+        ..NewPost::default()
+    });
+    world.platforms.publish(posts.collect());
+    let flood = "refused_posts WHERE post ->> 'text' LIKE 'Kettle %'";
+    eventually("the others are refused", async || {
+        world.database.count(flood).await == i64::try_from(POSTS).unwrap()
+    })
+    .await;
+    world.database.run("DELETE FROM recent_posts").await;
+
+    raise(&world, 10_000).await;
+    let scans = "scans JOIN posts ON posts.id = scans.post_id WHERE posts.text LIKE 'Kettle %'";
+    eventually("all have their Scans", async || {
+        world.database.count(scans).await == i64::try_from(POSTS).unwrap()
+    })
+    .await;
+    eventually("none is left", async || {
+        world.database.count("refused_posts").await == 0
+    })
+    .await;
+    let mut conn = world.database.connect().await;
+    eventually("nothing is left to do", async || {
+        let read = managers::get(&mut conn, manager).await.unwrap().unwrap();
+        read.health.unwrap().reasons.is_empty()
+    })
+    .await;
     replica.stop().await;
 }

@@ -27,7 +27,7 @@ pub struct Author {
     pub user: User,
     /// Keys of posts that became Scans, and are not blank yet.
     posts: Vec<(DateTime<Utc>, Uuid)>,
-    /// Keys of recent posts.
+    /// Keys of recent posts, and of those that wait for a quota.
     recent: Vec<(Uuid, String)>,
 }
 
@@ -117,7 +117,9 @@ pub async fn find(
         "SELECT * FROM ( \
              SELECT post -> 'user' ->> 'id' AS user_id, post -> 'user' ->> 'name' AS user_name, \
                  post -> 'user' ->> 'url' AS user_url, time, post_key AS id, feed \
-             FROM recent_posts WHERE split_part(feed, ':', 1) = $1) AS recent \
+             FROM (SELECT post_key, feed, time, post FROM recent_posts \
+                   UNION SELECT post_key, feed, time, post FROM refused_posts) AS kept \
+             WHERE split_part(feed, ':', 1) = $1) AS recent \
          WHERE ",
         is_author!()
     ))
@@ -179,18 +181,25 @@ pub async fn erase(conn: &mut AsyncPgConnection, authors: &[Author]) -> QueryRes
     let mut done = Counts::default();
     for author in authors {
         for some in author.recent.chunks(AT_ONCE) {
-            let (keys, feeds): (Vec<_>, Vec<_>) = some.iter().cloned().unzip();
-            // Locked in the usual order.
-            done.recent_posts += sql_query(
+            let (keys, feeds): (Vec<Uuid>, Vec<String>) = some.iter().cloned().unzip();
+            done.recent_posts += some.len();
+            // Locked in the usual orders.
+            for statement in [
                 "DELETE FROM recent_posts WHERE (post_key, feed) IN ( \
                      SELECT post_key, feed FROM recent_posts \
                      WHERE (post_key, feed) IN (SELECT * FROM unnest($1, $2)) \
                      ORDER BY post_key, feed FOR UPDATE)",
-            )
-            .bind::<Array<SqlUuid>, _>(keys)
-            .bind::<Array<Text>, _>(feeds)
-            .execute(conn)
-            .await?;
+                "DELETE FROM refused_posts WHERE ctid = ANY (ARRAY ( \
+                     SELECT ctid FROM refused_posts \
+                     WHERE (post_key, feed) IN (SELECT * FROM unnest($1, $2)) \
+                     ORDER BY namespace_id, manager_id, feed, post_key FOR UPDATE))",
+            ] {
+                sql_query(statement)
+                    .bind::<Array<SqlUuid>, _>(&keys)
+                    .bind::<Array<Text>, _>(&feeds)
+                    .execute(conn)
+                    .await?;
+            }
         }
         for some in author.posts.chunks(AT_ONCE) {
             let (times, ids) = some.iter().copied().unzip();

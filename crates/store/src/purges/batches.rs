@@ -117,6 +117,15 @@ pub(super) async fn scan_likes(
     of_scope(conn, "scan_likes", scope, limit).await
 }
 
+/// Served by `refused_posts_pkey`.
+pub(super) async fn refused_posts(
+    conn: &mut AsyncPgConnection,
+    scope: Scope,
+    limit: i64,
+) -> QueryResult<usize> {
+    of_scope(conn, "refused_posts", scope, limit).await
+}
+
 async fn of_scope(
     conn: &mut AsyncPgConnection,
     table: &str,

@@ -37,6 +37,7 @@ mod purges;
 mod quarantine;
 mod quotas;
 mod recent_posts;
+mod refused_posts;
 mod replays;
 mod replicas;
 mod retention;

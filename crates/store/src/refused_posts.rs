@@ -1,0 +1,203 @@
+//! Posts of matches that the daily quota of Scans refused.
+//!
+//! Feeds keep their newest posts only, for all accounts together ([`crate::recent_posts`]). So an account that waits
+//! for its quota has its posts here as well, for each Manager, until they are matched again ([`of`], [`forget`]). Those
+//! that exceed [`MAX_BYTES`] of their account or are older than [`MAX_AGE`] are dropped, the longest refused first,
+//! and their number is returned to be reported.
+
+use std::{
+    collections::{BTreeSet, HashMap},
+    time::Duration,
+};
+
+use diesel::{
+    QueryableByName, sql_query,
+    sql_types::{Array, BigInt, Double, Integer, Jsonb, Text, Timestamptz, Uuid as SqlUuid},
+};
+use diesel_async::{AsyncPgConnection, RunQueryDsl};
+use domain::{FeedName, ManagerName, Post};
+use uuid::Uuid;
+
+use crate::{Error, QueryError, QueryResult, scans::key_of, words};
+
+/// Maximum size of an account's refused posts as JSON, exceeded by about [`SLACK_BYTES`] at most.
+pub const MAX_BYTES: i64 = 200_000_000;
+/// How long a refused post waits.
+pub const MAX_AGE: Duration = Duration::from_hours(7 * 24);
+/// Maximum number of posts that [`of`] returns.
+pub const AT_ONCE: usize = 1_000;
+/// Average size of new posts after which an account is trimmed.
+const SLACK_BYTES: i64 = 4_000_000;
+/// Number of posts that are removed in one statement.
+const BATCH: i64 = 5_000;
+
+/// Refused posts of a feed.
+#[derive(Debug, Default)]
+pub struct Refused {
+    /// Oldest first, and each post once.
+    pub posts: Vec<Post>,
+    /// True if there may be more.
+    pub more: bool,
+}
+
+/// Stores refused matches of a feed. Returns the number of older ones that were dropped. Call in the transaction that
+/// refused them.
+pub async fn keep(
+    conn: &mut AsyncPgConnection,
+    feed: &FeedName,
+    refused: &[(ManagerName, &Post)],
+) -> QueryResult<usize> {
+    let mut posts = HashMap::new();
+    // In the order of keys, which is the order of locks.
+    let mut waits = BTreeSet::new();
+    for (manager, post) in refused {
+        let key = key_of(&post.id);
+        posts.insert(key, *post);
+        waits.insert((manager.namespace.to_uuid(), manager.manager.to_uuid(), key));
+    }
+    if waits.is_empty() {
+        return Ok(0);
+    }
+    let (mut keys, mut times, mut sizes, mut values) = (vec![], vec![], vec![], vec![]);
+    let mut bytes_of = HashMap::new();
+    for (key, post) in posts {
+        let value = serde_json::to_value(post);
+        let value = value.map_err(|error| QueryError::SerializationError(error.into()))?;
+        let value = words::json(value);
+        let bytes = i32::try_from(value.to_string().len()).unwrap_or(i32::MAX);
+        bytes_of.insert(key, i64::from(bytes));
+        keys.push(key);
+        times.push(post.time.to_chrono());
+        sizes.push(bytes);
+        values.push(value);
+    }
+    let all_bytes: i64 = waits.iter().map(|(_, _, key)| bytes_of[key]).sum();
+    let (namespaces, managers) = waits.iter().map(|one| (one.0, one.1)).unzip();
+    sql_query(
+        "INSERT INTO refused_posts (namespace_id, manager_id, feed, post_key, account_id, time, bytes, post) \
+         SELECT waits.namespace_id, waits.manager_id, $1, post_key, n.account_id, given.time, given.bytes, given.post \
+         FROM unnest($2, $3, $4) AS waits (namespace_id, manager_id, post_key) \
+         JOIN unnest($5, $6, $7, $8) AS given (post_key, time, bytes, post) USING (post_key) \
+         JOIN namespaces AS n ON n.id = waits.namespace_id \
+         ORDER BY waits.namespace_id, waits.manager_id, post_key \
+         ON CONFLICT (namespace_id, manager_id, feed, post_key) DO UPDATE SET refuse_time = clock_timestamp()",
+    )
+    .bind::<Text, _>(feed.as_str())
+    .bind::<Array<SqlUuid>, Vec<Uuid>>(namespaces)
+    .bind::<Array<SqlUuid>, Vec<Uuid>>(managers)
+    .bind::<Array<SqlUuid>, _>(waits.iter().map(|one| one.2).collect::<Vec<_>>())
+    .bind::<Array<SqlUuid>, _>(keys)
+    .bind::<Array<Timestamptz>, _>(times)
+    .bind::<Array<Integer>, _>(sizes)
+    .bind::<Array<Jsonb>, _>(values)
+    .execute(conn)
+    .await?;
+    // Each byte trims with the same probability, so that nothing has to be counted.
+    if rand::random_range(0..SLACK_BYTES) >= all_bytes {
+        return Ok(0);
+    }
+    let namespaces: BTreeSet<Uuid> = waits.iter().map(|one| one.0).collect();
+    trim(conn, namespaces.into_iter().collect()).await
+}
+
+/// Removes what the accounts of these Namespaces have too much of, the longest refused first. Leaves rows that another
+/// transaction has locked. Served by `refused_posts_account_idx`; reads all rows of the accounts, but not their texts.
+async fn trim(conn: &mut AsyncPgConnection, namespaces: Vec<Uuid>) -> QueryResult<usize> {
+    sql_query(
+        "DELETE FROM refused_posts WHERE ctid = ANY (ARRAY ( \
+             SELECT kept.ctid FROM refused_posts AS kept JOIN ( \
+                 SELECT namespace_id, manager_id, feed, post_key, \
+                     sum(bytes) OVER (PARTITION BY account_id ORDER BY refuse_time DESC, post_key, manager_id, feed \
+                         ROWS UNBOUNDED PRECEDING) AS total \
+                 FROM refused_posts \
+                 WHERE account_id IN (SELECT account_id FROM namespaces WHERE id = ANY ($1)) \
+             ) AS ranked USING (namespace_id, manager_id, feed, post_key) \
+             WHERE total > $2 FOR UPDATE OF kept SKIP LOCKED))",
+    )
+    .bind::<Array<SqlUuid>, _>(namespaces)
+    .bind::<BigInt, _>(MAX_BYTES)
+    .execute(conn)
+    .await
+}
+
+/// Returns posts of the feed that were refused to these Managers, the oldest first. By primary key.
+pub async fn of(
+    conn: &mut AsyncPgConnection,
+    feed: &FeedName,
+    managers: &[ManagerName],
+) -> Result<Refused, Error> {
+    #[derive(QueryableByName)]
+    struct Row {
+        #[diesel(sql_type = Jsonb)]
+        post: serde_json::Value,
+    }
+    if managers.is_empty() {
+        return Ok(Refused::default());
+    }
+    let (namespaces, ids) = ids(managers);
+    let rows: Vec<Row> = sql_query(
+        "SELECT post FROM ( \
+             SELECT DISTINCT ON (post_key) time, post FROM refused_posts \
+             JOIN unnest($2, $3) AS given (namespace_id, manager_id) USING (namespace_id, manager_id) \
+             WHERE feed = $1 ORDER BY post_key \
+         ) AS waiting ORDER BY time LIMIT $4",
+    )
+    .bind::<Text, _>(feed.as_str())
+    .bind::<Array<SqlUuid>, _>(namespaces)
+    .bind::<Array<SqlUuid>, _>(ids)
+    .bind::<BigInt, _>(i64::try_from(AT_ONCE).unwrap_or(i64::MAX))
+    .load(conn)
+    .await?;
+    let more = rows.len() == AT_ONCE;
+    let posts = rows.into_iter().map(|row| serde_json::from_value(row.post));
+    let posts = posts.collect::<Result<_, _>>().map_err(Error::Json)?;
+    Ok(Refused { posts, more })
+}
+
+/// Removes posts that were matched again for these Managers. Call in the transaction that stores their Scans. By primary
+/// key.
+pub async fn forget(
+    conn: &mut AsyncPgConnection,
+    feed: &FeedName,
+    managers: &[ManagerName],
+    posts: &[Post],
+) -> QueryResult<()> {
+    if managers.is_empty() || posts.is_empty() {
+        return Ok(());
+    }
+    let (namespaces, ids) = ids(managers);
+    let keys: Vec<Uuid> = posts.iter().map(|post| key_of(&post.id)).collect();
+    sql_query(
+        "DELETE FROM refused_posts WHERE (namespace_id, manager_id, feed, post_key) IN ( \
+             SELECT namespace_id, manager_id, feed, post_key FROM refused_posts \
+             JOIN unnest($2, $3) AS given (namespace_id, manager_id) USING (namespace_id, manager_id) \
+             WHERE feed = $1 AND post_key = ANY ($4) \
+             ORDER BY namespace_id, manager_id, feed, post_key FOR UPDATE OF refused_posts)",
+    )
+    .bind::<Text, _>(feed.as_str())
+    .bind::<Array<SqlUuid>, _>(namespaces)
+    .bind::<Array<SqlUuid>, _>(ids)
+    .bind::<Array<SqlUuid>, _>(keys)
+    .execute(conn)
+    .await?;
+    Ok(())
+}
+
+/// Removes some of those that waited for too long, and returns their number. Served by `refused_posts_time_idx`.
+pub async fn purge_old(conn: &mut AsyncPgConnection) -> QueryResult<usize> {
+    sql_query(
+        "DELETE FROM refused_posts WHERE ctid = ANY (ARRAY ( \
+             SELECT ctid FROM refused_posts WHERE refuse_time < clock_timestamp() - $1 * interval '1 second' \
+             LIMIT $2 FOR UPDATE SKIP LOCKED))",
+    )
+    .bind::<Double, _>(MAX_AGE.as_secs_f64())
+    .bind::<BigInt, _>(BATCH)
+    .execute(conn)
+    .await
+}
+
+fn ids(managers: &[ManagerName]) -> (Vec<Uuid>, Vec<Uuid>) {
+    let ids = managers.iter();
+    ids.map(|one| (one.namespace.to_uuid(), one.manager.to_uuid()))
+        .unzip()
+}

@@ -1,0 +1,111 @@
+//! Posts that wait for the quota of their account.
+
+use std::time::Duration;
+
+use domain::{FeedName, ManagerName, Post, Timestamp};
+use store::{AsyncPgConnection, erasure, managers, refused_posts};
+use test_support::{instructions, post};
+
+use crate::support::{Start, number, purge_step, run, start};
+
+const ROWS: &str = "SELECT count(*) AS number FROM refused_posts";
+
+fn feed() -> FeedName {
+    "bluesky:jetstream".parse().unwrap()
+}
+
+fn aged(id: &str, text: &str, minutes: u64) -> Post {
+    Post {
+        time: Timestamp::now().minus(Duration::from_mins(minutes)),
+        ..post(id, text)
+    }
+}
+
+async fn manager(at: &mut Start) -> ManagerName {
+    at.fixture
+        .manager(&mut at.conn, &instructions("a"), &[])
+        .await
+}
+
+async fn keep(conn: &mut AsyncPgConnection, manager: ManagerName, posts: &[Post]) -> usize {
+    let refused: Vec<_> = posts.iter().map(|post| (manager, post)).collect();
+    refused_posts::keep(conn, &feed(), &refused).await.unwrap()
+}
+
+async fn ids(conn: &mut AsyncPgConnection, managers: &[ManagerName]) -> Vec<String> {
+    let refused = refused_posts::of(conn, &feed(), managers).await.unwrap();
+    refused.posts.into_iter().map(|post| post.id).collect()
+}
+
+#[tokio::test]
+async fn they_wait_for_each_manager_until_they_are_matched_again() {
+    let mut at = start().await;
+    let (one, two) = (manager(&mut at).await, manager(&mut at).await);
+    let posts = [aged("new", "New", 1), aged("old", "Old", 9)];
+    keep(&mut at.conn, one, &posts).await;
+    keep(&mut at.conn, two, &posts[1..]).await;
+    keep(&mut at.conn, two, &posts[1..]).await;
+    assert_eq!(ids(&mut at.conn, &[one, two]).await, ["old", "new"]);
+    assert_eq!(ids(&mut at.conn, &[two]).await, ["old"]);
+
+    refused_posts::forget(&mut at.conn, &feed(), &[one], &posts)
+        .await
+        .unwrap();
+    assert_eq!(ids(&mut at.conn, &[one, two]).await, ["old"]);
+}
+
+#[tokio::test]
+async fn an_account_that_waits_with_too_much_loses_its_oldest_and_no_other_does() {
+    let mut at = start().await;
+    let flooding = manager(&mut at).await;
+    let other = at.fixture.beside(&mut at.conn, "other").await;
+    let patient = other.manager(&mut at.conn, &instructions("a"), &[]).await;
+    keep(&mut at.conn, patient, &[aged("patient", "One", 1)]).await;
+    keep(&mut at.conn, flooding, &[aged("first", "First", 1)]).await;
+    run(
+        &mut at.conn,
+        format!(
+            "UPDATE refused_posts SET bytes = {}, refuse_time = refuse_time - interval '1 day'",
+            refused_posts::MAX_BYTES
+        ),
+    )
+    .await;
+    // So large that it always trims.
+    let large = "word ".repeat(1_000_000);
+    let dropped = keep(&mut at.conn, flooding, &[aged("last", &large, 1)]).await;
+    assert_eq!(dropped, 1);
+    assert_eq!(ids(&mut at.conn, &[flooding]).await, ["last"]);
+    assert_eq!(ids(&mut at.conn, &[patient]).await, ["patient"]);
+}
+
+#[tokio::test]
+async fn they_go_with_their_time_their_manager_and_their_author() {
+    let mut at = start().await;
+    let (waiting, deleted) = (manager(&mut at).await, manager(&mut at).await);
+    keep(
+        &mut at.conn,
+        waiting,
+        &[aged("young", "One", 1), aged("late", "Two", 1)],
+    )
+    .await;
+    run(
+        &mut at.conn,
+        "UPDATE refused_posts SET refuse_time = refuse_time - interval '7 days 1 minute' \
+         WHERE post ->> 'id' = 'late'",
+    )
+    .await;
+    assert_eq!(refused_posts::purge_old(&mut at.conn).await.unwrap(), 1);
+    assert_eq!(ids(&mut at.conn, &[waiting]).await, ["young"]);
+
+    keep(&mut at.conn, deleted, &[aged("its", "Three", 1)]).await;
+    managers::delete(&mut at.conn, deleted, Timestamp::now())
+        .await
+        .unwrap();
+    while purge_step(&mut at.conn).await.is_some() {}
+    assert_eq!(number(&mut at.conn, ROWS).await, 1);
+
+    erasure::erase(&mut at.conn, &["young".to_owned()])
+        .await
+        .unwrap();
+    assert_eq!(number(&mut at.conn, ROWS).await, 0);
+}
