@@ -15,7 +15,16 @@ KUBERNETES = ("1.30", kubernetes_validate.latest_version())
 CUSTOM = {"ScaledObject", "TriggerAuthentication", "ServiceMonitor", "PrometheusRule", "HTTPRoute"}
 SECRETS = "/etc/earshot/secrets"
 # Which of these the mounted files are like; others may hold anything.
-SECRET_FILES = {"database/url": "database", "rabbitmq/url": "bus", "encryption/keys": "keys", "model/api-key": "", "reddit/client-secret": ""}
+SECRET_FILES = {
+    "database/url": "database",
+    "rabbitmq/url": "bus",
+    "encryption/keys": "keys",
+    "model/api-key": "",
+    "reddit/client-secret": "",
+    "store/database-url": "database",
+    "store/bus-url": "bus",
+    "store/encryption-keys": "keys",
+}
 # What must not be rendered, and a word of the reason.
 REFUSED = (
     ({"noSuchValue": True}, "noSuchValue"),
@@ -26,6 +35,8 @@ REFUSED = (
     ({"ingress": {"enabled": True, "hosts": ["a.example"]}}, "tlsSecretName"),
     ({"ingress": {"enabled": True}, "httpRoute": {"enabled": True}}, "both"),
     ({"evaluation": {"enabled": True}}, "evaluation.password"),
+    ({"database": {"existingSecret": ""}}, "database.existingSecret"),
+    ({"migrations": {"serviceAccount": {"create": False}}}, "migrations.serviceAccount.name"),
     ({"components": {"scanner": {"terminationGracePeriodSeconds": 8, "preStopSleepSeconds": 5}}}, "terminationGracePeriodSeconds"),
     ({"components": {"scanner": {"autoscaling": {"type": "keda"}}}}, "keda.prometheus.serverAddress"),
 )
@@ -38,7 +49,7 @@ def problems(root):
     for path in sorted((folder / "ci").glob("*.yaml")):
         sets[path.stem] = helm.values_from_yaml(path.read_text(encoding="utf-8")) or {}
     for name, values in sets.items():
-        for problem in one_set(root, chart, folder, values):
+        for problem in one_set(root, chart, folder, values, PROMISES.get(name)):
             yield f"{name}: {problem}"
     for values, reason in REFUSED:
         try:
@@ -50,7 +61,7 @@ def problems(root):
                 yield f"refuses {values} with another reason: {error}"
 
 
-def one_set(root, chart, folder, values):
+def one_set(root, chart, folder, values, promise):
     messages = helm.lint(str(folder), values, namespace="here")["messages"]
     yield from (message["error"] for message in messages if message["severity"] >= 2)
     try:
@@ -73,6 +84,7 @@ def one_set(root, chart, folder, values):
     }
     for obj in objects:
         yield from unmounted(obj, configurations)
+    yield from promise(objects) if promise else ()
     for service in SERVICES:
         yield from refused(root, service, configurations[service], SECRETS, SECRET_FILES)
 
@@ -104,6 +116,81 @@ def unmounted(obj, configurations):
     mounts = {mount["mountPath"] for container in pod["containers"] for mount in container["volumeMounts"] if mount["name"] in volumes}
     for named in sorted(set(re.findall(rf'"({SECRETS}/[^/"]+)/', configurations[name])) - mounts):
         yield f"{obj['kind']}/{name}: reads {named}, which is not mounted"
+
+
+def pods(objects):
+    """(name, spec) of each pod, hooks and tests too."""
+    for obj in objects:
+        template = obj if obj["kind"] == "Pod" else obj.get("spec", {}).get("template", {})
+        if isinstance(template, dict) and "containers" in template.get("spec", {}):
+            yield f"{obj['kind']}/{obj['metadata']['name']}", template["spec"]
+
+
+def ids_assigned(objects):
+    """What `restricted-v2` of OpenShift wants: no id of our own, and DNS on its pods' port."""
+    for name, pod in pods(objects):
+        for security in [pod["securityContext"], *(container["securityContext"] for container in pod["containers"])]:
+            for field in {"runAsUser", "runAsGroup", "fsGroup", "supplementalGroups"} & security.keys():
+                yield f"{name}: sets {field}"
+    for obj in objects:
+        if obj["kind"] == "NetworkPolicy":
+            open_ports = {(port["port"], port["protocol"]) for rule in obj["spec"]["egress"] for port in rule["ports"]}
+            if not {(5353, "UDP"), (5353, "TCP")} <= open_ports:
+                yield f"{obj['metadata']['name']}: cannot ask DNS on port 5353"
+
+
+def from_csi(objects):
+    """The CSI driver makes a Secret when a pod mounts its volume, and deletes it with the last: each pod that reads one mounts it."""
+    for name, pod in pods(objects):
+        volumes = pod.get("volumes", [])
+        mounted = {mount["name"] for container in pod["containers"] for mount in container.get("volumeMounts", [])}
+        if any("secret" in volume for volume in volumes) and not any("csi" in volume and volume["name"] in mounted for volume in volumes):
+            yield f"{name}: reads a Secret that it does not make the CSI driver make"
+
+
+def on_openshift(objects):
+    yield from ids_assigned(objects)
+    yield from from_csi(objects)
+
+
+def without_secrets(objects):
+    """Secrets are files, and all accounts exist before."""
+    for name, pod in pods(objects):
+        if any("secret" in volume for volume in pod.get("volumes", [])):
+            yield f"{name}: mounts a Secret"
+        if pod["serviceAccountName"] not in ("earshot", "release-earshot-helm-test"):
+            yield f"{name}: has the account {pod['serviceAccountName']}"
+    made = {obj["metadata"]["name"] for obj in objects if obj["kind"] in ("Secret", "ServiceAccount")}
+    if made != {"release-earshot-helm-test"}:
+        yield f"makes {sorted(made)}"
+
+
+def listens_on_ipv6(objects):
+    for obj in objects:
+        text = obj.get("data", {}).get("earshot.toml", "") if obj["kind"] == "ConfigMap" else ""
+        for address in re.findall(r'^listen = "(.*):\d+"$', text, re.M):
+            if address != "[::]":
+                yield f"{obj['metadata']['name']}: listens on {address}"
+
+
+def on_ipv6(objects):
+    yield from listens_on_ipv6(objects)
+    for obj in objects:
+        if obj["kind"] == "NetworkPolicy":
+            blocks = {peer["ipBlock"]["cidr"] for rule in obj["spec"]["egress"] for peer in rule.get("to", []) if "ipBlock" in peer}
+            if blocks and "64:ff9b::/96" not in blocks:
+                yield f"{obj['metadata']['name']}: cannot reach IPv4 servers by NAT64"
+
+
+def on_both(objects):
+    yield from listens_on_ipv6(objects)
+    for obj in objects:
+        if obj["kind"] == "Service" and obj["metadata"]["name"] == "release-earshot-api-gateway" and obj["spec"].get("ipFamilies") != ["IPv6", "IPv4"]:
+            yield "the API's Service does not have both families"
+
+
+# What the set of values of this name is there for.
+PROMISES = {"openshift": on_openshift, "csi-files": without_secrets, "ipv6": on_ipv6, "dual-stack": on_both}
 
 
 def unconfined(obj):

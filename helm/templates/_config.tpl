@@ -59,15 +59,15 @@
 {{- end }}
 {{- $config := dict
     "ops" (dict "listen" (printf "%s:9090" .root.Values.listenAddress) "grace_period" (printf "%ds" (int $grace)))
-    "database" (dict "url_file" "/etc/earshot/secrets/database/url")
-    "bus" (dict "url_file" "/etc/earshot/secrets/rabbitmq/url") }}
+    "database" (dict "url_file" (include "earshot.secretFile" (dict "root" .root "component" .component "kind" "database")))
+    "bus" (dict "url_file" (include "earshot.secretFile" (dict "root" .root "component" .component "kind" "rabbitmq"))) }}
 {{- range $kind, $section := dict "database" "database" "rabbitmq" "bus" }}
 {{- if include "earshot.hasCA" (dict "root" $.root "kind" $kind) }}
 {{- $_ := set (get $config $section) "ca_certificates_file" (printf "/etc/earshot/secrets/%s-ca/ca.crt" $kind) }}
 {{- end }}
 {{- end }}
 {{- if has "encryption" (include "earshot.secretKinds" $name | fromJson).items }}
-{{- $_ := set $config "secrets" (dict "encryption_keys_file" "/etc/earshot/secrets/encryption/keys") }}
+{{- $_ := set $config "secrets" (dict "encryption_keys_file" (include "earshot.secretFile" (dict "root" .root "component" .component "kind" "encryption"))) }}
 {{- end }}
 {{- if eq $name "api-gateway" }}
 {{- $_ := set $config "gateway" (dict "listen" (printf "%s:8080" .root.Values.listenAddress)) }}

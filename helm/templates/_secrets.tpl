@@ -23,7 +23,7 @@
 
 {{/*
 The Secrets of a component, as JSON: a list of (name, secret, key, file). After the one of a server comes that with
-the certificates it is known by, where there is one.
+the certificates it is known by, where there is one. What `earshot.secretFile` finds elsewhere needs no Secret.
 */}}
 {{- define "earshot.secretSources" -}}
 {{- $root := .root }}
@@ -43,18 +43,32 @@ the certificates it is known by, where there is one.
 {{- else if hasKey $own $ownKey }}
 {{- $_ := set $source "secret" $ownName }}
 {{- $_ := set $source "key" $ownKey }}
-{{- else }}
+{{- else if not $given.file }}
 {{- $value := ternary "keys" $kind (eq $kind "encryption") }}
 {{- $_ := set $source "secret" (required (printf "%s.existingSecret is required" $value) $given.existingSecret) }}
 {{- $_ := set $source "key" $given.key }}
 {{- end }}
+{{- if $source.secret }}
 {{- $sources = append $sources $source }}
+{{- end }}
 {{- if include "earshot.hasCA" (dict "root" $root "kind" $kind) }}
 {{- $ca := dict "name" (printf "%s-ca" $kind) "secret" $given.existingCASecret "key" $given.caKey "file" "ca.crt" }}
 {{- $sources = append $sources $ca }}
 {{- end }}
 {{- end }}
 {{- toJson (dict "items" $sources) }}
+{{- end }}
+
+{{/*
+The file that a component reads a secret from: that of a mounted Secret, or else the one that the values name in a volume
+of theirs. Takes (dict "root" $ "component" … "kind" "database").
+*/}}
+{{- define "earshot.secretFile" -}}
+{{- $file := (get .root.Values (ternary "keys" .kind (eq .kind "encryption"))).file }}
+{{- range (include "earshot.secretSources" (dict "root" .root "component" .component "kinds" (list .kind)) | fromJson).items }}
+{{- if eq .name $.kind }}{{ $file = printf "/etc/earshot/secrets/%s/%s" .name .file }}{{ end }}
+{{- end }}
+{{- $file }}
 {{- end }}
 
 {{/* Whether a server, "database" or "rabbitmq", is verified by certificates that the values name. Not those of the evaluation. */}}
