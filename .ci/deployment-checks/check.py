@@ -26,7 +26,16 @@ def values_table():
 
 
 def dockerfile():
-    return command("hadolint", "--no-color", "--failure-threshold", "warning", "deploy/Dockerfile")
+    yield from command("hadolint", "--no-color", "--failure-threshold", "warning", "deploy/Dockerfile")
+    lines = [line.split() for line in (ROOT / "deploy/Dockerfile").read_text(encoding="utf-8").splitlines()]
+    copied = {source for word, *rest in filter(None, lines) if word == "COPY" and "--from" not in rest[0] for source in rest[:-1]}
+    let_in = {line[1:] for line in (ROOT / ".dockerignore").read_text(encoding="utf-8").splitlines() if line.startswith("!")}
+    for source in sorted(copied):
+        if not any(path == source or path.startswith(f"{source}/") for path in let_in):
+            yield f"copies {source}, which .dockerignore keeps out"
+    # Cargo reads it, and a build without it is another one.
+    if ".cargo" not in copied:
+        yield "does not copy .cargo, which has the settings of the build"
 
 
 def queries():
