@@ -26,6 +26,9 @@ def problems(root):
     for name, service in document["services"].items():
         for problem in one_service(root, name, service, document):
             yield f"{name}: {problem}"
+    images = [service["image"] for service in document["services"].values() if "build" in service]
+    for image in sorted({image for image in images if images.count(image) > 1}):
+        yield f"several services build {image}, which fails on some engines"
     yield from broker_definitions(root)
     configuration = (root / "deploy/compose/earshot.toml").read_text(encoding="utf-8")
     for env_file in (None, "demo.env", "observability.env"):
@@ -62,11 +65,21 @@ def one_service(root, name, service, document):
         if source.startswith("."):
             if not (root / source).exists():
                 yield f"mounts {source}, which does not exist"
+            if "z" not in volume.split(":")[-1].split(","):
+                yield f"mounts {source}, which SELinux keeps from it without `z`"
+            if source.endswith(".sh") and "eol: lf" not in attribute(root, source):
+                yield f"mounts {source}, which has CRLF in a checkout on Windows"
         elif source not in document["volumes"]:
             yield f"mounts the volume {source}, which is not declared"
+    if "start_interval" in service.get("healthcheck", {}):
+        yield "has a start_interval, which engines before 25 refuse"
     for port in service.get("ports", []):
         if not port.startswith("127.0.0.1:"):
             yield f"publishes {port} beyond this machine"
+
+
+def attribute(root, path):
+    return subprocess.run(["git", "check-attr", "eol", path], cwd=root, capture_output=True, text=True, check=True).stdout
 
 
 def broker_definitions(root):
