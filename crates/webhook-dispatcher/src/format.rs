@@ -8,6 +8,7 @@ use bytes::Bytes;
 use domain::{Post, ScanName, connection::Format};
 
 mod discord;
+mod limits;
 mod slack;
 mod teams;
 mod text;
@@ -30,7 +31,8 @@ pub(crate) fn body(
 /// Heading of a message: the post's title, or its author.
 fn heading(post: &Post) -> String {
     match post.title.as_deref() {
-        Some(title) if !text::plain(title, 2).is_empty() => title.to_owned(),
+        Some(title) if !text::is_blank(title) => title.to_owned(),
+        _ if text::is_blank(&post.user.name) => "Post".to_owned(),
         _ => format!("Post by {}", post.user.name),
     }
 }

@@ -1,37 +1,29 @@
 //! Discord's webhooks: one embed.
 //!
-//! <https://docs.discord.com/developers/resources/webhook#execute-webhook>,
-//! <https://docs.discord.com/developers/resources/message#embed-object-embed-limits>: title 256, description
-//! 4,096, author 256, footer 2,048, all together 6,000. Mentions are off for the whole message
+//! <https://docs.discord.com/developers/resources/webhook#execute-webhook>. Mentions are off for the whole message
 //! (`allowed_mentions`); Markdown of the post is escaped.
 
 use domain::Post;
 use serde_json::{Value, json};
-use url::Url;
+use url::{Host, Url};
 
-use super::{heading, origin, text};
-
-const MAX_TITLE: usize = 256;
-const MAX_DESCRIPTION: usize = 4_096;
-const MAX_AUTHOR: usize = 256;
-const MAX_FOOTER: usize = 1_000;
+use super::{heading, limits::discord as limits, origin, text};
 
 pub(super) fn message(post: &Post) -> Value {
     let link = public_link(&post.url);
-    // The address is still readable.
-    let footer = match (&link, text::link(&post.url)) {
-        (None, Some(address)) => format!("{} · {address}", origin(post)),
-        _ => origin(post),
-    };
-    let mut embed = json!({
-        "title": escaped(&heading(post), MAX_TITLE),
-        "footer": {"text": text::plain(&footer, MAX_FOOTER)},
-        "timestamp": post.time,
-    });
-    if let Some(body) = &post.text {
-        embed["description"] = escaped(body, MAX_DESCRIPTION).into();
+    let title = escaped(&heading(post), limits::TITLE);
+    let author = text::plain(&post.user.name, limits::AUTHOR);
+    let footer = footer(post, link.is_none());
+    let used = [&title, &author, &footer].map(|field| text::units(field));
+    let room = limits::TOTAL - used.iter().sum::<usize>();
+    let description = escaped(
+        post.text.as_deref().unwrap_or_default(),
+        limits::DESCRIPTION.min(room),
+    );
+    let mut embed = json!({"title": title, "footer": {"text": footer}, "timestamp": post.time});
+    if !description.is_empty() {
+        embed["description"] = description.into();
     }
-    let author = text::plain(&post.user.name, MAX_AUTHOR);
     if !author.is_empty() {
         embed["author"] = json!({"name": author});
         if let Some(link) = public_link(&post.user.url) {
@@ -44,18 +36,41 @@ pub(super) fn message(post: &Post) -> Value {
     json!({"embeds": [embed], "allowed_mentions": {"parse": []}})
 }
 
-/// Returns the address for a link. Discord refuses the whole message for one whose host has no dot.
+/// Place, author and time, with the whole address of a post that cannot be linked.
+fn footer(post: &Post, with_address: bool) -> String {
+    let address = text::link(&post.url).filter(|_| with_address);
+    let address = address.map_or_else(String::new, |address| format!(" · {address}"));
+    let room = limits::FOOTER - text::units(&address);
+    text::plain(&origin(post), room.min(1_000)) + &address
+}
+
+/// Returns the address for a link. Discord refuses the whole message for one whose host is not a public name, and does
+/// not say which names it takes.
 fn public_link(address: &str) -> Option<String> {
     let link = text::link(address)?;
-    let host = Url::parse(&link).ok()?.host_str()?.to_owned();
-    let is_name = host.trim_end_matches('.').contains('.') && !host.starts_with('[');
-    is_name.then_some(link)
+    let url = Url::parse(&link).ok()?;
+    let is_label = |label: &str| {
+        (1..=63).contains(&label.len())
+            && label
+                .bytes()
+                .all(|byte| byte.is_ascii_alphanumeric() || byte == b'-')
+    };
+    let is_public = match url.host()? {
+        Host::Domain(name) => {
+            let name = name.strip_suffix('.').unwrap_or(name);
+            name.len() <= 253 && name.contains('.') && name.split('.').all(is_label)
+        }
+        Host::Ipv4(_) => true,
+        Host::Ipv6(_) => false,
+    };
+    let has_user = !url.username().is_empty() || url.password().is_some();
+    (is_public && !has_user).then_some(link)
 }
 
 /// Escapes the characters that Discord's Markdown interprets where they stand
 /// (<https://support.discord.com/hc/en-us/articles/210298617>). Readers may see a backslash that is not needed.
 fn escaped(given: &str, max: usize) -> String {
-    text::escaped(given, max, |place| {
+    text::cut(given, max, text::units, |place, shown| {
         let text::Place { before, after, .. } = *place;
         let is_word = |neighbour: Option<char>| neighbour.is_some_and(char::is_alphanumeric);
         let interpreted = match place.character {
@@ -70,6 +85,9 @@ fn escaped(given: &str, max: usize) -> String {
             '#' | '-' | '>' => place.starts_line,
             _ => false,
         };
-        if interpreted { "\\" } else { "" }
+        if interpreted {
+            shown.push('\\');
+        }
+        shown.push(place.character);
     })
 }

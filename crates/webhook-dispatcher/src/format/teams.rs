@@ -2,35 +2,24 @@
 //!
 //! <https://learn.microsoft.com/microsoftteams/platform/webhooks-and-connectors/how-to/add-incoming-webhook>,
 //! <https://adaptivecards.io/explorer/RichTextBlock.html>. Text of the post is in text runs, which, unlike text
-//! blocks, do not support Markdown. A mention needs an entity, and the message has none. A message may have 28 KB.
+//! blocks, do not support Markdown. A mention needs an entity, and the message has none.
 
 use domain::Post;
 use serde_json::{Value, json};
 
-use super::{heading, origin, text};
-
-const MAX_HEADING: usize = 300;
-/// Maximum length of a text. In the worst case of JSON and UTF-8 a unit takes three bytes, because control
-/// characters are left out.
-const MAX_TEXT: usize = 7_000;
-const MAX_ORIGIN: usize = 300;
+use super::{heading, limits::teams as limits, origin, text};
 
 pub(super) fn message(post: &Post) -> Value {
     let mut body = vec![block(json!({
-        "type": "TextRun", "text": shown(&heading(post), MAX_HEADING), "weight": "Bolder", "size": "Medium",
+        "type": "TextRun", "text": shown(&heading(post), limits::HEADING), "weight": "Bolder", "size": "Medium",
     }))];
-    if let Some(given) = post
-        .text
-        .as_deref()
-        .map(str::trim)
-        .filter(|given| !given.is_empty())
-    {
+    if let Some(given) = post.text.as_deref().filter(|given| !text::is_blank(given)) {
         body.push(block(
-            json!({"type": "TextRun", "text": shown(given, MAX_TEXT)}),
+            json!({"type": "TextRun", "text": shown(given, limits::TEXT)}),
         ));
     }
     body.push(block(json!({
-        "type": "TextRun", "text": shown(&origin(post), MAX_ORIGIN), "isSubtle": true, "size": "Small",
+        "type": "TextRun", "text": shown(&origin(post), limits::ORIGIN), "isSubtle": true, "size": "Small",
     })));
     let mut card = json!({
         "$schema": "http://adaptivecards.io/schemas/adaptive-card.json",
@@ -58,10 +47,16 @@ fn block(run: Value) -> Value {
 
 /// A run must not be empty.
 fn shown(given: &str, max: usize) -> String {
-    let shown = text::plain(given, max);
-    if shown.is_empty() {
-        "-".to_owned()
-    } else {
-        shown
-    }
+    text::or_dash(text::cut(given, max, json_bytes, |place, shown| {
+        shown.push(place.character);
+    }))
+}
+
+/// Bytes of the text in JSON, in UTF-8 or UTF-16, whichever is longer.
+fn json_bytes(spelled: &str) -> usize {
+    let bytes = |character: char| match character {
+        '"' | '\\' | '\n' => 4,
+        other => other.len_utf8().max(2 * other.len_utf16()),
+    };
+    spelled.chars().map(bytes).sum()
 }

@@ -3,6 +3,9 @@ use serde_json::{Value, json};
 
 use super::body;
 
+mod hostile;
+mod judge;
+
 fn name() -> ScanName {
     "namespaces/01jd3y8k6q9v2w4x5z7a8b9c0d/managers/01jd3y9m1r2s3t4v5w6x7y8z9a/scans/01jd3ybz8n9p0q1r2s3t4v5w6x"
         .parse()
@@ -67,7 +70,9 @@ fn slack_mrkdwn_has_no_markup_of_the_post() {
     let shown = fallback.strip_prefix("<https://evil.example/%7C%3C!here%3E&amp;x|");
     let shown = shown.and_then(|shown| shown.strip_suffix('>')).unwrap();
     assert!(!shown.contains(['<', '>', '|', '\n']), "{shown}");
-    assert!(shown.starts_with("&lt;!channel&gt; &lt;@U123&gt;") && shown.contains(" &amp; "));
+    assert!(
+        shown.starts_with("&lt;!channel&gt; &lt;@\u{200b}U123&gt;") && shown.contains(" &amp; ")
+    );
     let link = &message["blocks"][1]["elements"][0]["text"];
     assert_eq!(
         link,
@@ -180,56 +185,6 @@ fn teams_gets_a_card_without_markdown() {
         }]
     });
     assert_eq!(message, expected);
-}
-
-/// Documented limits of the services, for all text in a message.
-#[test]
-fn posts_of_any_length_fit_the_formats() {
-    let long = [
-        "<>&*_\\\"😀".repeat(10_000),
-        "a".repeat(50_000),
-        "\u{202e}\0 ".repeat(50),
-        String::new(),
-        "\u{300}".repeat(9_000),
-        "\u{1}\n".repeat(9_000),
-    ];
-    let units = |value: &Value| value.as_str().unwrap_or_default().encode_utf16().count();
-    for text in &long {
-        let mut post = post(Some(text), Some(text));
-        post.user.name = text.clone();
-        if let Some(subforum) = &mut post.subforum {
-            subforum.name = text.clone();
-        }
-        let slack = message(Format::Slack, &post);
-        assert!((1..=150).contains(&units(&slack["blocks"][0]["text"]["text"])));
-        for block in slack["blocks"].as_array().unwrap() {
-            assert!(units(&block["text"]["text"]) <= 3_000);
-            for element in block["elements"].as_array().into_iter().flatten() {
-                assert!((1..=3_000).contains(&units(&element["text"])), "{element}");
-            }
-        }
-
-        let discord = message(Format::Discord, &post);
-        let embed = &discord["embeds"][0];
-        let fields = [
-            (&embed["title"], 256),
-            (&embed["description"], 4_096),
-            (&embed["author"]["name"], 256),
-            (&embed["footer"]["text"], 2_048),
-        ];
-        assert!(fields.iter().all(|(field, max)| units(field) <= *max));
-        assert!(fields.iter().map(|(field, _)| units(field)).sum::<usize>() <= 6_000);
-
-        let teams = body(Format::Teams, name(), &post).unwrap();
-        assert!(teams.len() <= 28 * 1_024, "{} bytes", teams.len());
-        let teams = message(Format::Teams, &post);
-        for block in teams["attachments"][0]["content"]["body"]
-            .as_array()
-            .unwrap()
-        {
-            assert!(units(&block["inlines"][0]["text"]) > 0);
-        }
-    }
 }
 
 #[test]

@@ -2,15 +2,37 @@
 
 use url::Url;
 
-/// Maximum length of an address. Longer ones are not addresses of posts, and some services refuse a whole message
-/// because of one.
-const MAX_URL_CHARS: usize = 2_000;
+use super::limits;
 
-/// Removes invisible characters that change the text: control characters, and those that change the text direction.
-/// The result has at most `max` UTF-16 units, which is the strictest count of any service; text that is cut ends
-/// with an ellipsis.
+/// Returns the text without invisible characters, in at most `max` UTF-16 units.
 pub(super) fn plain(text: &str, max: usize) -> String {
-    escaped(text, max, |_| "")
+    cut(text, max, units, |place, shown| shown.push(place.character))
+}
+
+pub(super) fn units(text: &str) -> usize {
+    text.encode_utf16().count()
+}
+
+/// Returns true if a reader would see nothing. Services refuse such a text as if it were empty.
+pub(super) fn is_blank(text: &str) -> bool {
+    text.chars().all(is_invisible)
+}
+
+pub(super) fn or_dash(shown: String) -> String {
+    if shown.is_empty() {
+        "-".to_owned()
+    } else {
+        shown
+    }
+}
+
+fn is_invisible(character: char) -> bool {
+    let fills = matches!(
+        character,
+        '\u{ad}' | '\u{115f}' | '\u{1160}' | '\u{180e}' | '\u{2800}' | '\u{3164}' | '\u{ffa0}'
+    );
+    let joins = matches!(character, '\u{200b}'..='\u{200d}' | '\u{2060}'..='\u{2065}');
+    fills || joins || character.is_whitespace() || !is_shown(character)
 }
 
 /// A character with its neighbours.
@@ -22,33 +44,44 @@ pub(super) struct Place {
     pub(super) starts_line: bool,
 }
 
-/// Same as [`plain`], with the escape that `escape` returns in front of each character. Never cuts between the two.
-pub(super) fn escaped(text: &str, max: usize, escape: impl Fn(&Place) -> &'static str) -> String {
+/// Removes invisible characters that change the text: control characters, and those that change the text direction.
+/// `spell` writes each character with its escapes. The result measures at most `max`, and is never cut within an escape;
+/// text that is cut ends with an ellipsis.
+pub(super) fn cut(
+    text: &str,
+    max: usize,
+    measure: impl Fn(&str) -> usize,
+    spell: impl Fn(&Place, &mut String),
+) -> String {
+    const ELLIPSIS: &str = "…";
+    let ellipsis = measure(ELLIPSIS);
     let mut shown = String::new();
     let (mut previous, mut starts_line) = (None, true);
-    let mut units = 0;
-    // Maximum length if an ellipsis has to follow.
+    let mut size = 0;
+    // Length of what fits if an ellipsis has to follow.
     let mut fits = 0;
-    let given = text.trim().chars();
+    let given = text.trim_matches(is_invisible).chars();
     let mut given = given.filter(|character| is_shown(*character)).peekable();
     while let Some(character) = given.next() {
-        let escape = escape(&Place {
+        let begin = shown.len();
+        let place = Place {
             before: previous,
             character,
             after: given.peek().copied(),
             starts_line,
-        });
+        };
+        spell(&place, &mut shown);
         previous = Some(character);
         starts_line = character == '\n' || starts_line && character == ' ';
-        units += escape.len() + character.len_utf16();
-        if units > max {
+        size += measure(&shown[begin..]);
+        if size > max {
             shown.truncate(fits);
-            shown.push('…');
+            if ellipsis <= max {
+                shown.push_str(ELLIPSIS);
+            }
             return shown;
         }
-        shown.push_str(escape);
-        shown.push(character);
-        if units < max {
+        if size + ellipsis <= max {
             fits = shown.len();
         }
     }
@@ -85,16 +118,19 @@ pub(super) fn link(text: &str) -> Option<String> {
         }
     }
     // A literal IPv6 address needs its brackets, but no post has such an address.
-    (spelled.len() <= MAX_URL_CHARS && Url::parse(&spelled).is_ok()).then_some(spelled)
+    (spelled.len() <= limits::URL && Url::parse(&spelled).is_ok()).then_some(spelled)
 }
 
 #[cfg(test)]
 mod tests {
-    use super::{Place, escaped, link, plain};
+    use super::{Place, cut, is_blank, link, plain, units};
 
     #[test]
     fn invisible_characters_are_removed() {
         assert_eq!(plain(" a\0b\u{202e}c\r\nd\te\u{feff} ", 99), "abc\nde");
+        assert_eq!(plain("\u{200b}👨\u{200d}👩\u{3164}", 99), "👨\u{200d}👩");
+        assert!(is_blank(" \u{200b}\u{3164}\u{202e}\0"));
+        assert!(!is_blank("\u{200b}."));
     }
 
     #[test]
@@ -104,12 +140,18 @@ mod tests {
         // Characters outside of the basic plane count twice.
         assert_eq!(plain("😀😀😀", 6), "😀😀😀");
         assert_eq!(plain("😀😀😀a", 6), "😀😀…");
-        let escape = |place: &Place| if place.character == '*' { "\\" } else { "" };
-        assert_eq!(escaped("***", 6, escape), "\\*\\*\\*");
-        assert_eq!(escaped("a****", 6, escape), "a\\*\\*…");
+        let spell = |place: &Place, shown: &mut String| {
+            if place.character == '*' {
+                shown.push('\\');
+            }
+            shown.push(place.character);
+        };
+        assert_eq!(cut("***", 6, units, spell), "\\*\\*\\*");
+        assert_eq!(cut("a****", 6, units, spell), "a\\*\\*…");
+        assert_eq!(cut("ab", 0, units, spell), "");
         for max in 2..20 {
-            let cut = escaped(&"a*😀".repeat(9), max, escape);
-            assert!(cut.encode_utf16().count() <= max, "{max}: {cut}");
+            let cut = cut(&"a*😀".repeat(9), max, units, spell);
+            assert!(units(&cut) <= max, "{max}: {cut}");
         }
     }
 
