@@ -17,7 +17,8 @@ use crate::{
 
 /// Number of ids that an older site checks for one page.
 const WINDOW: u64 = 50;
-/// After so many consecutive pages without a post, the beginning of the list is assumed.
+/// After so many consecutive pages without a post, the beginning of the list is assumed, unless an earlier poll has read
+/// posts below.
 const MAX_EMPTY: usize = 10;
 
 pub(super) async fn poll(
@@ -55,7 +56,10 @@ pub(super) async fn poll(
         empty = if oldest.is_some() { 0 } else { empty + 1 };
         let next = last.saturating_sub(1);
         let stuck = before.is_some_and(|before| next >= before);
-        if end || next == 0 || stuck || empty >= MAX_EMPTY {
+        // A long range may be private messages. `Pages` reports a gap if it does not end.
+        let has_known_below = pages.follows_the_known() && !pages.reached_the_known();
+        let is_beginning = empty >= MAX_EMPTY && !has_known_below;
+        if end || next == 0 || stuck || is_beginning {
             return Ok(pages.finish(reading, None));
         }
         before = Some(next);

@@ -99,6 +99,32 @@ async fn replies_behind_hidden_ranges_are_found() {
     assert_eq!(texts, ["first", "second"]);
 }
 
+/// The ids in between may be those of private messages.
+#[tokio::test]
+async fn replies_below_a_long_hidden_range_are_found_down_to_the_known() {
+    let mut feed = Feed::new("discourse:posts");
+    let topic = feed.publish([in_category("Help", "What do you use?")])[0];
+    feed.publish([reply(topic, "<p>known</p>")]);
+    assert_eq!(feed.poll().await.posts.len(), 1);
+    feed.publish([reply(topic, "<p>below</p>")]);
+    feed.publish(posts("lemmy", 700));
+    feed.publish([reply(topic, "<p>above</p>")]);
+    let mut texts = Vec::new();
+    loop {
+        let polled = feed.poll().await;
+        assert!(polled.gap.is_none(), "{:?}", polled.gap);
+        texts.extend(polled.posts.into_iter().filter_map(|post| post.text));
+        if !polled.more {
+            break;
+        }
+    }
+    texts.sort();
+    assert_eq!(texts, ["above", "below"]);
+    // The site is read to the known replies again, and no further.
+    let polled = feed.poll().await;
+    assert!(polled.posts.is_empty() && !polled.more);
+}
+
 /// A search for late posts, as it runs once an hour. Returns their titles and texts.
 async fn search(feed: &Feed, what: &str) -> Vec<(String, String)> {
     let since = Timestamp::now().minus(Duration::from_hours(24));
