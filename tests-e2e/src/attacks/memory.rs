@@ -1,5 +1,7 @@
 //! One account that makes a service need memory.
 
+mod matches;
+
 use std::{
     sync::{
         Arc,
@@ -44,6 +46,10 @@ pub(super) fn tests(shared: &Arc<Shared>) -> Vec<Test> {
             large_posts,
         ),
         shared.test_memory("muted_words_end_no_scanner", mutes),
+        shared.test_memory(
+            "posts_that_match_many_terms_end_no_scanner",
+            matches::attack,
+        ),
     ]
 }
 
