@@ -20,7 +20,7 @@ impl fmt::Display for HostName {
     }
 }
 
-/// Also in the forms `.corp.internal` and `*.corp.internal`, which other programs use.
+/// Accepts also the forms `.corp.internal` and `*.corp.internal`, which other programs use.
 impl FromStr for HostName {
     type Err = ();
 

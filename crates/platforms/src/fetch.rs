@@ -139,7 +139,7 @@ impl Direct {
         Self::leaving_by(egress::current(), user_agent)
     }
 
-    /// Same as [`Self::new`], by a way out of its own. Without a proxy in it, those of the environment are used
+    /// Same as [`Self::new`], with the given way out. Without a proxy in it, those of the environment are used
     /// (`HTTPS_PROXY`).
     ///
     /// # Errors

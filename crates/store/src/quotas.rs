@@ -23,8 +23,8 @@ use crate::{
     schema::{accounts, namespaces},
 };
 
-/// How many feeds that it has not watched before an account may watch on a UTC day, whatever it leaves meanwhile. A feed
-/// stays for some days after its last watcher.
+/// Maximum number of new feeds of an account on a UTC day: feeds that it did not watch before. Feeds that it leaves on
+/// the same day count as well. A feed stays for some days after its last watcher.
 pub const NEW_FEEDS_PER_DAY: u32 = 10_000;
 
 /// How many of each an account may have.

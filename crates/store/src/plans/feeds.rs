@@ -37,7 +37,7 @@ pub(crate) async fn watch(
     if !names.is_empty() {
         let platforms: Vec<&str> = watched.iter().map(FeedName::platform).collect();
         // From here on `feeds::purge_unwatched` cannot delete them. It deletes no others, and those that it has
-        // deleted are created anew.
+        // deleted are created again.
         sql_query(
             "SELECT FROM feeds WHERE name = ANY ($1) AND NOT watched ORDER BY name FOR KEY SHARE",
         )
@@ -140,8 +140,8 @@ async fn lock(
 }
 
 /// Sets `watched` where it changes. A separate statement after the locks, so that it sees what was committed before
-/// them. A feed that is watched again is due at once; one that is no longer watched keeps the time, by which it is
-/// deleted later.
+/// them. A feed that is watched again is due at once; one that is no longer watched keeps the time, which decides
+/// when it is deleted.
 async fn mark(conn: &mut AsyncPgConnection, names: &[String]) -> QueryResult<()> {
     sql_query(
         "WITH found AS (SELECT name, EXISTS (SELECT FROM feed_watchers WHERE feed = name) AS is_watched \
