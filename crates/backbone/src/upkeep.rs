@@ -3,16 +3,17 @@
 
 use std::{sync::Arc, time::Duration};
 
-use anyhow::anyhow;
+use anyhow::{anyhow, ensure};
 use bus::Bus;
 use runtime::{Check, Context, Periodic};
 use store::{
     AsyncPgConnection, Pool, QueryResult,
     migrations::{self, Schema},
+    pooling,
 };
 use tokio::{
     sync::watch,
-    time::{Instant, timeout_at},
+    time::{Instant, timeout, timeout_at},
 };
 use tokio_util::sync::CancellationToken;
 
@@ -32,7 +33,6 @@ pub(crate) async fn in_time<T>(
     work: impl AsyncFnOnce(&mut AsyncPgConnection) -> QueryResult<T>,
 ) -> anyhow::Result<T> {
     let end = Instant::now() + PATIENCE;
-    let late = || anyhow!("no answer within {PATIENCE:?}");
     let conn = timeout_at(end, pool.get())
         .await
         .map_err(|_elapsed| late())?;
@@ -44,6 +44,10 @@ pub(crate) async fn in_time<T>(
             Err(late())
         }
     }
+}
+
+fn late() -> anyhow::Error {
+    anyhow!("no answer within {PATIENCE:?}")
 }
 
 /// Checks that the database answers and has the right schema, and creates its partitions ahead of time.
@@ -59,17 +63,12 @@ pub(crate) async fn watch_database(
     );
     let partitions = context.health.check("partitions");
     let mut last_problem = None;
+    let mut keeps_sessions = false;
     let mut partitions_due = Instant::now();
     let mut last_made = partitions_due;
     let mut rounds = Periodic::new(stop);
     while rounds.every(DATABASE_INTERVAL).await {
-        let looked = in_time(pool, async |conn| {
-            let schema = migrations::schema(conn).await?;
-            let lacks_partition =
-                schema == Schema::Suits && migrations::lacks_partition(conn).await?;
-            Ok((schema, lacks_partition))
-        });
-        let looked = looked.await;
+        let looked = look(pool, &mut keeps_sessions).await;
         let (looked, lacks_partition) = match looked {
             Ok((schema, lacks_partition)) => (Ok(schema), lacks_partition),
             Err(error) => (Err(error), false),
@@ -108,6 +107,23 @@ pub(crate) async fn watch_database(
             last_problem = problem;
         }
     }
+}
+
+/// Returns the schema, and whether a partition is missing. Nothing works behind a pooler that shares sessions; that it does not
+/// is checked once.
+async fn look(pool: &Pool, keeps_sessions: &mut bool) -> anyhow::Result<(Schema, bool)> {
+    if !*keeps_sessions {
+        let check = timeout(PATIENCE, pooling::pool_keeps_sessions(pool)).await;
+        let kept = check.map_err(|_elapsed| late())??;
+        ensure!(kept, pooling::SHARES_SESSIONS);
+        *keeps_sessions = true;
+    }
+    let looked = in_time(pool, async |conn| {
+        let schema = migrations::schema(conn).await?;
+        let lacks_partition = schema == Schema::Suits && migrations::lacks_partition(conn).await?;
+        Ok((schema, lacks_partition))
+    });
+    looked.await
 }
 
 /// Returns the time of the next run. Partitions of coming weeks can wait: a failure does not stop a service.

@@ -40,6 +40,7 @@ pub mod namespaces;
 pub mod outbox;
 pub mod plans;
 pub mod platform_budgets;
+pub mod pooling;
 pub mod purges;
 pub mod quotas;
 pub mod rates;

@@ -5,7 +5,7 @@
 
 use std::{fmt, time::Duration};
 
-use anyhow::{Context, anyhow, bail};
+use anyhow::{Context, anyhow, bail, ensure};
 use diesel::{
     QueryableByName, sql_query,
     sql_types::{Array, Bool, Nullable, Text},
@@ -13,7 +13,7 @@ use diesel::{
 use diesel_async::{AsyncMigrationHarness, AsyncPgConnection, RunQueryDsl};
 use diesel_migrations::{EmbeddedMigrations, MigrationHarness, embed_migrations};
 
-use crate::{QueryError, QueryResult, error::LOCK_NOT_AVAILABLE, roles};
+use crate::{QueryError, QueryResult, error::LOCK_NOT_AVAILABLE, pooling, roles};
 
 /// Longest time that a migration waits for a lock, because everyone else who needs the table waits behind it.
 const LOCK_TIMEOUT: Duration = Duration::from_secs(1);
@@ -47,10 +47,12 @@ pub fn fingerprint() -> &'static str {
 /// versions of the migrations that it ran.
 ///
 /// # Errors
-/// If the database does not answer, has a schema from before the baseline, or a migration fails, which is then
+/// If the database does not answer, is behind a pooler that shares sessions, has a schema from before the baseline, or a migration fails, which is then
 /// rolled back.
 pub async fn migrate(url: &str) -> anyhow::Result<Vec<String>> {
     let mut guard = connect(url).await?;
+    let keeps_sessions = pooling::keeps_sessions(&mut guard, &mut connect(url).await?).await?;
+    ensure!(keeps_sessions, pooling::SHARES_SESSIONS);
     // This session holds the lock until it ends; the harness below uses another session.
     take_turn(&mut guard).await?;
     let found = schema(&mut guard).await?;

@@ -79,7 +79,8 @@ settings! {
         /// encrypted, and the server's certificate and name are verified. With `?sslmode=disable`, or with
         /// neither a mode nor `ca_certificates_file`, connections are not encrypted. Several servers, such as a
         /// primary and its standbys, are separated by commas (`one:5432,two:5432`): a connection is made to the
-        /// first one that answers within two seconds (`connect_timeout`) and accepts changes.
+        /// first one that answers within two seconds (`connect_timeout`) and accepts changes. A pooler such as
+        /// PgBouncer must be in session mode; services and `earshot migrate` refuse one in transaction mode.
         pub url: SecretString = SecretString::default();
         /// CA bundle (PEM) used to verify the server, instead of the public authorities. If it is set,
         /// connections are encrypted. Read again for each connection.

@@ -33,6 +33,7 @@ mod outbox;
 mod plan_locks;
 mod plans;
 mod platform_budgets;
+mod pooling;
 mod purges;
 mod quarantine;
 mod quotas;
