@@ -82,6 +82,15 @@ pub(crate) static FEEDS_DUE: LazyLock<IntGaugeVec> = LazyLock::new(|| {
     .expect(UNREGISTERED)
 });
 
+pub(crate) static WAITING: LazyLock<GaugeVec> = LazyLock::new(|| {
+    register_gauge_vec!(
+        "earshot_waiting_oldest_seconds",
+        "Age of the oldest work of a kind that is not done yet",
+        &["kind"]
+    )
+    .expect(UNREGISTERED)
+});
+
 pub(crate) static INDEX_LAG: LazyLock<Gauge> = LazyLock::new(|| {
     register_gauge!(
         "earshot_index_lag_seconds",
@@ -222,3 +231,17 @@ pub(crate) static JUDGEMENTS: LazyLock<IntCounterVec> = LazyLock::new(|| {
     )
     .expect(UNREGISTERED)
 });
+
+/// Lets the counters of a platform begin at zero. Prometheus sees no increase in a counter that appears with its first
+/// event, so an alert would miss it.
+pub(crate) fn begin(platform: &str) {
+    for counter in [&POSTS, &GAPS, &LATE, &THROTTLED, &ERASED, &SCANS, &REFUSED] {
+        counter.with_label_values(&[platform]);
+    }
+    for reason in ["unreadable", "refused", "unfit"] {
+        QUARANTINED.with_label_values(&[platform, reason]);
+    }
+    for outcome in ["ok", "failed", "store_failed", "lease_lost", "behind"] {
+        POLL_DURATION.with_label_values(&[platform, outcome]);
+    }
+}

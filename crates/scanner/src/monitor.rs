@@ -3,7 +3,7 @@
 //! Every replica reports the database's state of all feeds, so it does not matter which replica polled. A platform
 //! with problems makes no replica unready, because the others are still scanned.
 //!
-//! It costs one statement over all feeds every [`LOOK`], one over the catalog every [`SIZES`], and an hourly pass over
+//! It costs one statement over all feeds and one over the oldest work every [`LOOK`], one over the catalog every [`SIZES`], and an hourly pass over
 //! stored posts.
 
 use std::{collections::BTreeMap, sync::Arc, time::Duration};
@@ -12,7 +12,7 @@ use runtime::{Check, Config, Context, Periodic};
 use store::{
     Pool, backfills, feed_post_ids,
     feeds::{self, AccountFeed, PlatformFeeds},
-    quotas, recent_posts, refused_posts, sizes,
+    quotas, recent_posts, refused_posts, sizes, waiting,
     work::table,
 };
 use tokio::time::Instant;
@@ -106,6 +106,11 @@ impl Monitor {
         if found.iter().any(|feeds| feeds.ahead > 0) {
             let feeds = feeds::follow_clock(&mut conn).await?;
             tracing::warn!(feeds, "the clock of the database went back: polling now");
+        }
+        for oldest in waiting::oldest(&mut conn).await? {
+            metrics::WAITING
+                .with_label_values(&[&oldest.kind])
+                .set(oldest.seconds);
         }
         drop(conn);
         for name in self.platforms.clone() {

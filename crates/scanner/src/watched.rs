@@ -66,6 +66,7 @@ impl Watched {
             .get(&settings.name)
             .cloned()
             .ok_or_else(|| SettingsError::Name(settings.name.clone()))?;
+        metrics::begin(&settings.name);
         let erase = settings.access.erase_deleted;
         let rechecks = erase.unwrap_or(platform.kind.must_erase());
         Ok(Self {

@@ -56,6 +56,7 @@ pub mod seal;
 pub mod sizes;
 mod sqlstate;
 pub mod stats;
+pub mod waiting;
 pub mod work;
 
 pub use diesel::result::{Error as QueryError, QueryResult};

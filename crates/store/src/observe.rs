@@ -27,6 +27,7 @@ use tracing::{Span, field::Empty};
 use crate::{
     AsyncPgConnection,
     silence::{Answers, LOST_SERVERS},
+    sqlstate,
 };
 
 /// Buckets of the OpenTelemetry conventions.
@@ -188,7 +189,7 @@ impl Instrumentation for Statements {
                     LOST_SERVERS.fetch_add(1, Ordering::Relaxed);
                 }
                 let Some(open) = self.open.take() else { return };
-                let error_type = if error.is_some() { "error" } else { "" };
+                let error_type = error.map_or("", error_type);
                 DURATION
                     .with_label_values(&[open.operation, error_type])
                     .observe(open.begin.elapsed().as_secs_f64());
@@ -198,6 +199,24 @@ impl Instrumentation for Statements {
             }
             _ => {}
         }
+    }
+}
+
+/// `refused` is an error that the next statement gets too, whatever it is about: the server is read-only or full, its
+/// disk fails, or this service's role lacks a right.
+fn error_type(error: &QueryError) -> &'static str {
+    let QueryError::DatabaseError(kind, information) = error else {
+        return "error";
+    };
+    let code = sqlstate::of(information.as_ref());
+    let refuses = matches!(
+        code.as_ref(),
+        Some(b"25006" | b"42501" | b"53100" | b"53200" | b"58030")
+    );
+    if refuses || matches!(kind, ReadOnlyTransaction) {
+        "refused"
+    } else {
+        "error"
     }
 }
 

@@ -2,11 +2,13 @@
 
 use std::time::Duration;
 
+use chrono::{DateTime, Utc};
 use diesel::{
-    sql_query,
-    sql_types::{Text, Uuid as SqlUuid},
+    QueryableByName, sql_query,
+    sql_types::{Text, Timestamptz, Uuid as SqlUuid},
 };
 use diesel_async::{AsyncPgConnection, RunQueryDsl};
+use domain::Timestamp;
 use uuid::Uuid;
 
 use crate::QueryResult;
@@ -36,6 +38,19 @@ pub async fn beat(conn: &mut AsyncPgConnection, replica: Uuid, service: &str) ->
     .execute(conn)
     .await?;
     Ok(())
+}
+
+/// Returns the time of the database's clock.
+pub async fn clock(conn: &mut AsyncPgConnection) -> QueryResult<Timestamp> {
+    #[derive(QueryableByName)]
+    struct Clock {
+        #[diesel(sql_type = Timestamptz)]
+        now: DateTime<Utc>,
+    }
+    let clock: Clock = sql_query("SELECT clock_timestamp() AS now")
+        .get_result(conn)
+        .await?;
+    Ok(Timestamp::from(clock.now))
 }
 
 /// Removes `replica`: all its leases are free at once.

@@ -119,6 +119,27 @@ async fn silent_database_is_reported() {
 }
 
 #[tokio::test]
+async fn distance_of_the_clocks_is_measured() {
+    let database = TestDatabase::create().await;
+    database.skew_clock("2 hours").await;
+    let replica = start("scanner", backbone(&database));
+    let behind = || {
+        let families = prometheus::gather();
+        let text = prometheus::TextEncoder::new().encode_to_string(&families);
+        let text = text.unwrap();
+        let mut lines = text.lines();
+        let skew = lines.find_map(|line| line.strip_prefix("earshot_clock_skew_seconds "));
+        skew.map_or(0.0, |skew| skew.parse::<f64>().unwrap())
+    };
+    // A slow machine makes it smaller, by what the statement takes.
+    eventually("the difference shows", async || {
+        (-7_200.5..-7_100.0).contains(&behind())
+    })
+    .await;
+    replica.stop().await;
+}
+
+#[tokio::test]
 async fn missing_partitions_of_the_week_are_created_at_once() {
     let database = TestDatabase::create().await;
     let replica = start("scanner", backbone(&database));

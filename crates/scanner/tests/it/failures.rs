@@ -15,6 +15,35 @@ fn fault(kind: FaultKind, times: u32, value: u64) -> Fault {
     Fault::new("lemmy", kind, value).times(times)
 }
 
+/// Prometheus sees no increase in a counter that appears with its first event.
+#[tokio::test]
+async fn counters_of_alerts_begin_at_zero_before_the_first_event() {
+    let world = World::new().await;
+    let manager = world.manager("kettle", &[LEMMY]).await;
+    let replica = world.ready_scanner().await;
+    for counter in [
+        "earshot_posts_total{platform=\"lemmy\"} 0",
+        "earshot_posts_gap_total{platform=\"lemmy\"} 0",
+        "earshot_posts_quarantined_total{platform=\"lemmy\",reason=\"refused\"} 0",
+        "earshot_posts_quarantined_total{platform=\"lemmy\",reason=\"unreadable\"} 0",
+        "earshot_platform_throttled_total{platform=\"lemmy\"} 0",
+        "earshot_poll_duration_seconds_count{outcome=\"store_failed\",platform=\"lemmy\"} 0",
+    ] {
+        assert!(metric(counter), "{counter}");
+    }
+    world.publish("lemmy", "A kettle");
+    world.until_scanned(manager, 1).await;
+    world
+        .database
+        .run("UPDATE scans SET create_time = create_time - interval '2 hours'")
+        .await;
+    eventually("the Scan that no dispatcher takes shows", async || {
+        metric("earshot_waiting_oldest_seconds{kind=\"scan\"} 72")
+    })
+    .await;
+    replica.stop().await;
+}
+
 #[tokio::test]
 async fn a_failing_feed_backs_off_alone_and_recovers() {
     let world = World::new().await;

@@ -53,4 +53,5 @@ mod support;
 mod tables;
 mod tls;
 mod unwatched;
+mod waiting;
 mod work;

@@ -10,6 +10,20 @@ use tokio::net::TcpListener;
 
 use crate::support::{LOST_SERVER, run};
 
+/// Number of statements of this process with this outcome.
+fn count_of(operation: &str, error_type: &str) -> u64 {
+    let families = prometheus::gather();
+    let mut families = families.iter();
+    let durations = families.find(|one| one.name() == "db_client_operation_duration_seconds");
+    let metrics = durations.map_or(&[][..], |one| one.get_metric());
+    let metric = metrics.iter().find(|metric| {
+        let labels = metric.get_label();
+        let has = |value: &str| labels.iter().any(|label| label.value() == value);
+        has(operation) && has(error_type)
+    });
+    metric.map_or(0, |metric| metric.get_histogram().get_sample_count())
+}
+
 #[derive(QueryableByName)]
 struct Named {
     #[diesel(sql_type = Text)]
@@ -49,6 +63,10 @@ async fn a_pool_discards_connections_to_a_server_that_became_read_only() {
         let refused = sql_query(write).execute(&mut conns[0]).await;
         let error = refused.unwrap_err();
         assert!(store::is_passing(&error), "{error:?}");
+        assert_eq!(count_of("OTHER", "refused"), 1);
+        let unknown = sql_query("SELECT nobody").execute(&mut conns[1]).await;
+        unknown.unwrap_err();
+        assert_eq!(count_of("SELECT", "refused"), 0);
     }
     let mut conns = [pool.get().await.unwrap(), pool.get().await.unwrap()];
     run(&mut conns[0], write).await;
