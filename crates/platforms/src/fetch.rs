@@ -20,6 +20,10 @@ use crate::{
     error::{FetchError, PollError},
 };
 
+/// Longest pause before a platform is asked again, whatever it requests: a firewall in front of it may say a day by
+/// default, for one request, and one request finds out.
+pub const MAX_PAUSE: Duration = Duration::from_mins(15);
+
 /// `Earshot/<version>`; a platform's `user_agent` setting replaces it.
 pub const USER_AGENT: &str = concat!(
     "Earshot/",
@@ -95,11 +99,11 @@ impl Fetched {
         found.map(|(_, value)| value.as_str())
     }
 
-    /// The wait in `Retry-After`, given in seconds or as a date; at most a day.
+    /// The wait in `Retry-After`, given in seconds or as a date; at most [`MAX_PAUSE`].
     #[must_use]
     pub fn retry_after(&self) -> Option<Duration> {
         let wait = parse_retry_after(self.header("retry-after")?, Timestamp::now())?;
-        Some(wait.min(Duration::from_hours(24)))
+        Some(wait.min(MAX_PAUSE))
     }
 
     /// Returns the response if its status is a success; `feed` names what was requested.

@@ -45,7 +45,7 @@ pub use budget::{Budget, Unlimited};
 pub use cursor::Cursor;
 pub use egress::leave_by;
 pub use error::{FetchError, PollError, Throttled};
-pub use fetch::{Direct, Fetch, FetchLimits, Fetched};
+pub use fetch::{Direct, Fetch, FetchLimits, Fetched, MAX_PAUSE};
 pub use ids::IdAccount;
 pub use kind::{Parts, PlatformKind};
 pub use registry::{Platform, Platforms};

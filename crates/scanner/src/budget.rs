@@ -18,7 +18,7 @@ use std::{
 
 use async_trait::async_trait;
 use domain::{FeedName, Id};
-use platforms::{Settings, budget::Left};
+use platforms::{MAX_PAUSE, Settings, budget::Left};
 use store::{
     Pool, platform_budgets,
     rates::{LEASE_MS, LeaseId, Settlement, Wanted},
@@ -37,8 +37,6 @@ pub(crate) const MAX_PATIENCE: Duration = Duration::from_secs(70);
 const AFTER_ERROR: Duration = Duration::from_secs(2);
 /// Wait before asking again for posts that others have not used yet.
 const SHARE_RETRY: Duration = Duration::from_secs(600);
-/// Maximum pause that a platform can request.
-const MAX_SILENCE: Duration = Duration::from_hours(24);
 
 /// Requests of one poll, look-back or re-check.
 struct Spending {
@@ -124,7 +122,7 @@ impl Budget {
 
     /// Records that the platform asked for a pause, for everyone who uses this credential.
     pub(crate) async fn silence(&self, time: Duration) {
-        let time = time.min(MAX_SILENCE);
+        let time = time.min(MAX_PAUSE);
         if time.is_zero() {
             return;
         }
@@ -388,6 +386,27 @@ mod tests {
     use test_support::TestDatabase;
 
     use super::*;
+
+    /// The platform itself is the only one that knows when it answers again.
+    #[tokio::test]
+    async fn a_platform_that_asks_for_a_day_is_asked_again_after_minutes() {
+        let database = TestDatabase::create().await;
+        let settings = Settings {
+            name: "x".to_owned(),
+            kind: "x".to_owned(),
+            ..Settings::default()
+        };
+        let replicas = [(); 2].map(|()| Budget::new(database.pool(), &settings));
+        let left = Left {
+            requests: 0,
+            reset_in: Duration::from_hours(24),
+        };
+        replicas[0].told(left).await;
+        for budget in &replicas {
+            let wait = undertake(false, None, budget.request()).await.unwrap_err();
+            assert!(wait <= Duration::from_mins(15), "{wait:?}");
+        }
+    }
 
     #[tokio::test]
     async fn low_priority_work_leaves_half_of_a_days_paid_posts() {

@@ -42,6 +42,15 @@ async fn get_within(timeout: Duration, url: String) -> Result<Fetched, FetchErro
     client.get(&url.parse().unwrap(), &[], &limits).await
 }
 
+/// A firewall may say a day, for one request.
+#[tokio::test]
+async fn requested_pause_is_limited() {
+    let answer = "HTTP/1.1 429 Wait\r\nRetry-After: 86400\r\nConnection: close\r\n\r\n";
+    let port = serve(answer).await;
+    let fetched = get(format!("http://127.0.0.1:{port}/")).await.unwrap();
+    assert_eq!(fetched.retry_after(), Some(Duration::from_mins(15)));
+}
+
 #[tokio::test]
 async fn platforms_are_reached_through_the_operators_proxy() {
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
