@@ -169,6 +169,7 @@ fn simulate(manager: &Manager, posts: Option<f64>, errors: f64, budget: u32, see
         let requests: Vec<Request> = poll
             .iter()
             .map(|candidate| Request {
+                account: Id::NIL,
                 manager: manager.name,
                 uncertainty: candidate.uncertainty,
             })

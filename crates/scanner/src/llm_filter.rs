@@ -24,7 +24,8 @@ use std::{
     time::Duration,
 };
 
-use domain::{Instructions, ManagerName};
+use backbone::shares::Shares;
+use domain::{Id, Instructions, ManagerName};
 use futures::future::join_all;
 use model_endpoint::{Endpoint, Failure, Purpose};
 use runtime::config;
@@ -44,6 +45,8 @@ pub struct LlmFilter {
     candidate_percent: u32,
     timeout: Duration,
     open: Semaphore,
+    /// Half of `open` for an account: answers of one account may be slow.
+    shares: Shares,
     budget: Mutex<Budget>,
     answers: Mutex<AnswerCache>,
 }
@@ -67,6 +70,7 @@ impl LlmFilter {
             candidate_percent: settings.candidate_percent,
             timeout: settings.timeout,
             open: Semaphore::new(settings.max_open as usize),
+            shares: Shares::of(settings.max_open as usize),
             budget: Mutex::new(Budget::new(
                 settings.max_per_minute,
                 settings.max_per_manager_per_day,
@@ -133,7 +137,7 @@ impl LlmFilter {
         let mut requests = Vec::new();
         for candidate in candidates.iter_mut() {
             let manager = candidate.scan.manager;
-            let Some(instructions) = instructions.get(&manager) else {
+            let Some((account, instructions)) = instructions.get(&manager) else {
                 continue;
             };
             let Some(key) = self.key(&candidate.scan, instructions) else {
@@ -142,10 +146,11 @@ impl LlmFilter {
             candidate.answer = self.answers().get(key);
             if candidate.answer.is_none() {
                 requests.push(Request {
+                    account: *account,
                     manager,
                     uncertainty: candidate.uncertainty,
                 });
-                unanswered.push((candidate, instructions, key));
+                unanswered.push((candidate, *account, instructions, key));
             }
         }
         if let Some(resting) = self.endpoint.rest() {
@@ -158,10 +163,10 @@ impl LlmFilter {
         for _ in admitted.len()..requests.len() {
             self.endpoint.forgo(Purpose::Judge, &Failure::OverBudget);
         }
-        // The semaphore serves in order, so the most uncertain get their turn first.
+        // The semaphores serve in order, so the most uncertain get their turn first.
         let questions = admitted.into_iter().map(|nth| {
-            let (candidate, instructions, key) = &unanswered[nth];
-            let question = self.ask(&candidate.scan, instructions, *key);
+            let (candidate, account, instructions, key) = &unanswered[nth];
+            let question = self.ask(&candidate.scan, *account, instructions, *key);
             async move { (nth, question.await) }
         });
         for (nth, answer) in join_all(questions).await {
@@ -177,12 +182,21 @@ impl LlmFilter {
     }
 
     /// Asks one question that the budget admitted.
-    async fn ask(&self, scan: &NewScan<'_>, instructions: &Instructions, key: Key) -> Option<bool> {
+    async fn ask(
+        &self,
+        scan: &NewScan<'_>,
+        account: Id,
+        instructions: &Instructions,
+        key: Key,
+    ) -> Option<bool> {
         let instruction = question::instruction(instructions.focus?);
-        let turn = tokio::time::timeout(self.timeout, self.open.acquire()).await;
-        let Ok(Ok(_turn)) = turn else {
+        let turn = async {
+            let share = self.shares.take(account, 1).await?;
+            Some((share, self.open.acquire().await.ok()?))
+        };
+        let Ok(Some(_turn)) = tokio::time::timeout(self.timeout, turn).await else {
             self.endpoint.forgo(Purpose::Judge, &Failure::Busy);
-            self.budget().give_back(&scan.manager);
+            self.budget().give_back(account, &scan.manager);
             return None;
         };
         let material = question::material(scan, instructions);
@@ -198,7 +212,7 @@ impl LlmFilter {
             Err(failure) => {
                 // Not sent: another question failed in the meantime.
                 if failure == Failure::Resting {
-                    self.budget().give_back(&scan.manager);
+                    self.budget().give_back(account, &scan.manager);
                 }
                 None
             }
@@ -243,7 +257,7 @@ pub fn is_relevant(embedded: bool, answer: Option<bool>) -> bool {
 async fn instructions_of(
     pool: &Pool,
     candidates: &[Candidate<'_>],
-) -> Result<HashMap<ManagerName, Instructions>, store::Error> {
+) -> Result<HashMap<ManagerName, (Id, Instructions)>, store::Error> {
     let mut managers: Vec<ManagerName> = candidates.iter().map(|c| c.scan.manager).collect();
     managers.sort_unstable();
     managers.dedup();
@@ -265,6 +279,7 @@ mod tests {
             manager: Id::generate(),
         };
         let request = |uncertainty| Request {
+            account: Id::NIL,
             manager,
             uncertainty,
         };

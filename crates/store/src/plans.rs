@@ -441,25 +441,34 @@ pub async fn load_page(
 pub async fn instructions_of(
     conn: &mut AsyncPgConnection,
     names: &[ManagerName],
-) -> QueryResult<HashMap<ManagerName, Instructions>> {
+) -> QueryResult<HashMap<ManagerName, (Id, Instructions)>> {
     if names.is_empty() {
         return Ok(HashMap::new());
     }
-    let namespaces = names.iter().map(|name| name.namespace.to_uuid());
+    let ids_of_namespaces = names.iter().map(|name| name.namespace.to_uuid());
     let ids = names.iter().map(|name| name.manager.to_uuid());
-    let rows: Vec<(Uuid, Uuid, Option<Value>)> = managers::table
-        .filter(managers::namespace_id.eq_any(namespaces))
+    let rows: Vec<(Uuid, Uuid, Uuid, Option<Value>)> = managers::table
+        .inner_join(namespaces::table.on(namespaces::id.eq(managers::namespace_id)))
+        .filter(managers::namespace_id.eq_any(ids_of_namespaces))
         .filter(managers::id.eq_any(ids))
-        .select((managers::namespace_id, managers::id, managers::instructions))
+        .select((
+            namespaces::account_id,
+            managers::namespace_id,
+            managers::id,
+            managers::instructions,
+        ))
         .load(conn)
         .await?;
-    let found = rows.into_iter().filter_map(|(namespace, manager, json)| {
-        let name = ManagerName {
-            namespace: Id::from_uuid(namespace),
-            manager: Id::from_uuid(manager),
-        };
-        Some((name, serde_json::from_value(json?).ok()?))
-    });
+    let found = rows
+        .into_iter()
+        .filter_map(|(account, namespace, manager, json)| {
+            let name = ManagerName {
+                namespace: Id::from_uuid(namespace),
+                manager: Id::from_uuid(manager),
+            };
+            let instructions = serde_json::from_value(json?).ok()?;
+            Some((name, (Id::from_uuid(account), instructions)))
+        });
     Ok(found.collect())
 }
 

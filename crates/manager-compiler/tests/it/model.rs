@@ -2,12 +2,12 @@
 
 use std::time::Duration;
 
-use domain::{Instructions, instructions::NameKind};
+use domain::{Instructions, instructions::NameKind, manager::SourceType};
 use runtime::config::Model;
 use serde_json::{Value, json};
-use test_support::{Answer, TIMEOUT, TestServer};
+use test_support::{Answer, TIMEOUT, TestServer, eventually};
 
-use crate::support::World;
+use crate::support::{World, input};
 
 const ESPRESSO: &str = include_str!("pages/espresso.html");
 const KEY: &str = "a-key-of-the-operators";
@@ -223,4 +223,43 @@ async fn a_page_that_gives_orders_changes_nothing() {
     let mut weights = instructions.include.iter().map(|term| term.weight);
     assert!(weights.all(|weight| (0.001..=4.5).contains(&weight)));
     assert!(has_term(&instructions, "espresso"));
+}
+
+/// The model hangs for one account, which submits more Managers than are compiled at once.
+#[tokio::test]
+async fn account_whose_answers_hang_leaves_capacity_to_others() {
+    const HOSTILE: &str = "hostilium";
+    let mut world = World::new().await;
+    let endpoint = TestServer::start(|_, request| {
+        match String::from_utf8_lossy(&request.body).contains(HOSTILE) {
+            true => Answer::Hang,
+            false => says("{\"brief\": \"By the model.\"}"),
+        }
+    })
+    .await;
+    let customer = TestServer::start(|_, _| Answer::page(ESPRESSO)).await;
+    let page = ESPRESSO.replace("</h1>", &format!(" {HOSTILE}</h1>"));
+    let hostile = TestServer::start(move |_, _| Answer::page(&page)).await;
+    world.config.compiler.model = Some(Model {
+        base_url: endpoint.url("/v1").parse().unwrap(),
+        model: "m".to_owned(),
+        api_key: None,
+        timeout: TIMEOUT,
+        max_tokens: 700,
+    });
+    for _ in 0..12 {
+        world.automatic(&[hostile.url("/")]).await;
+    }
+    let compiler = world.compiler();
+    eventually("its share waits for the model", async || {
+        endpoint.count() == 4
+    })
+    .await;
+    let globex = world.beside("globex").await;
+    let origin = input(&[customer.url("/")]);
+    let name = world.waiting_of(&globex, SourceType::Forum, origin).await;
+    let manager = world.until(name, "APPLIED").await;
+    assert_eq!(manager.instructions.unwrap().brief, "By the model.");
+    assert_eq!(endpoint.count(), 5, "no more of the first account");
+    compiler.kill();
 }

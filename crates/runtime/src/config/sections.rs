@@ -293,11 +293,11 @@ settings! {
         /// The lowest score of a candidate, as a percentage of its Manager's threshold. With 100 the model only
         /// rejects posts.
         pub candidate_percent: u32 = 33, within 5..=100;
-        /// Maximum number of questions per minute.
+        /// Maximum number of questions per minute; half of them for one account.
         pub max_per_minute: u32 = 60, within 1..=100_000;
         /// Maximum number of questions for one Manager per day.
         pub max_per_manager_per_day: u32 = 20, within 1..=100_000;
-        /// Maximum number of concurrent questions.
+        /// Maximum number of concurrent questions; half of them for one account.
         pub max_open: u32 = 4, within 1..=256;
     }
 }

@@ -1,6 +1,7 @@
 //! Chooses the candidates that the model is asked about.
 //!
-//! Two limits hold: questions a minute for the replica, and questions a day for each Manager. A day is a
+//! Two limits hold: questions a minute for the replica, and questions a day for each Manager. Of a minute's questions
+//! an account has at most as many as are left for the others. A day is a
 //! window of 24 hours. It begins with the Manager's first candidate after the end of the day before, so
 //! nothing runs in the background.
 //!
@@ -21,7 +22,7 @@ use std::{
     time::Duration,
 };
 
-use domain::ManagerName;
+use domain::{Id, ManagerName};
 use tokio::time::Instant;
 
 const MINUTE: Duration = Duration::from_secs(60);
@@ -34,6 +35,7 @@ const RECENT: usize = 128;
 /// A candidate that asks for a question.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Request {
+    pub account: Id,
     pub manager: ManagerName,
     /// See [`uncertainty`](super::uncertainty).
     pub uncertainty: f64,
@@ -44,6 +46,8 @@ pub struct Budget {
     per_minute: u32,
     per_manager_per_day: u32,
     minute: Window,
+    /// Questions of each account in this minute.
+    accounts: HashMap<Id, u32>,
     managers: HashMap<ManagerName, ManagerBudget>,
     swept: Option<Instant>,
 }
@@ -76,6 +80,7 @@ impl Budget {
             per_minute,
             per_manager_per_day,
             minute: Window::default(),
+            accounts: HashMap::new(),
             managers: HashMap::new(),
             swept: None,
         }
@@ -107,11 +112,17 @@ impl Budget {
             let limit = self.per_manager_per_day;
             let is_affordable = manager.affords(request.uncertainty, *undecided, limit, now);
             *undecided -= 1;
-            if !is_affordable || self.minute.left(self.per_minute, MINUTE, now) == 0 {
+            let left = self.minute.left(self.per_minute, MINUTE, now);
+            if self.minute.asked == 0 {
+                self.accounts.clear();
+            }
+            let of_account = self.accounts.entry(request.account).or_default();
+            if !is_affordable || *of_account >= left {
                 return false;
             }
             manager.day.asked += 1;
             self.minute.asked += 1;
+            *of_account += 1;
             true
         });
 
@@ -125,8 +136,11 @@ impl Budget {
     }
 
     /// Returns a question that was admitted but not sent.
-    pub fn give_back(&mut self, manager: &ManagerName) {
+    pub fn give_back(&mut self, account: Id, manager: &ManagerName) {
         self.minute.asked = self.minute.asked.saturating_sub(1);
+        if let Some(asked) = self.accounts.get_mut(&account) {
+            *asked = asked.saturating_sub(1);
+        }
         if let Some(manager) = self.managers.get_mut(manager) {
             manager.day.asked = manager.day.asked.saturating_sub(1);
         }
@@ -238,6 +252,7 @@ mod tests {
 
     fn poll(manager: ManagerName, uncertainties: &[f64]) -> Vec<Request> {
         let requests = uncertainties.iter().map(|uncertainty| Request {
+            account: Id::NIL,
             manager,
             uncertainty: *uncertainty,
         });
@@ -276,9 +291,14 @@ mod tests {
         let start = Instant::now();
         let mut budget = Budget::new(3, 1_000);
         let (one, other) = (manager(), manager());
+        let third = [Request {
+            account: Id::generate(),
+            ..poll(manager(), &[0.9])[0]
+        }];
         assert_eq!(budget.admit(&poll(one, &[0.5, 0.9]), start), [1, 0]);
-        assert_eq!(budget.admit(&poll(other, &[0.5, 0.9]), start), [1]);
         assert!(budget.admit(&poll(other, &[0.9]), start).is_empty());
+        assert_eq!(budget.admit(&third, start), [0]);
+        assert!(budget.admit(&third, start).is_empty());
         let next = start + MINUTE;
         assert_eq!(budget.admit(&poll(other, &[0.9]), next), [0]);
     }
@@ -336,13 +356,32 @@ mod tests {
     }
 
     #[test]
+    fn account_leaves_half_of_a_minute_to_the_others() {
+        let start = Instant::now();
+        let mut budget = Budget::new(10, 1_000);
+        let of = |account: Id, count: usize| -> Vec<Request> {
+            let requests = (0..count).map(|_| Request {
+                account,
+                ..poll(manager(), &[0.5])[0]
+            });
+            requests.collect()
+        };
+        let (one, other) = (Id::generate(), Id::generate());
+        let mut admit = |account, count, now| budget.admit(&of(account, count), now).len();
+        assert_eq!(admit(one, 20, start), 5);
+        assert_eq!(admit(one, 20, start), 0);
+        assert_eq!(admit(other, 2, start), 2);
+        assert_eq!(admit(one, 20, start + MINUTE), 5, "a new minute");
+    }
+
+    #[test]
     fn questions_that_were_not_sent_are_given_back() {
         let now = Instant::now();
         let one = manager();
         let mut budget = Budget::new(1, 1);
         for _ in 0..5 {
             assert_eq!(budget.admit(&poll(one, &[0.5]), now), [0]);
-            budget.give_back(&one);
+            budget.give_back(Id::NIL, &one);
         }
         assert_eq!(budget.admit(&poll(one, &[0.5]), now), [0]);
         assert!(budget.admit(&poll(one, &[0.5]), now).is_empty());

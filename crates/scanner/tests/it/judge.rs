@@ -354,3 +354,47 @@ async fn two_replicas_ask_and_make_one_scan_of_a_post() {
         world.scanned(judged.above).await.into_iter().collect();
     assert_eq!(titles.len(), above, "none twice");
 }
+
+/// The model hangs for one account, whose Managers have more candidates than there is room for.
+#[tokio::test]
+async fn account_whose_answers_hang_leaves_half_of_the_questions_to_others() {
+    const HOSTILE: &str = "hostile";
+    let endpoint = TestServer::start(|_, request| {
+        match String::from_utf8_lossy(&request.body).contains(HOSTILE) {
+            true => Answer::Hang,
+            false => yes(),
+        }
+    })
+    .await;
+    let mut world = World::new().await;
+    world.config.scanner.judge = Some(Judge {
+        max_open: 2,
+        ..judge(&endpoint)
+    });
+    let hostile = Instructions {
+        brief: HOSTILE.to_owned(),
+        feeds: vec![LEMMY.parse().unwrap()],
+        ..selling(1.6)
+    };
+    for _ in 0..4 {
+        manager(&world, &hostile).await;
+    }
+    let mut conn = world.database.connect().await;
+    let globex = world.fixture.beside(&mut conn, "globex").await;
+    let victim = Instructions {
+        feeds: vec![HACKER_NEWS.parse().unwrap()],
+        ..selling(1.6)
+    };
+    let victim = globex.applied_manager(&mut conn, &victim, &[]).await;
+    let replica = world.ready_scanner().await;
+    world.publish("lemmy", POST);
+    eventually("the model is asked", async || endpoint.count() > 0).await;
+    // Only the model's answer makes a Scan.
+    world.publish("hackernews", POST);
+    world.until_scanned(victim, 1).await;
+    let asked = endpoint.requests();
+    let hostile =
+        |request: &&test_support::Request| String::from_utf8_lossy(&request.body).contains(HOSTILE);
+    assert_eq!(asked.iter().filter(hostile).count(), 1);
+    replica.kill();
+}
