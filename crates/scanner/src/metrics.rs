@@ -238,6 +238,7 @@ pub(crate) fn begin(platform: &str) {
     for counter in [&POSTS, &GAPS, &LATE, &THROTTLED, &ERASED, &SCANS, &REFUSED] {
         counter.with_label_values(&[platform]);
     }
+    LazyLock::force(&DROPPED);
     for reason in ["unreadable", "refused", "unfit"] {
         QUARANTINED.with_label_values(&[platform, reason]);
     }
