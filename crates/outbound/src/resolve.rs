@@ -9,7 +9,10 @@ use domain::host_name::is_reserved_name;
 use futures::future::{BoxFuture, FutureExt};
 use hickory_resolver::{
     ResolverBuilder, TokioResolver,
-    config::{ConnectionConfig, LookupIpStrategy, NameServerConfig, ResolverConfig},
+    config::{
+        ConnectionConfig, LookupIpStrategy, NameServerConfig, ResolverConfig,
+        ServerOrderingStrategy,
+    },
     net::{NetError, runtime::TokioRuntimeProvider},
     proto::rr::Name,
 };
@@ -65,6 +68,10 @@ impl SystemResolver {
         options.negative_max_ttl = Some(Duration::from_secs(15));
         // A server that does not answer leaves time for the next one within the callers' ten seconds.
         options.timeout = Duration::from_secs(2);
+        // One after the other, in the order of resolv.conf: a network of containers has a server that knows their names,
+        // and then those of the host, which do not.
+        options.server_ordering_strategy = ServerOrderingStrategy::UserProvidedOrder;
+        options.num_concurrent_reqs = 1;
         options.attempts = 2;
         Self(
             builder

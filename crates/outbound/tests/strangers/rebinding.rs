@@ -11,7 +11,7 @@ use std::{
 
 use bytes::Bytes;
 use domain::address::AddressPolicy;
-use outbound::{Client, Exchange, Method, Request, SystemResolver};
+use outbound::{Client, Exchange, Method, Request, Resolve as _, SystemResolver};
 use tokio::{
     io::AsyncWriteExt,
     net::{TcpListener, UdpSocket},
@@ -239,4 +239,17 @@ async fn dns_responses_are_cached_for_their_ttl() {
     }
     let asked = server.questions.load(Ordering::Relaxed);
     assert_eq!(asked, 1);
+}
+
+#[tokio::test]
+async fn name_servers_are_asked_in_their_order() {
+    let (first, second) = (NameServer::start(60).await, NameServer::start(60).await);
+    first.says(&["127.0.0.1"]);
+    second.says(&["127.0.0.9"]);
+    let resolver = SystemResolver::with_name_servers(&[first.address, second.address]);
+    for number in 0..20 {
+        let found = resolver.resolve(&format!("n{number}.test")).await.unwrap();
+        assert_eq!(found, [IpAddr::from([127, 0, 0, 1])]);
+    }
+    assert_eq!(second.questions.load(Ordering::Relaxed), 0);
 }
