@@ -4,7 +4,11 @@
 //! Closed: it opens after five failures in a row, or if half of the last twenty attempts failed. Open: it lets
 //! nothing pass for half a minute, and then one probe over all replicas. A success closes it, and a failure doubles
 //! the wait, up to ten minutes. Deliveries that a person requests pass at any time, and a success closes it too.
-//! Requests that were in flight when it opened change nothing any more.
+//! Requests that were in flight when it opened change nothing any more, unless the endpoint asks for a longer pause.
+//!
+//! An endpoint that answers 429 or 503 with `Retry-After` means all requests: the breaker opens for that long, ten
+//! minutes at most, and then lets one probe pass. This is no failure that counts. If the probe gets the same answer, the
+//! wait doubles. Longer waits look like those of a clock that went back (`store::lanes::follow_clock`).
 
 use std::time::Duration;
 
@@ -24,6 +28,8 @@ pub(crate) struct Outcome {
     pub(crate) probe: bool,
     /// A person requested it.
     pub(crate) urgent: bool,
+    /// The endpoint asked for no request for this long (`Retry-After`).
+    pub(crate) hold: Option<Duration>,
 }
 
 /// Change of the breaker.
@@ -36,6 +42,10 @@ pub(crate) enum Change {
 
 /// Records an outcome.
 pub(crate) fn enter(lane: &mut Lane, outcome: Outcome, now: Timestamp) -> Change {
+    if let Some(hold) = outcome.hold {
+        lane.failing_since.get_or_insert(now);
+        return pause(lane, hold, outcome.probe, now);
+    }
     lane.recent_outcomes =
         (lane.recent_outcomes << 1 | u32::from(!outcome.success)) & ((1 << WINDOW) - 1);
     lane.recent_count = (lane.recent_count + 1).min(WINDOW);
@@ -66,6 +76,22 @@ pub(crate) fn enter(lane: &mut Lane, outcome: Outcome, now: Timestamp) -> Change
     lane.open_until = Some(now.plus(doubled.min(LONGEST_WAIT)));
     lane.open_count = lane.open_count.saturating_add(1);
     lane.probe = None;
+    Change::Opened
+}
+
+/// Lets nothing pass for as long as the endpoint asked for. Requests that were in flight may only lengthen the wait.
+fn pause(lane: &mut Lane, hold: Duration, probe: bool, now: Timestamp) -> Change {
+    let mut wait = hold;
+    if probe || lane.open_until.is_none() {
+        wait = hold.saturating_mul(1 << lane.open_count.min(10));
+        lane.open_count = lane.open_count.saturating_add(1);
+        lane.probe = None;
+    }
+    let until = now.plus(wait.min(LONGEST_WAIT));
+    if lane.open_until.is_some_and(|open| until <= open) {
+        return Change::None;
+    }
+    lane.open_until = Some(until);
     Change::Opened
 }
 
@@ -111,6 +137,7 @@ mod tests {
             success,
             probe: false,
             urgent: false,
+            hold: None,
         }
     }
 
@@ -150,6 +177,7 @@ mod tests {
             success: false,
             probe: true,
             urgent: false,
+            hold: None,
         };
         for seconds in [30, 60, 120, 240, 480, 600, 600] {
             let until = now.plus(Duration::from_secs(seconds));
@@ -176,6 +204,39 @@ mod tests {
     }
 
     #[test]
+    fn endpoint_that_asks_for_a_pause_gets_nothing_before_its_end() {
+        let mut lane = lane();
+        let now = Timestamp::now();
+        let asks = |seconds, probe| Outcome {
+            probe,
+            hold: Some(Duration::from_secs(seconds)),
+            ..ordinary(false)
+        };
+        let after = |seconds| Some(now.plus(Duration::from_secs(seconds)));
+        assert_eq!(enter(&mut lane, asks(15, false), now), Change::Opened);
+        assert_eq!(lane.open_until, after(15));
+        // Requests that were in flight may lengthen it.
+        assert_eq!(enter(&mut lane, asks(10, false), now), Change::None);
+        assert_eq!(enter(&mut lane, asks(20, false), now), Change::Opened);
+        assert_eq!(enter(&mut lane, ordinary(true), now), Change::None);
+        assert_eq!(lane.open_until, after(20));
+        assert_eq!((lane.failure_streak, lane.recent_outcomes), (0, 0));
+        for (asked, seconds) in [(15, 30), (15, 60), (200, 600), (3_600, 600)] {
+            lane.probe = Some((Default::default(), now));
+            // The wait before has ended.
+            lane.open_until = Some(now);
+            assert_eq!(enter(&mut lane, asks(asked, true), now), Change::Opened);
+            assert_eq!((lane.open_until, lane.probe), (after(seconds), None));
+        }
+        let success = Outcome {
+            probe: true,
+            ..ordinary(true)
+        };
+        assert_eq!(enter(&mut lane, success, now), Change::Closed);
+        assert_eq!((lane.open_until, lane.open_count), (None, 0));
+    }
+
+    #[test]
     fn requested_delivery_closes_the_breaker() {
         let mut lane = lane();
         let now = Timestamp::now();
@@ -187,6 +248,7 @@ mod tests {
             success,
             probe: false,
             urgent: true,
+            hold: None,
         };
         assert_eq!(enter(&mut lane, asked(false), now), Change::None);
         assert_eq!(lane.open_until, until);

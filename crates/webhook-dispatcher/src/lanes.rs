@@ -29,7 +29,7 @@ use std::{
 use domain::{ConnectionName, Id};
 use tokio::sync::Notify;
 
-pub(crate) use held::{Permit, Place, Unwritten};
+pub(crate) use held::{Pause, Permit, Place, Unwritten};
 use lane::Open;
 use ready::Origin;
 pub(crate) use ready::Ready;
@@ -76,10 +76,9 @@ impl Lanes {
     ) -> Option<Place> {
         let mut state = self.lock();
         let lane = state.lane(connection, account);
-        if lane.behind {
+        if lane.behind || !lane.unblock() {
             return None;
         }
-        lane.blocked = false;
         self.promise(&mut state, connection, 1, bytes, Origin::Fresh)
             .pop()
     }
@@ -131,7 +130,7 @@ impl Lanes {
         let room = self.room(&state, Origin::Waiting) > 0 && state.held_places.admits(account);
         let room = room && state.post_bytes.admitted(account) >= LARGEST_POST;
         let lane = state.lane(connection, account);
-        let room = room && (admitted || !lane.on_probation);
+        let room = room && (admitted || !lane.on_probation) && lane.pauses == 0;
         lane.starved = !room || lane.held() * 2 > lane.capacity();
         !lane.starved
     }
@@ -300,7 +299,7 @@ impl Lanes {
     pub(crate) fn fall_behind(&self, connection: ConnectionName, account: Id) {
         let mut state = self.lock();
         let lane = state.lane(connection, account);
-        lane.blocked = false;
+        lane.unblock();
         if !std::mem::replace(&mut lane.behind, true) {
             state.behind.push(account, connection);
         }
@@ -338,10 +337,23 @@ impl Lanes {
         given.into()
     }
 
+    /// Same as [`Self::block`], and until the pause is dropped, nothing unblocks the lane: the database does not know
+    /// yet that the endpoint asked for it.
+    pub(crate) fn pause(self: &Arc<Self>, connection: ConnectionName) -> (Pause, Vec<Ready>) {
+        if let Some(lane) = self.lock().lanes.get_mut(&connection) {
+            lane.pauses += 1;
+        }
+        let pause = Pause {
+            lanes: Arc::clone(self),
+            connection,
+        };
+        (pause, self.block(connection))
+    }
+
     /// The breaker is closed.
     pub(crate) fn unblock(&self, connection: ConnectionName) {
         if let Some(lane) = self.lock().lanes.get_mut(&connection) {
-            lane.blocked = false;
+            lane.unblock();
         }
     }
 

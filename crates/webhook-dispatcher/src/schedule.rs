@@ -44,11 +44,15 @@ fn verdict_with(tried: Tried, settings: &Settings, jitter: f64) -> Verdict {
     let Some(wait) = settings.retry_schedule.get(place) else {
         return Verdict::Exhausted;
     };
-    let asked = match tried.status {
-        Some(429 | 503) => tried.retry_after.unwrap_or_default().min(MAX_RETRY_AFTER),
-        _ => Duration::ZERO,
-    };
+    let asked = asked_pause(tried.status, tried.retry_after).unwrap_or_default();
     Verdict::RetryIn(wait.mul_f64(jitter).max(asked).min(left))
+}
+
+/// Returns how long the endpoint wants no request, of any delivery.
+pub(crate) fn asked_pause(status: Option<u16>, retry_after: Option<Duration>) -> Option<Duration> {
+    let asked =
+        retry_after.filter(|asked| matches!(status, Some(429 | 503)) && !asked.is_zero())?;
+    Some(asked.min(MAX_RETRY_AFTER))
 }
 
 /// Returns true if the endpoint reports that it is permanently gone and must not get anything more.

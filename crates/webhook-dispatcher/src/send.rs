@@ -39,9 +39,16 @@ pub(crate) fn pump(dispatcher: &Arc<Dispatcher>) {
         let sending = async move {
             metrics::IN_FLIGHT.set(dispatcher.lanes.open().into());
             let (urgent, update_time) = (task.urgent, task.connection_update_time);
-            let result = attempt_unless_panic(&dispatcher, task).await;
+            let (result, hold) = attempt_unless_panic(&dispatcher, task).await;
             let success = result.verdict == Verdict::Succeeded;
             let unwritten = dispatcher.lanes.unwritten();
+            // Before the permit is returned: the next request of the lane would be opened at once.
+            let pause = hold.map(|_| {
+                let connection = result.delivery.connection_name();
+                let (pause, queued) = dispatcher.lanes.pause(connection);
+                give_back(&dispatcher, queued);
+                pause
+            });
             permit.done(success);
             if urgent {
                 // More of them may wait for its capacity.
@@ -54,11 +61,14 @@ pub(crate) fn pump(dispatcher: &Arc<Dispatcher>) {
                         success,
                         probe,
                         urgent,
+                        hold,
                     },
                     update_time,
                 )),
             };
-            dispatcher.recorder.record(sent, (in_hand, unwritten));
+            dispatcher
+                .recorder
+                .record(sent, (in_hand, unwritten, pause));
             pump(&dispatcher);
             metrics::IN_FLIGHT.set(dispatcher.lanes.open().into());
         };
@@ -147,7 +157,7 @@ pub(crate) fn fail(dispatcher: &Dispatcher, unsendable: Unsendable) {
         outcome: None,
     };
     let unwritten = dispatcher.lanes.unwritten();
-    dispatcher.recorder.record(sent, (in_hand, unwritten));
+    dispatcher.recorder.record(sent, (in_hand, unwritten, None));
 }
 
 /// Number of earlier attempts of a delivery.
@@ -215,8 +225,11 @@ fn failed(
     }
 }
 
+/// Result of an attempt, and the pause that the endpoint asked for.
+type Attempted = (AttemptResult, Option<Duration>);
+
 /// Treats a panic as a failed attempt: otherwise the delivery would be repeated for ever.
-async fn attempt_unless_panic(dispatcher: &Arc<Dispatcher>, task: Task) -> AttemptResult {
+async fn attempt_unless_panic(dispatcher: &Arc<Dispatcher>, task: Task) -> Attempted {
     let (delivery, tries) = (task.delivery, Tries::of(&task));
     let own = Arc::clone(dispatcher);
     let attempt = async move { attempt(&own, &task).await };
@@ -224,12 +237,13 @@ async fn attempt_unless_panic(dispatcher: &Arc<Dispatcher>, task: Task) -> Attem
         Ok(result) => result,
         Err(panic) => {
             tracing::error!("an attempt panicked: {panic}");
-            failed(dispatcher, delivery, tries, "internal_error")
+            let failed = failed(dispatcher, delivery, tries, "internal_error");
+            (failed, None)
         }
     }
 }
 
-async fn attempt(dispatcher: &Arc<Dispatcher>, task: &Task) -> AttemptResult {
+async fn attempt(dispatcher: &Arc<Dispatcher>, task: &Task) -> Attempted {
     let time = Timestamp::now();
     let scan_time = task.scan.scan.time();
     // A reopened delivery was late before it was requested again.
@@ -298,7 +312,8 @@ async fn attempt(dispatcher: &Arc<Dispatcher>, task: &Task) -> AttemptResult {
         let now = std::time::Instant::now();
         dispatcher.answers.stored(connection, has_failed, body, now)
     });
-    AttemptResult {
+    let hold = schedule::asked_pause(status, exchange.retry_after);
+    let result = AttemptResult {
         delivery: task.delivery,
         attempt: Attempt {
             number: tries.number(),
@@ -314,7 +329,8 @@ async fn attempt(dispatcher: &Arc<Dispatcher>, task: &Task) -> AttemptResult {
             response_body,
         },
         verdict,
-    }
+    };
+    (result, hold)
 }
 
 /// Disables the Connection, unless its owner has changed it since. In that case queued deliveries are sent, and get

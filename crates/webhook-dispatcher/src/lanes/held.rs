@@ -30,6 +30,12 @@ pub(crate) struct Unwritten {
     pub(super) lanes: Arc<Lanes>,
 }
 
+/// Keeps a lane blocked until the pause that its endpoint asked for is written, or this is dropped.
+pub(crate) struct Pause {
+    pub(super) lanes: Arc<Lanes>,
+    pub(super) connection: ConnectionName,
+}
+
 impl Place {
     /// Reserves as many bytes as the delivery has, which is mostly fewer than before.
     pub(crate) fn fit(&mut self, ready: &Ready) {
@@ -89,6 +95,14 @@ impl Drop for Place {
         state.release(self.connection, 1, self.bytes);
         drop(guard);
         self.lanes.freed.notify_waiters();
+    }
+}
+
+impl Drop for Pause {
+    fn drop(&mut self) {
+        if let Some(lane) = self.lanes.lock().lanes.get_mut(&self.connection) {
+            lane.pauses = lane.pauses.saturating_sub(1);
+        }
     }
 }
 

@@ -42,6 +42,8 @@ pub(super) struct Lane {
     pub(super) starved: bool,
     /// True if the circuit breaker is open.
     pub(super) blocked: bool,
+    /// Number of results with `Retry-After` that are not written yet. They keep the lane blocked.
+    pub(super) pauses: u32,
     /// True if the lane is in a ring.
     pub(super) listed: bool,
     pub(super) used: Instant,
@@ -63,6 +65,7 @@ impl Lane {
             behind: false,
             starved: false,
             blocked: false,
+            pauses: 0,
             listed: false,
             used: Instant::now(),
         }
@@ -95,6 +98,12 @@ impl Lane {
         self.limit * rounds.clamp(2, DEEPEST)
     }
 
+    /// Records that the database knows of no open breaker. Returns true if the lane is not blocked any more.
+    pub(super) fn unblock(&mut self) -> bool {
+        self.blocked = self.pauses > 0;
+        !self.blocked
+    }
+
     pub(super) fn can_open(&self) -> bool {
         !self.queue.is_empty() && self.open_count() < self.limit
     }
@@ -115,7 +124,7 @@ impl Lane {
 
     /// Returns true if the lane must not be forgotten.
     pub(super) fn is_used(&self) -> bool {
-        self.held() > 0 || self.behind
+        self.held() > 0 || self.behind || self.pauses > 0
     }
 
     /// Ends a request. A success raises the lane's limit by one, a failure halves it.

@@ -274,6 +274,30 @@ fn open_breaker_returns_queued_deliveries() {
 }
 
 #[test]
+fn endpoint_that_asks_for_a_pause_gets_nothing_until_the_pause_is_written() {
+    let lanes = Lanes::new(100, 8);
+    let at = endpoint(Id::generate());
+    prove(&lanes, &at);
+    fill(&lanes, lanes.places(at.connection, at.account, 20));
+    let mut refused = open(&lanes);
+    let (first, queued) = lanes.pause(at.connection);
+    let (second, none) = lanes.pause(at.connection);
+    assert_eq!((queued.len(), none.len()), (12, 0));
+    refused.pop().unwrap().done(false);
+    drop(first);
+    // The database does not know the pause, so it reports that the Connection may get deliveries.
+    lanes.unblock(at.connection);
+    assert!(lanes.offer(at.connection, at.account, 0).is_none());
+    lanes.fall_behind(at.connection, at.account);
+    assert!(lanes.wants(10).is_empty());
+    assert!(!lanes.has_place(at.connection, at.account));
+    drop(second);
+    drop(refused);
+    lanes.fall_behind(at.connection, at.account);
+    assert_eq!(lanes.wants(10).len(), 1);
+}
+
+#[test]
 fn results_that_cannot_be_written_hold_back_requests() {
     let lanes = Lanes::new(3, 3);
     let at = endpoint(Id::generate());

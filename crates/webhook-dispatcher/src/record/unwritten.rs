@@ -22,4 +22,4 @@ pub(super) struct Unwritten {
     pub(super) held: Held,
 }
 
-pub(super) type Held = (InHand, lanes::Unwritten);
+pub(super) type Held = (InHand, lanes::Unwritten, Option<lanes::Pause>);

@@ -149,6 +149,54 @@ async fn retry_after_of_the_receiver_is_respected() {
     replica.stop().await;
 }
 
+/// Services such as Slack mean all requests of the Connection, from any replica.
+#[tokio::test]
+async fn retry_after_of_one_delivery_holds_the_others() {
+    let mut world = World::new().await;
+    // With the pause of the first delivery, which ends later than any test.
+    world.config.dispatcher.retry_schedule = vec![Duration::from_secs(1)];
+    let busy = Answer::Full {
+        status: 429,
+        headers: vec![("retry-after", "3600".to_owned())],
+        body: b"later".to_vec(),
+    };
+    let receiver = scripted(vec![busy]).await;
+    let manager = world.manager_for(&receiver).await;
+    world.scans(manager, 6).await;
+    let replica = world.ready_dispatcher().await;
+    world.until("RETRYING", 1).await;
+    let held = "connection_lanes WHERE open_until > now() + interval '8 minutes' \
+                AND failure_streak = 0 AND recent_outcomes = 0";
+    eventually("the pause is stored", async || {
+        world.database.count(held).await == 1
+    })
+    .await;
+    let other = world.ready_dispatcher().await;
+    for number in 0..4 {
+        let title = format!("later kettle {number}");
+        world.scan_and_tell(manager, &title).await;
+    }
+    world.until("PENDING", 9).await;
+    let well = always(Answer::Status(200)).await;
+    let manager = world.manager_for(&well).await;
+    world.scan_and_tell(manager, "last kettle").await;
+    world.until("SUCCEEDED", 1).await;
+    world.beats(1).await;
+    assert_eq!(receiver.count(), 1);
+    assert_eq!(world.attempts().await.len(), 2);
+
+    for ended in [
+        "UPDATE deliveries SET next_attempt_time = now() WHERE next_attempt_time > now()",
+        "UPDATE connection_lanes SET open_until = now(), next_due_time = now() WHERE open_until > now()",
+    ] {
+        assert_eq!(world.database.run(ended).await, 1, "{ended}");
+    }
+    world.until("SUCCEEDED", 11).await;
+    assert_eq!(receiver.count(), 11);
+    replica.stop().await;
+    other.stop().await;
+}
+
 #[tokio::test]
 async fn nothing_is_sent_to_a_forbidden_address() {
     let mut world = World::new().await;
