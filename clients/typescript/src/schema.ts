@@ -1736,7 +1736,10 @@ export interface components {
          * @enum {string}
          */
         Format: "EARSHOT" | "SLACK" | "DISCORD" | "TEAMS";
-        /** @description The most requests in a second; without it, as many as the Connection takes. */
+        /**
+         * @description The most requests in a second; without it, as many as the Connection takes, or what the chat service of its `format`
+         *     takes: one a second for `SLACK`, four a second for `TEAMS`, 28 a minute for `DISCORD`.
+         */
         MaxPerSecond: number;
         /**
          * @description With these deliveries are signed, as Standard Webhooks has it; two, so that one can take over from the other. Each is

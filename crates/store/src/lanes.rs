@@ -21,7 +21,7 @@ use diesel_async::{AsyncPgConnection, RunQueryDsl};
 use domain::{ConnectionName, Id, Timestamp};
 use uuid::Uuid;
 
-use crate::{QueryResult, prepared::Prepared};
+use crate::{QueryResult, connections::per_minute, prepared::Prepared};
 
 mod changing;
 mod clock;
@@ -47,7 +47,7 @@ pub struct Lane {
     pub probe: Option<(Uuid, Timestamp)>,
     pub last_success_time: Option<Timestamp>,
     pub failing_since: Option<Timestamp>,
-    /// End of the used part of the rate limit `max_per_second`.
+    /// End of the used part of the rate limit.
     pub rate_time: Option<Timestamp>,
     pub next_due_time: Option<Timestamp>,
 }
@@ -62,7 +62,8 @@ pub struct LockedLane {
     pub active: bool,
     /// When the Connection was last changed: its address may differ since.
     pub connection_update_time: Timestamp,
-    pub max_per_second: Option<u32>,
+    /// The most requests in a minute, by `maxPerSecond` or the format.
+    pub per_minute: Option<u32>,
     /// True if the replica that sends the probe is alive.
     pub prober_lives: bool,
 }
@@ -116,7 +117,9 @@ pub async fn due(
         sql_query(concat!(
             waiting_accounts!(),
             "SELECT l.namespace_id, l.connection_id, l.account_id, \
-                 l.open_until IS NOT NULL OR c.max_per_second IS NOT NULL OR c.state <> 'ACTIVE' AS restrained \
+                 l.open_until IS NOT NULL OR c.state <> 'ACTIVE' OR ",
+            per_minute!(),
+            " IS NOT NULL AS restrained \
              FROM accounts AS a CROSS JOIN LATERAL ( \
                  SELECT * FROM connection_lanes AS l \
                  WHERE l.account_id = a.account_id AND l.next_due_time <= statement_timestamp() \
@@ -126,7 +129,12 @@ pub async fn due(
              JOIN connections AS c ON c.namespace_id = l.namespace_id AND c.id = l.connection_id"
         ))
         .bind::<BigInt, _>(per_account)
-        .bind::<Array<SqlUuid>, _>(known.iter().map(|name| name.connection.to_uuid()).collect::<Vec<_>>()),
+        .bind::<Array<SqlUuid>, _>(
+            known
+                .iter()
+                .map(|name| name.connection.to_uuid())
+                .collect::<Vec<_>>(),
+        ),
     )
     .load(conn)
     .await?;
@@ -199,7 +207,7 @@ struct Row {
     #[diesel(sql_type = Timestamptz)]
     connection_update_time: DateTime<Utc>,
     #[diesel(sql_type = Nullable<Integer>)]
-    max_per_second: Option<i32>,
+    per_minute: Option<i32>,
     #[diesel(sql_type = Bool)]
     prober_lives: bool,
 }
@@ -224,7 +232,7 @@ impl From<Row> for LockedLane {
             now: row.now.into(),
             active: row.active,
             connection_update_time: row.connection_update_time.into(),
-            max_per_second: row.max_per_second.and_then(|rate| rate.try_into().ok()),
+            per_minute: row.per_minute.and_then(|rate| rate.try_into().ok()),
             prober_lives: row.prober_lives,
         }
     }
@@ -232,16 +240,18 @@ impl From<Row> for LockedLane {
 
 macro_rules! locked_columns {
     () => {
-        "SELECT l.namespace_id, l.connection_id, l.failure_streak, l.recent_outcomes, l.recent_count, l.open_until, \
+        concat!("SELECT l.namespace_id, l.connection_id, l.failure_streak, l.recent_outcomes, l.recent_count, l.open_until, \
              l.open_count, l.probed_by, l.probe_end_time, l.last_success_time, l.failing_since, l.rate_time, \
              l.next_due_time, clock_timestamp() AS now, c.state = 'ACTIVE' AS active, \
-             c.update_time AS connection_update_time, c.max_per_second, \
+             c.update_time AS connection_update_time, ",
+            $crate::connections::per_minute!(),
+            " AS per_minute, \
              EXISTS (SELECT FROM replicas AS r WHERE r.id = l.probed_by \
                  AND r.heartbeat_time > clock_timestamp() - interval '4 seconds') AS prober_lives \
          FROM connection_lanes AS l \
          JOIN connections AS c ON c.namespace_id = l.namespace_id AND c.id = l.connection_id \
          JOIN unnest($1, $2, $3) AS given (namespace_id, connection_id, failed) \
-           ON l.namespace_id = given.namespace_id AND l.connection_id = given.connection_id "
+           ON l.namespace_id = given.namespace_id AND l.connection_id = given.connection_id ")
     };
 }
 

@@ -17,6 +17,7 @@ use super::{
 };
 use crate::{
     QueryResult,
+    connections::per_minute,
     fair::{Places, Round},
     lanes,
     prepared::Prepared,
@@ -37,7 +38,7 @@ pub struct Want {
 // OFFSET makes the planner look up each Scan and post by its whole key. For partitions without statistics, for
 // example of a new week, it would otherwise read all Scans of a Manager for each delivery.
 macro_rules! lease {
-    ($($due:literal),+) => {
+    ($($due:expr),+) => {
         concat!(
             "WITH due AS (", $($due,)+ "), leased AS ( \
                  UPDATE deliveries AS d SET state = 'IN_FLIGHT', leased_by = $1, next_attempt_time = NULL, \
@@ -73,7 +74,7 @@ macro_rules! lease {
 // assumes a tenth of all rows, and would sort a backlog instead of walking its index. Rows are locked as they are
 // read.
 macro_rules! due_of {
-    ($($only:literal)?) => {
+    ($($only:expr)?) => {
         lease!(
             "SELECT due.* FROM unnest($2, $3, $4) AS given (namespace_id, connection_id, count) ",
             $($only,)?
@@ -105,12 +106,14 @@ pub async fn claim(
     replica: Uuid,
     wants: &[Want],
 ) -> QueryResult<Vec<Claimed>> {
-    let sql = due_of!(
+    let sql = due_of!(concat!(
         "JOIN connections AS c ON c.namespace_id = given.namespace_id AND c.id = given.connection_id \
-           AND c.state = 'ACTIVE' AND c.max_per_second IS NULL \
+           AND c.state = 'ACTIVE' AND ",
+        per_minute!(),
+        " IS NULL \
          JOIN connection_lanes AS l ON l.namespace_id = given.namespace_id \
            AND l.connection_id = given.connection_id AND l.open_until IS NULL "
-    );
+    ));
     claim_by(conn, sealer, replica, wants, sql).await
 }
 

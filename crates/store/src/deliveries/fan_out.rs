@@ -16,7 +16,7 @@ use super::{
     notice_filters::{self, Filtered},
     posts, time_of,
 };
-use crate::{QueryResult, lanes::Due, prepared::Prepared, seal::Sealer};
+use crate::{QueryResult, connections::per_minute, lanes::Due, prepared::Prepared, seal::Sealer};
 
 #[derive(QueryableByName)]
 #[diesel(check_for_backend(diesel::pg::Pg))]
@@ -154,10 +154,13 @@ pub async fn fan_out<P>(
                  RETURNING s.namespace_id, s.manager_id, s.id, s.post_id, s.post_receive_time \
              ) \
              SELECT m.namespace_id, m.manager_id, m.id AS scan_id, c.id AS connection_id, l.account_id, \
-                 c.state = 'ACTIVE' AND l.open_until IS NULL AND c.max_per_second IS NULL \
-                     AND coalesce(l.next_due_time > statement_timestamp(), true) AS clear, \
+                 c.state = 'ACTIVE' AND l.open_until IS NULL AND ",
+            per_minute!(),
+            " IS NULL AND coalesce(l.next_due_time > statement_timestamp(), true) AS clear, \
                  c.state = 'ACTIVE' AND coalesce(l.open_until <= statement_timestamp(), true) AS due, \
-                 l.open_until IS NOT NULL OR c.max_per_second IS NOT NULL AS restrained, \
+                 l.open_until IS NOT NULL OR ",
+            per_minute!(),
+            " IS NOT NULL AS restrained, \
                  p.erase_time IS NOT NULL AS erased, n.filter, ",
             endpoint_columns!(),
             "m.post_id, m.post_receive_time, \

@@ -12,7 +12,7 @@ use domain::ConnectionName;
 use uuid::Uuid;
 
 use super::{keys, name};
-use crate::{QueryResult, prepared::Prepared};
+use crate::{QueryResult, connections::per_minute, prepared::Prepared};
 
 /// Records that something waits for these Connections, due now. Call after the commit that created it: a session that
 /// moved the hint before that commit has not seen it, and one that moves it afterwards does.
@@ -103,7 +103,7 @@ pub async fn settle(
         .map(|row| (row.namespace_id, row.connection_id))
         .unzip();
     let rows: Vec<Row> = Prepared(
-        sql_query(
+        sql_query(concat!(
             "UPDATE connection_lanes AS l SET next_due_time = CASE WHEN c.state = 'ACTIVE' THEN ( \
                  SELECT greatest(d.next_attempt_time, l.open_until, l.probe_end_time, \
                      l.rate_time - interval '500 milliseconds') \
@@ -115,8 +115,10 @@ pub async fn settle(
              WHERE l.namespace_id = given.namespace_id AND l.connection_id = given.connection_id \
              RETURNING l.namespace_id, l.connection_id, l.next_due_time IS NOT NULL AS waits, \
                  extract(epoch FROM l.next_due_time - clock_timestamp())::float8 AS seconds, \
-                 l.open_until IS NOT NULL OR c.max_per_second IS NOT NULL OR c.state <> 'ACTIVE' AS restrained",
-        )
+                 l.open_until IS NOT NULL OR c.state <> 'ACTIVE' OR ",
+            per_minute!(),
+            " IS NOT NULL AS restrained"
+        ))
         .bind::<Array<SqlUuid>, _>(namespaces)
         .bind::<Array<SqlUuid>, _>(ids),
     )

@@ -101,11 +101,11 @@ fn leave(dispatcher: &Arc<Dispatcher>, due: &Due, locked: &LockedLane) -> Leave 
         let place = dispatcher.lanes.exempt_place(due.connection, due.account);
         return Leave::Probe(place);
     }
-    let Some(per_second) = locked.max_per_second else {
+    let Some(per_minute) = locked.per_minute else {
         return Leave::Free;
     };
     dispatcher.lanes.unblock(due.connection);
-    let allowance = Allowance::new(lane.rate_time, *now, per_second);
+    let allowance = Allowance::new(lane.rate_time, *now, per_minute);
     let places = dispatcher
         .lanes
         .places(due.connection, due.account, allowance.count);

@@ -334,6 +334,35 @@ async fn nothing_waits_for_as_long_as_the_clock_went_back() {
     assert_eq!(lanes::follow_clock(conn).await.unwrap(), 0);
 }
 
+#[tokio::test]
+async fn chat_service_has_a_pace_unless_its_connection_sets_one() {
+    let mut at = sending(1).await;
+    lanes::note_due(&mut at.at.conn, &at.connections)
+        .await
+        .unwrap();
+    for (format, per_second, expected) in [
+        ("EARSHOT", "NULL", None),
+        ("SLACK", "NULL", Some(60)),
+        ("TEAMS", "NULL", Some(240)),
+        ("DISCORD", "NULL", Some(28)),
+        ("DISCORD", "10000", Some(600_000)),
+        ("EARSHOT", "1", Some(60)),
+    ] {
+        let set =
+            format!("UPDATE connections SET format = '{format}', max_per_second = {per_second}");
+        run(&mut at.at.conn, set).await;
+        let due = lanes::due(&mut at.at.conn, &[], 10).await.unwrap();
+        let restrained: Vec<_> = due.iter().map(|due| due.restrained).collect();
+        assert_eq!(restrained, [expected.is_some()], "{format}");
+        let locked = lanes::lock_due(&mut at.at.conn, &at.connections).await;
+        assert_eq!(
+            locked.unwrap()[0].per_minute,
+            expected,
+            "{format} {per_second}"
+        );
+    }
+}
+
 /// Creates a Connection of another account with one waiting delivery.
 async fn waiting_of_another_account(at: &mut Sending) -> (ConnectionName, Id) {
     let conn = &mut at.at.conn;

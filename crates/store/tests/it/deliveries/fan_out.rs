@@ -225,8 +225,8 @@ async fn a_delivery_whose_secrets_cannot_be_opened_waits() {
 
 #[tokio::test]
 async fn only_connections_that_accept_deliveries_are_admitted() {
-    let mut at = sending(5).await;
-    let [disabled, open, limited, behind, clear] = at.connections[..] else {
+    let mut at = sending(6).await;
+    let [disabled, open, limited, behind, clear, chat] = at.connections[..] else {
         unreachable!()
     };
     let id = |name: ConnectionName| name.connection.to_uuid();
@@ -242,6 +242,10 @@ async fn only_connections_that_accept_deliveries_are_admitted() {
         format!(
             "UPDATE connections SET max_per_second = 5 WHERE id = '{}'",
             id(limited)
+        ),
+        format!(
+            "UPDATE connections SET format = 'DISCORD' WHERE id = '{}'",
+            id(chat)
         ),
         format!(
             "UPDATE connection_lanes SET next_due_time = now() WHERE connection_id = '{}'",
@@ -262,9 +266,9 @@ async fn only_connections_that_accept_deliveries_are_admitted() {
         .unwrap();
     assert_eq!(asked, [clear]);
     let waiting: BTreeSet<_> = found.waiting.iter().map(|due| due.connection).collect();
-    assert_eq!(waiting, [limited, behind, clear].into());
+    assert_eq!(waiting, [limited, behind, clear, chat].into());
     let restrained: Vec<_> = found.waiting.iter().filter(|due| due.restrained).collect();
-    assert_eq!(restrained.len(), 1);
+    assert_eq!(restrained.len(), 2);
 
     let names: Vec<_> = waiting.iter().copied().collect();
     lanes::note_due(&mut at.at.conn, &names).await.unwrap();
@@ -300,8 +304,8 @@ async fn only_connections_that_accept_deliveries_are_admitted() {
         .transaction(async |conn| deliveries::claim_locked(conn, &sealer, replica, &wants).await)
         .await
         .unwrap();
-    assert_eq!(claimed.len(), 3);
-    assert_eq!(at.settled().await, [None; 5]);
+    assert_eq!(claimed.len(), 4);
+    assert_eq!(at.settled().await, [None; 6]);
     assert_eq!(at.due().await, [].into());
 
     // After it is enabled again, it is checked.
