@@ -18,6 +18,8 @@ pub(super) struct Account {
     pub(super) viewers: Vec<String>,
     /// A key that is not used for the load, and so keeps its points.
     pub(super) owner: String,
+    /// Another one for an attack.
+    pub(super) second_owner: String,
 }
 
 impl Account {
@@ -31,6 +33,7 @@ impl Account {
         let mut conn = store::establish(database_url).await?;
         let account = keys::ensure_account(&mut conn, name, Timestamp::now()).await?;
         let owner = key(&mut conn, account, Role::Owner).await?;
+        let second_owner = key(&mut conn, account, Role::Owner).await?;
         let mut created = [Vec::new(), Vec::new()];
         for ((role, count), keys) in [(Role::Editor, editors), (Role::Viewer, viewers)]
             .into_iter()
@@ -49,6 +52,7 @@ impl Account {
             editors,
             viewers,
             owner,
+            second_owner,
         })
     }
 }

@@ -1,6 +1,6 @@
 //! A client of the REST API, and the resources that this bench creates.
 
-use std::{sync::Arc, time::Duration};
+use std::{net::IpAddr, sync::Arc, time::Duration};
 
 use anyhow::{Context, Result, ensure};
 use bytes::Bytes;
@@ -19,6 +19,7 @@ const PATIENCE: Duration = Duration::from_secs(40);
 pub(super) struct Api {
     base: Arc<str>,
     client: Client<HttpConnector, Full<Bytes>>,
+    is_test: bool,
 }
 
 pub(super) struct Answer {
@@ -31,7 +32,31 @@ impl Api {
         Self {
             base: base.into(),
             client: Client::builder(TokioExecutor::new()).build_http(),
+            is_test: false,
         }
+    }
+
+    /// Returns a client whose requests are rolled back.
+    pub(super) fn in_test_mode(&self) -> Self {
+        Self {
+            is_test: true,
+            ..self.clone()
+        }
+    }
+
+    /// Returns a client at another address of this machine.
+    pub(super) fn from_address(&self, address: IpAddr) -> Self {
+        let mut connector = HttpConnector::new();
+        connector.set_local_address(Some(address));
+        Self {
+            client: Client::builder(TokioExecutor::new()).build(connector),
+            ..self.clone()
+        }
+    }
+
+    /// Returns the gateway's address.
+    pub(super) fn host(&self) -> &str {
+        self.base.trim_start_matches("http://")
     }
 
     /// Sends a request that may be answered with any status. `path` starts at the root.
@@ -46,6 +71,9 @@ impl Api {
             .method(method)
             .uri(format!("{}{path}", self.base))
             .header("authorization", format!("Bearer {key}"));
+        if self.is_test {
+            request = request.header("x-test", "true");
+        }
         if body.is_some() {
             request = request.header("content-type", "application/json");
         }

@@ -22,6 +22,7 @@ use tokio::task::JoinSet;
 use super::{
     account::Account,
     api::{Api, connection},
+    dimension::{Dimension, Size},
     site::Site,
     tally::Tally,
 };
@@ -34,50 +35,6 @@ const VIEWERS: usize = 20;
 const PAUSE: Duration = Duration::from_secs(1);
 /// How long its rows may take to be deleted.
 const PURGE: Duration = Duration::from_secs(60);
-
-#[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
-pub(crate) enum Dimension {
-    /// Searches that cost nearly as much as is allowed, from many keys
-    Filters,
-    /// 200 feeds that take 10 to 30 seconds to answer
-    SlowFeeds,
-    /// 100 Managers with a page that never answers
-    SlowPages,
-    /// Connections whose endpoints hang or fail, with many Scans
-    Endpoints,
-    /// Backfills of a Manager that matches everything
-    Backfills,
-    /// Replays of long delivery logs
-    Replays,
-    /// Previews of recent posts with a long draft
-    Previews,
-    /// Test deliveries to endpoints that hang
-    Tests,
-    /// All of these together
-    All,
-}
-
-impl Dimension {
-    pub(super) const EACH: [Self; 8] = [
-        Self::Filters,
-        Self::SlowFeeds,
-        Self::SlowPages,
-        Self::Endpoints,
-        Self::Backfills,
-        Self::Replays,
-        Self::Previews,
-        Self::Tests,
-    ];
-}
-
-/// How much the account does: the same in kind in the short and the long form.
-#[derive(Debug, Clone, Copy)]
-pub(super) struct Size {
-    pub(super) scans: usize,
-    pub(super) replayed: u32,
-    /// Managers with backfills.
-    pub(super) backfills: u32,
-}
 
 pub(super) struct Hostile {
     api: Api,
@@ -113,17 +70,32 @@ impl Hostile {
         })
     }
 
+    pub(super) fn api(&self) -> &Api {
+        &self.api
+    }
+
     pub(super) fn tally(&self) -> &Tally {
         &self.tally
     }
 
-    /// Begins to do its worst in one dimension, or in all.
-    pub(super) async fn begin(&mut self, dimension: Dimension) -> Result<()> {
-        self.prepare(dimension).await?;
-        for request in std::mem::take(&mut self.prepared) {
-            self.storms.spawn(request);
+    pub(super) fn shared_tally(&self) -> Arc<Tally> {
+        Arc::clone(&self.tally)
+    }
+
+    /// Returns the names of `count` feeds of the site.
+    pub(super) fn feeds(&self, count: usize, path: impl Fn(usize) -> String) -> Vec<String> {
+        (0..count).map(|feed| self.site.feed(&path(feed))).collect()
+    }
+
+    /// Begins to do its worst in one dimension, or in all. Returns false if not all that it needs was ready in time.
+    pub(super) async fn begin(&mut self, dimension: Dimension, within: Duration) -> Result<bool> {
+        let prepared = tokio::time::timeout(within, self.prepare(dimension)).await;
+        let is_ready = prepared.is_ok();
+        prepared.unwrap_or(Ok(()))?;
+        for task in std::mem::take(&mut self.prepared) {
+            self.storms.spawn(task);
         }
-        Ok(())
+        Ok(is_ready)
     }
 
     /// Creates what an attack needs. Its requests start later, because they hold up the account's own.
@@ -137,8 +109,18 @@ impl Hostile {
             Dimension::Replays => self.replays().await,
             Dimension::Previews => self.previews().await,
             Dimension::Tests => self.tests().await,
+            Dimension::Explain => self.explain().await,
+            Dimension::Items => self.items().await,
+            Dimension::Mutes => self.mutes().await,
+            Dimension::Pages => self.pages().await,
+            Dimension::SlowReaders => self.slow_readers().await,
+            Dimension::Deletes => self.deletes().await,
+            Dimension::Churn => self.churn().await,
+            Dimension::LargePosts => self.large_posts().await,
+            Dimension::BadKeys => self.bad_keys().await,
+            Dimension::Documents => self.documents().await,
             Dimension::All => {
-                let mut each = Dimension::EACH;
+                let mut each = Dimension::BUSY;
                 // Slow feeds delay the account's own first polls, which these two wait for.
                 each.sort_by_key(|one| !matches!(one, Dimension::Backfills | Dimension::Previews));
                 for one in each {
@@ -218,12 +200,26 @@ impl Hostile {
         paths: &[String],
         body: Option<Value>,
     ) {
+        let api = self.api.clone();
+        self.storm_by(&api, keys, tasks_per_key, method, paths, body);
+    }
+
+    /// Same as [`Self::storm`], by another client.
+    pub(super) fn storm_by(
+        &mut self,
+        api: &Api,
+        keys: &[String],
+        tasks_per_key: usize,
+        method: Method,
+        paths: &[String],
+        body: Option<Value>,
+    ) {
         let paths: Arc<[String]> = paths.into();
         for task in 0..keys.len() * tasks_per_key {
-            let (api, tally) = (self.api.clone(), Arc::clone(&self.tally));
+            let (api, tally) = (api.clone(), Arc::clone(&self.tally));
             let (key, paths) = (keys[task % keys.len()].clone(), Arc::clone(&paths));
             let (method, body) = (method.clone(), body.clone());
-            self.prepared.push(Box::pin(async move {
+            self.prepare_task(async move {
                 for path in paths.iter().cycle().skip(task % paths.len()) {
                     let answer = api.send(method.clone(), path, &key, body.as_ref()).await;
                     tally.note(&answer);
@@ -231,7 +227,12 @@ impl Hostile {
                         tokio::time::sleep(PAUSE).await;
                     }
                 }
-            }));
+            });
         }
+    }
+
+    /// Adds a task that starts with the attack, and ends with it.
+    pub(super) fn prepare_task(&mut self, task: impl Future<Output = ()> + Send + 'static) {
+        self.prepared.push(Box::pin(task));
     }
 }

@@ -101,6 +101,11 @@ impl Product {
         self.postgres.url()
     }
 
+    /// Returns the services with the ids of their processes.
+    pub(super) fn processes(&self) -> impl Iterator<Item = (&'static str, u32)> {
+        { self.services.iter() }.map(|service| (service.name, service.process.id()))
+    }
+
     pub(super) fn stop(mut self) -> Result<()> {
         self.services.clear();
         self.rabbitmq.kill();

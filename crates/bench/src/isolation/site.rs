@@ -10,31 +10,34 @@
 //! | `/slow/<n>.xml` | an empty feed, after 10 to 30 seconds |
 //! | `/silent/<n>` | never an answer; counted together |
 //! | `/hang/<n>` | never an answer; counted per path |
+//! | `/late/<n>` | 200, after eight seconds |
 //! | `/500` | a failure |
-//! | all others | 200 |
+//! | all others | those of [`documents`], or 200 |
+
+mod documents;
+mod feeds;
 
 use std::{
     collections::HashMap,
-    fmt::Write,
     net::SocketAddr,
-    sync::{
-        Arc, Mutex, MutexGuard, PoisonError,
-        atomic::{AtomicU64, Ordering},
-    },
+    sync::{Arc, Mutex, MutexGuard, PoisonError},
     time::{Duration, Instant},
 };
 
 use anyhow::Result;
-use domain::Timestamp;
 use tokio::{
     io::{AsyncReadExt, AsyncWriteExt},
     net::{TcpListener, TcpStream},
 };
 
 use super::product::PLATFORM;
+pub(super) use documents::{muted_words, terms};
+use feeds::{feed, noise, ok, rss};
 
 /// Posts in an answer of `/victim.xml`.
 const NEWEST: usize = 100;
+/// Delay of `/late`.
+const LATE: Duration = Duration::from_secs(8);
 /// Words of the posts.
 pub(super) const VICTIMS_WORD: &str = "kettle";
 pub(super) const HOSTILE_WORD: &str = "flood";
@@ -159,6 +162,10 @@ impl Site {
                 }
             }
             let path = text.split(' ').nth(1).unwrap_or_default().to_owned();
+            if let Some(document) = documents::of(&path) {
+                stream.write_all(&document?).await?;
+                continue;
+            }
             let Some(answer) = self.answer(&mut stream, &path, &buffer[head..]).await else {
                 return Ok(());
             };
@@ -192,6 +199,7 @@ impl Site {
                     .await?;
                 rss(std::iter::empty())
             }
+            "late" => self.hang(stream, kind, LATE).await?,
             "silent" => self.hang(stream, kind, Duration::MAX).await?,
             "hang" => self.hang(stream, path, Duration::MAX).await?,
             "500" => "HTTP/1.1 500 X\r\ncontent-length: 0\r\n\r\n".to_owned(),
@@ -248,42 +256,4 @@ impl Site {
         }
         is_over.then(|| ok(""))
     }
-}
-
-/// New posts in each answer.
-fn noise(feed: &str) -> impl Iterator<Item = String> {
-    static NEXT: AtomicU64 = AtomicU64::new(0);
-    (0..10).map(move |_| {
-        let item = NEXT.fetch_add(1, Ordering::Relaxed);
-        format!("{feed} {item}")
-    })
-}
-
-fn rss(names: impl Iterator<Item = String>) -> String {
-    let text = format!("Much about a {HOSTILE_WORD} of words, and little else. ").repeat(20);
-    feed(names, &text)
-}
-
-fn feed(names: impl Iterator<Item = String>, text: &str) -> String {
-    let time = Timestamp::now().to_chrono().to_rfc2822();
-    let mut items = String::new();
-    for name in names {
-        let id = name.replace(' ', "-");
-        // Writing to a String cannot fail.
-        let _ = write!(
-            items,
-            "<item><guid isPermaLink=\"false\">{id}</guid><title>{name}</title><description>{text}</description>\
-             <link>https://blog.example/{id}</link><pubDate>{time}</pubDate></item>"
-        );
-    }
-    ok(&format!(
-        "<?xml version=\"1.0\"?><rss version=\"2.0\"><channel><title>a blog</title>{items}</channel></rss>"
-    ))
-}
-
-fn ok(body: &str) -> String {
-    let length = body.len();
-    format!(
-        "HTTP/1.1 200 OK\r\ncontent-type: application/rss+xml\r\ncontent-length: {length}\r\n\r\n{body}"
-    )
 }

@@ -1,10 +1,22 @@
-//! Counts of the hostile account's requests.
+//! Counts of the hostile account's requests, and what it was told.
 
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::{
+    collections::BTreeMap,
+    sync::{
+        Mutex, PoisonError,
+        atomic::{AtomicU64, Ordering},
+    },
+};
 
 use anyhow::Result;
+use serde_json::Value;
 
 use super::api::Answer;
+
+/// Different reasons that are kept.
+const MOST_REASONS: usize = 8;
+/// Characters of a reason.
+const LONGEST: usize = 80;
 
 /// Outcomes of requests.
 #[derive(Debug, Default)]
@@ -12,6 +24,7 @@ pub(super) struct Tally {
     accepted: AtomicU64,
     refused: AtomicU64,
     failed: AtomicU64,
+    reasons: Mutex<BTreeMap<String, u64>>,
 }
 
 impl Tally {
@@ -23,6 +36,26 @@ impl Tally {
             _ => &self.failed,
         };
         count.fetch_add(1, Ordering::Relaxed);
+        match answer {
+            Ok(answer) if answer.status < 300 => {}
+            Ok(answer) => self.note_reason(&reason(answer)),
+            Err(error) => self.note_reason(&error.to_string()),
+        }
+    }
+
+    /// Counts an answer whose body is not read.
+    pub(super) fn note_status(&self, status: u16) {
+        let body = Default::default();
+        self.note(&Ok(Answer { status, body }));
+    }
+
+    /// Counts something that the account is told.
+    pub(super) fn note_reason(&self, reason: &str) {
+        let reason: String = reason.chars().take(LONGEST).collect();
+        let mut reasons = self.reasons.lock().unwrap_or_else(PoisonError::into_inner);
+        if reasons.len() < MOST_REASONS || reasons.contains_key(&reason) {
+            *reasons.entry(reason).or_default() += 1;
+        }
     }
 
     pub(super) fn accepted(&self) -> u64 {
@@ -38,4 +71,21 @@ impl Tally {
     pub(super) fn failed(&self) -> u64 {
         self.failed.load(Ordering::Relaxed)
     }
+
+    /// Returns what the account was told, and how often.
+    pub(super) fn reasons(&self) -> String {
+        let reasons = self.reasons.lock().unwrap_or_else(PoisonError::into_inner);
+        let texts = reasons
+            .iter()
+            .map(|(reason, count)| format!("{count} × {reason}"));
+        texts.collect::<Vec<_>>().join("; ")
+    }
+}
+
+/// The status, and the first issue or else the message.
+fn reason(answer: &Answer) -> String {
+    let body: Value = serde_json::from_slice(&answer.body).unwrap_or_default();
+    let issue = body["details"][0]["issue"].as_str();
+    let text = issue.or(body["message"].as_str()).unwrap_or_default();
+    format!("{} {text}", answer.status)
 }

@@ -5,8 +5,9 @@ use std::time::{Duration, Instant};
 use private_servers::postgres::Options as Server;
 
 use super::{
-    hostile::{Dimension, Hostile, Size},
-    name,
+    dimension::{Dimension, Size},
+    hostile::Hostile,
+    memory, name,
     product::Product,
     site::Site,
     victim::Victim,
@@ -18,24 +19,42 @@ const SMALL: Size = Size {
     scans: 5_000,
     replayed: 2_000,
     backfills: 2,
+    matching: 20,
+    items: 1_000,
+    managers: 4,
+    large: 2,
+    pieces: 4,
 };
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn hostile_account_is_limited_and_blocks_no_other() {
-    let home = std::env::temp_dir().join(format!("earshot-isolation-{}", std::process::id()));
+    attack("busy", &Dimension::BUSY).await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn account_that_needs_memory_ends_no_service_and_blocks_no_other() {
+    attack("heavy", &Dimension::HEAVY).await;
+}
+
+async fn attack(home: &str, dimensions: &[Dimension]) {
+    let home = std::env::temp_dir().join(format!("earshot-{home}-{}", std::process::id()));
     let product = Product::start(&home, &Server::throwaway()).await.unwrap();
     let site = Site::start().await.unwrap();
     let url = product.database_url();
     let victim = Victim::new(product.api(), site.clone(), &url)
         .await
         .unwrap();
-    for dimension in Dimension::EACH {
+    for dimension in dimensions.iter().copied() {
         let attack = name(dimension);
         let api = product.api();
         let mut hostile = Hostile::new(api, site.clone(), &url, &attack, SMALL)
             .await
             .unwrap();
-        hostile.begin(dimension).await.unwrap();
+        memory::reset(&product).unwrap();
+        assert!(
+            hostile.begin(dimension, PATIENCE).await.unwrap(),
+            "{attack}"
+        );
         let observed = victim.observe(SPAN).await.unwrap();
         for (operation, latencies) in observed.operations() {
             let counts = (latencies.failed, latencies.count() > 0);
@@ -43,6 +62,9 @@ async fn hostile_account_is_limited_and_blocks_no_other() {
         }
         meets_its_bound(dimension, &hostile, &site).await;
         assert_eq!(hostile.tally().failed(), 0, "{attack}");
+        for peak in memory::peaks(&product).unwrap() {
+            assert!(peak.is_below_limit(), "{attack}: {}", peak.text());
+        }
         hostile.end().await.unwrap();
     }
     drop(victim);
@@ -70,6 +92,18 @@ async fn meets_its_bound(dimension: Dimension, hostile: &Hostile, site: &Site) {
         // The requests of one Connection.
         Dimension::Endpoints => open("/hang/delivery", 8) > 0,
         Dimension::All => true,
+        // What refuses these takes more requests than a busy machine makes in a moment.
+        Dimension::Pages
+        | Dimension::SlowReaders
+        | Dimension::Deletes
+        | Dimension::Churn
+        | Dimension::Mutes
+        | Dimension::Items
+        | Dimension::Documents => tally.accepted() > 0,
+        Dimension::Explain => true,
+        // Deliveries of the largest posts, of one Connection.
+        Dimension::LargePosts => open("late", 80) > 0,
+        Dimension::BadKeys => tally.accepted() == 0 && tally.refused() > 0,
         // The test deliveries of one account.
         Dimension::Tests => open("/hang/test", 4) > 0 && tally.refused() > 0,
     } {

@@ -37,8 +37,8 @@ const APPLY_EVERY: Duration = Duration::from_millis(500);
 const POST_EVERY: Duration = Duration::from_millis(250);
 /// Between two looks for a Manager that is applied.
 const LOOK: Duration = Duration::from_millis(4);
-/// An operation that takes longer has failed.
-const PATIENCE: Duration = Duration::from_secs(30);
+/// An operation that takes longer has failed. An attack lasts as long as the last operation.
+const PATIENCE: Duration = Duration::from_secs(25);
 /// Managers that are applied in turns, so many that each has time to finish or fail.
 const MANAGERS: u32 = 64;
 const SCANS: usize = 10_000;
