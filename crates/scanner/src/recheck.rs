@@ -1,8 +1,11 @@
 //! Finds posts that were deleted at their source, if the platform's terms or the operator require it.
 //!
 //! A walk over all stored posts of the platform starts once in [`PASS`]. Each step asks the platform about some of
-//! them, with low priority within its budget, and blanks those that are gone. One replica at a time runs the walk.
+//! them, with low priority within its budget, and notes those that are gone. One replica at a time runs the walk.
 //! Its position is stored, so if a process dies, another continues there.
+//!
+//! A post is blanked when it is gone again an hour or more later, because a platform may answer 404 for a while. A second
+//! look asks about other posts as well, which show whether the platform finds any.
 
 use std::{
     sync::{Mutex, MutexGuard, PoisonError},
@@ -16,7 +19,7 @@ use backbone::{
 use platforms::PollError;
 use store::{
     AsyncConnection, AsyncPgConnection,
-    erasure::{self, Place},
+    erasure::{self, Place, missing},
     work::{Claim, Claimed, Leased, Setback},
 };
 
@@ -88,28 +91,46 @@ impl Recheck {
         let (name, replica) = (self.watched.name(), self.backbone.replica);
         let adapter = &self.watched.platform.adapter;
         let mut conn = self.backbone.pool.get().await?;
-        let step = erasure::next(&mut conn, name, place, adapter.recheck_batch()).await?;
-        let is_last = step.next.is_none();
-        if step.post_ids.is_empty() && (!is_last || self.doubtful().post_ids.is_empty()) {
+        let batch = adapter.recheck_batch();
+        let due = missing::due(&mut conn, name, batch / 2).await?;
+        if !place.is_walking && due.is_empty() {
+            erasure::rest(&mut conn, name, replica).await?;
+            return Ok(());
+        }
+        let mut step = erasure::next(&mut conn, name, place, batch - due.len()).await?;
+        step.post_ids.retain(|id| !due.contains(id));
+        let is_last = place.is_walking && step.next.is_none();
+        let nothing_waits = due.is_empty() && self.doubtful().post_ids.is_empty();
+        if place.is_walking && step.post_ids.is_empty() && (!is_last || nothing_waits) {
             let next = step.next.as_ref();
             erasure::advance(&mut conn, name, replica, next, Duration::ZERO, PASS).await?;
             return Ok(());
         }
         // Nothing is held while waiting for the platform.
         drop(conn);
-        let asked = budget::undertake(true, None, adapter.recheck(&step.post_ids));
+        let post_ids = [due.as_slice(), &step.post_ids].concat();
+        let asked = budget::undertake(true, None, adapter.recheck(&post_ids));
         let answer = tokio::time::timeout(DEADLINE, asked).await;
         let cut_off = |_| PollError::Unavailable(platforms::FetchError::Timeout);
         let gone = answer.map_err(cut_off).flatten();
-        let asked = step.post_ids.len();
+        let asked = post_ids.len();
+        let found: Vec<String> = post_ids
+            .into_iter()
+            .filter(|id| gone.as_ref().is_ok_and(|gone| !gone.contains(id)))
+            .collect();
         let gone = gone.and_then(|gone| self.doubtful().believe(asked, gone, is_last));
         let mut conn = self.backbone.pool.get().await?;
         match gone {
             Ok(gone) => {
                 let erased = conn.transaction(async |conn| {
+                    let gone = missing::note(conn, name, &found, &gone).await?;
                     let erased = erasure::erase(conn, &gone).await?;
-                    let next = step.next.as_ref();
-                    erasure::advance(conn, name, replica, next, BETWEEN_STEPS, PASS).await?;
+                    if place.is_walking {
+                        let next = step.next.as_ref();
+                        erasure::advance(conn, name, replica, next, BETWEEN_STEPS, PASS).await?;
+                    } else {
+                        erasure::rest(conn, name, replica).await?;
+                    }
                     Ok::<_, store::Error>(erased)
                 });
                 let erased = erased.await?;
@@ -129,10 +150,14 @@ impl Recheck {
                 let wait = error.retry_after().unwrap_or(AFTER_FAILURE);
                 // An implausible response, for example that all posts are gone, may be repeated: the next walk asks
                 // again.
-                let place = match error {
-                    PollError::Malformed(_) => step.next.as_ref(),
-                    _ => Some(place),
+                let is_implausible = matches!(error, PollError::Malformed(_));
+                let place = match place.is_walking && is_implausible {
+                    true => step.next.as_ref(),
+                    false => Some(place),
                 };
+                if is_implausible {
+                    missing::put_off(&mut conn, name, &due).await?;
+                }
                 let error = format!("{:#}", anyhow::Error::from(error));
                 self.watched.tell_failure("re-check", reason, &error);
                 erasure::advance(&mut conn, name, replica, place, wait, PASS).await?;

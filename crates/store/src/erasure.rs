@@ -3,9 +3,10 @@
 //! [`erase`] blanks title, text and author of stored posts, and removes recent posts. Scans stay, with the post's
 //! id and address. [`lease`] and [`advance`] walk all posts of a platform, some at a time, so that its scanner can
 //! ask which of them are gone: first posts of Scans, then recent ones. The position of a walk is stored, so it
-//! survives the death of a process.
+//! survives the death of a process. A post that is gone once is [`missing`]; gone again an hour later, it is erased.
 
 pub mod author;
+pub mod missing;
 
 use std::time::Duration;
 
@@ -119,6 +120,8 @@ impl Stage {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Place {
     pub stage: Stage,
+    /// False between two walks, when only [`missing`] posts are due. The position is then the start.
+    pub is_walking: bool,
     time: DateTime<Utc>,
     id: Uuid,
 }
@@ -139,6 +142,8 @@ struct Row {
     place_time: DateTime<Utc>,
     #[diesel(sql_type = SqlUuid)]
     place_id: Uuid,
+    #[diesel(sql_type = Bool)]
+    is_walking: bool,
     #[diesel(sql_type = SmallInt)]
     crash_count: i16,
 }
@@ -163,7 +168,7 @@ pub async fn lease(
     let row: Option<Row> = sql_query(format!(
         "UPDATE rechecks SET leased_by = $2, crash_count = {crashes} \
          WHERE platform = $1 AND next_time <= clock_timestamp() AND {free} \
-         RETURNING stage, place_time, place_id, crash_count"
+         RETURNING stage, place_time, place_id, begin_time <= clock_timestamp() AS is_walking, crash_count"
     ))
     .bind::<Text, _>(platform)
     .bind::<SqlUuid, _>(claim.replica)
@@ -189,6 +194,7 @@ pub async fn lease(
             "RECENT" => Stage::Recent,
             _ => Stage::Posts,
         },
+        is_walking: row.is_walking,
         time: row.place_time,
         id: row.place_id,
     };
@@ -283,6 +289,7 @@ pub async fn next(
         (false, _) => Some(last),
         (true, Stage::Posts) => Some(Place {
             stage: Stage::Recent,
+            is_walking: true,
             time: DateTime::UNIX_EPOCH,
             id: Uuid::nil(),
         }),
@@ -291,8 +298,25 @@ pub async fn next(
     Ok(Step { post_ids, next })
 }
 
+/// When the next missing post is due; NULL without any, which `least` ignores.
+const NEXT_MISSING: &str =
+    "(SELECT min(first_time) + interval '1 hour' FROM missing_posts WHERE platform = $1)";
+
+/// Ends a step between two walks. By primary key, and `missing_posts_due_idx`.
+pub async fn rest(conn: &mut AsyncPgConnection, platform: &str, replica: Uuid) -> QueryResult<()> {
+    sql_query(format!(
+        "UPDATE rechecks SET leased_by = NULL, crash_count = 0, next_time = least(begin_time, {NEXT_MISSING}) \
+         WHERE platform = $1 AND leased_by = $2"
+    ))
+    .bind::<Text, _>(platform)
+    .bind::<SqlUuid, _>(replica)
+    .execute(conn)
+    .await?;
+    Ok(())
+}
+
 /// Ends a step: the walk continues at `place` after `wait`. With `None` it is complete, and the next one starts
-/// `pass` after this one started. Does nothing if `replica` has lost the lease.
+/// `pass` after this one started. Missing posts are looked at before. Does nothing if `replica` has lost the lease.
 pub async fn advance(
     conn: &mut AsyncPgConnection,
     platform: &str,
@@ -302,13 +326,13 @@ pub async fn advance(
     pass: Duration,
 ) -> QueryResult<()> {
     let Some(place) = place else {
-        sql_query(
+        sql_query(format!(
             "UPDATE rechecks SET leased_by = NULL, crash_count = 0, stage = 'POSTS', place_time = 'epoch', \
                  place_id = '00000000-0000-0000-0000-000000000000', \
-                 next_time = greatest(begin_time + $3 * interval '1 second', clock_timestamp()), \
+                 next_time = least(greatest(begin_time + $3 * interval '1 second', clock_timestamp()), {NEXT_MISSING}), \
                  begin_time = greatest(begin_time + $3 * interval '1 second', clock_timestamp()) \
-             WHERE platform = $1 AND leased_by = $2",
-        )
+             WHERE platform = $1 AND leased_by = $2"
+        ))
         .bind::<Text, _>(platform)
         .bind::<SqlUuid, _>(replica)
         .bind::<Double, _>(pass.as_secs_f64())

@@ -93,6 +93,7 @@ const PRIVILEGES: &[(&[&str], [&str; 4])] = &[
             "feed_post_ids",
             "quarantined_posts",
             "rechecks",
+            "missing_posts",
             "look_backs",
         ],
         [NONE, NONE, ALL, NONE],

@@ -378,6 +378,14 @@ diesel::table! {
 }
 
 diesel::table! {
+    missing_posts (platform, post_id) {
+        platform -> Text,
+        post_id -> Text,
+        first_time -> Timestamptz,
+    }
+}
+
+diesel::table! {
     namespaces (id) {
         id -> Uuid,
         account_id -> Uuid,
@@ -664,6 +672,7 @@ diesel::allow_tables_to_appear_in_same_query!(
     manager_notices,
     manager_verdicts,
     managers,
+    missing_posts,
     namespaces,
     outbox,
     plan_changes,

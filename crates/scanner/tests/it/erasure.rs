@@ -18,6 +18,32 @@ async fn until_walked(world: &World, platform: &str) {
     .await;
 }
 
+/// Runs today's walk again.
+async fn walk(world: &World, platform: &str) {
+    until_walked(world, platform).await;
+    world
+        .database
+        .run("UPDATE rechecks SET next_time = now(), begin_time = now()")
+        .await;
+    let ended = format!("rechecks WHERE platform = '{platform}' AND begin_time > now()");
+    eventually("the walk ends", async || {
+        world.database.count(&ended).await == 1
+    })
+    .await;
+}
+
+/// Makes the second looks due that an hour later would be.
+async fn an_hour_passes(world: &World) {
+    for statement in [
+        "UPDATE missing_posts SET first_time = first_time - interval '1 hour'",
+        "UPDATE rechecks SET next_time = now()",
+    ] {
+        world.database.run(statement).await;
+    }
+}
+
+const BLANK: &str = "posts WHERE erase_time IS NOT NULL";
+
 #[tokio::test]
 async fn a_recheck_blanks_posts_that_are_gone_at_their_source() {
     let mut world = World::new().await;
@@ -38,11 +64,11 @@ async fn a_recheck_blanks_posts_that_are_gone_at_their_source() {
     .await;
     assert!(world.platforms.delete(published[0].id));
     assert!(world.platforms.delete(published[2].id));
-    until_walked(&world, "lemmy").await;
-    world
-        .database
-        .run("UPDATE rechecks SET next_time = now(), begin_time = now()")
-        .await;
+    walk(&world, "lemmy").await;
+    assert_eq!(world.database.count("missing_posts").await, 2);
+    assert_eq!(world.database.count(BLANK).await, 0);
+    assert_eq!(world.database.count("recent_posts").await, 3);
+    an_hour_passes(&world).await;
     eventually("it is blank", async || {
         world
             .database
@@ -69,6 +95,39 @@ async fn a_recheck_blanks_posts_that_are_gone_at_their_source() {
         .texts("post_id", "posts WHERE title = ''")
         .await;
     assert_eq!(ids, [published[0].post_id.clone()]);
+    assert_eq!(world.database.count("missing_posts").await, 0);
+    replica.stop().await;
+}
+
+/// Such as a forum that was moved, for the minutes of a walk.
+#[tokio::test]
+async fn posts_that_are_there_at_the_second_look_stay() {
+    let mut world = World::new().await;
+    for platform in &mut world.config.platforms {
+        platform.access.erase_deleted = Some(platform.name == "hackernews");
+        // Without it, each post is looked up in the search.
+        platform.items_url = None;
+    }
+    let manager = world.manager("kettle", &[HACKER_NEWS]).await;
+    let replica = world.ready_scanner().await;
+    world
+        .platforms
+        .publish(vec![post("hackernews", "A kettle"); 4]);
+    world.until_scanned(manager, 4).await;
+    until_walked(&world, "hackernews").await;
+    // Fewer than a walk would doubt. Both stages of the walk ask.
+    let fault = Fault::new("hackernews", FaultKind::Status, 404);
+    world.platforms.fail(fault.on("/items/").times(8));
+    walk(&world, "hackernews").await;
+    assert_eq!(world.database.count("missing_posts").await, 4);
+    assert_eq!(world.database.count(BLANK).await, 0);
+    an_hour_passes(&world).await;
+    eventually("they are found", async || {
+        world.database.count("missing_posts").await == 0
+    })
+    .await;
+    assert_eq!(world.database.count(BLANK).await, 0);
+    assert_eq!(world.database.count("recent_posts").await, 4);
     replica.stop().await;
 }
 
