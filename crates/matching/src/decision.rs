@@ -1,7 +1,7 @@
 //! The decision on one post for one plan in its simplest form: it scores every term, name and phrase in turn.
 //!
 //! This is the definition. The index only finds quickly which plans to evaluate; its answers must equal these, bit for
-//! bit.
+//! bit, unless a post spends the budget of its searches ([`steps`]).
 
 mod spans;
 
@@ -12,6 +12,7 @@ use crate::{
     model::{self, Features},
     plan::{Plain, Plan, Rule},
     post::PostText,
+    steps,
     strength::{gate_features, occurs, strength_of_name, strength_of_term},
 };
 
@@ -66,14 +67,10 @@ impl From<Decision> for Match {
 /// Refused posts get terms, score and focus too, so that a reader can see what was missing.
 #[must_use]
 pub fn evaluate(plan: &Plan, post: &PostText, feed: Option<&FeedName>) -> Decision {
-    let verdict = if feed.is_some_and(|feed| !plan.watches(feed)) {
-        Verdict {
-            score: Scored::of(plan, post).score,
-            reason: Reason::NotWatched,
-        }
-    } else {
-        Verdict::of(plan, post)
-    };
+    let mut verdict = Verdict::of(plan, post);
+    if feed.is_some_and(|feed| !plan.watches(feed)) {
+        verdict.reason = Reason::NotWatched;
+    }
     verdict.explain(plan, post)
 }
 
@@ -87,19 +84,26 @@ pub(crate) struct Verdict {
 impl Verdict {
     /// Decides on the assumption that the plan watches the post's feed.
     pub(crate) fn of(plan: &Plan, post: &PostText) -> Self {
-        let scored = Scored::of(plan, post);
-        Self {
-            score: scored.score,
-            reason: reason(plan, post, &scored),
-        }
+        let (verdict, _) = steps::within(steps::OF_PLAN, || {
+            let scored = Scored::of(plan, post);
+            Self {
+                score: scored.score,
+                reason: reason(plan, post, &scored),
+            }
+        });
+        verdict
     }
 
     pub(crate) fn value(&self) -> bool {
         self.reason == Reason::Matched
     }
 
+    pub(crate) fn score(&self) -> f64 {
+        self.score
+    }
+
     pub(crate) fn explain(self, plan: &Plan, post: &PostText) -> Decision {
-        Decision {
+        let (decision, _) = steps::within(steps::OF_PLAN, || Decision {
             value: self.value(),
             score: self.score,
             terms: terms(plan, post),
@@ -110,7 +114,8 @@ impl Verdict {
             } else {
                 Vec::new()
             },
-        }
+        });
+        decision
     }
 }
 

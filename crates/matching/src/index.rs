@@ -107,7 +107,7 @@ impl Index {
     #[must_use]
     pub fn matches(&self, post: &PostText, feed: &FeedName) -> Vec<(ManagerName, Decision)> {
         let mut found = Vec::new();
-        self.search(post, feed, |name, explain| found.push((name, explain())));
+        self.search(post, feed, |name, _, explain| found.push((name, explain())));
         found.sort_by_key(|(name, _)| *name);
         found
     }
@@ -124,21 +124,24 @@ impl Index {
         decision
     }
 
-    /// Passes the plans that [`Self::matches`] returns to `found`, in no order, each with a function that returns its
-    /// decision. A decision takes up to a thousand times the memory of a name.
+    /// Passes the plans that [`Self::matches`] returns to `found`, in no order, each with its score and a function that
+    /// returns its decision. A decision takes up to a thousand times the memory of a name. Returns the number of plans
+    /// that spent their budget of steps (`steps`): their terms count as far as they were found.
     pub fn search(
         &self,
         post: &PostText,
         feed: &FeedName,
-        mut found: impl FnMut(ManagerName, &dyn Fn() -> Decision),
-    ) {
+        mut found: impl FnMut(ManagerName, f64, &dyn Fn() -> Decision),
+    ) -> usize {
+        let mut spent = 0;
         with_scratch(|scratch| {
             for tier in &self.tiers {
                 let alive = |slot| !tier.is_dead(slot);
-                tier.segment.matches(post, feed, alive, scratch, &mut found);
+                spent += tier.segment.matches(post, feed, alive, scratch, &mut found);
             }
             scratch.learn(post);
         });
+        spent
     }
 
     /// Computes the evidence that depends on the post alone, classifiers and cues, for plans with a focus.

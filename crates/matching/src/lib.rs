@@ -24,6 +24,7 @@ mod plan;
 mod post;
 mod screen;
 mod signals;
+mod steps;
 mod strength;
 pub mod text;
 mod topic_scale;

@@ -12,16 +12,17 @@ use crate::{
     heads,
     language::{self, Language},
     phrase::Phrase,
+    steps,
     text::{self, scan::Found},
     words::Words,
 };
 
 /// Maximum length; the rest is not read. No platform's posts are longer, but a feed's entry can be.
-const MAX_BYTES: usize = 128 * 1024;
+pub(crate) const MAX_BYTES: usize = 128 * 1024;
 
 /// Maximum number of steps of a phrase search: sufficient for any text that a person wrote, and a limit for a text that
-/// repeats a single word.
-pub(crate) const MAX_STEPS: u32 = 1 << 12;
+/// repeats a single word. See [`steps`] for all searches together.
+pub(crate) const MAX_STEPS: u32 = 1 << 13;
 
 /// The words of a post.
 #[derive(Debug)]
@@ -262,13 +263,20 @@ impl PostText {
             return;
         }
         let (tokens, hashes) = (words.tokens(), words.hashes(phrase.stemmed));
-        let mut steps = MAX_STEPS;
+        let left = steps::left();
+        let mut search = Search {
+            left: left.min(MAX_STEPS),
+            taken: 0,
+        };
+        let mut any = false;
         'starts: for start in words.of_hash(first, phrase.stemmed) {
+            if !search.step() {
+                break;
+            }
             let mut last = start;
             for (&hash, nth) in rest.iter().zip(1..) {
-                steps -= 1;
-                if steps == 0 {
-                    return;
+                if !search.step() {
+                    break 'starts;
                 }
                 let next = tokens[last].place + tokens[last].width;
                 let mut here = words.at_place(next, last);
@@ -280,10 +288,39 @@ impl PostText {
                     None => continue 'starts,
                 }
             }
+            any = true;
             if !found(&tokens[start], &tokens[last]) {
                 return;
             }
         }
+        // The plan's budget is spent: a phrase whose words all occur counts as one occurrence.
+        if !any
+            && left == search.taken
+            && let Some(start) = words.of_hash(first, phrase.stemmed).next()
+        {
+            found(&tokens[start], &tokens[start]);
+        }
+    }
+}
+
+/// Steps of a search, which the plan's budget is charged with when the search ends.
+struct Search {
+    left: u32,
+    taken: u32,
+}
+
+impl Search {
+    /// Takes a step, and returns false if none is left.
+    fn step(&mut self) -> bool {
+        let may = self.taken < self.left;
+        self.taken += u32::from(may);
+        may
+    }
+}
+
+impl Drop for Search {
+    fn drop(&mut self) {
+        steps::take(self.taken);
     }
 }
 

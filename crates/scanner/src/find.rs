@@ -264,7 +264,7 @@ async fn search(
                 let text = PostText::from(post);
                 let candidate = Candidate::new(post, &text);
                 let first = matches.len();
-                index.search(&text, feed, |manager, decide| {
+                let spent = index.search(&text, feed, |manager, _, decide| {
                     if !wanted(&manager, post) {
                         return;
                     }
@@ -277,6 +277,10 @@ async fn search(
                         matched,
                     });
                 });
+                if spent > 0 {
+                    metrics::MATCH_BUDGET_SPENT.inc();
+                    tracing::debug!(post.id = %post.id, feed.name = %feed.masked(), plans = spent, "searches of a post spent their budget");
+                }
                 matches[first..].sort_by_key(|found| found.pick);
                 if matches.len() >= most || begin.elapsed() > TURN {
                     break;

@@ -184,6 +184,14 @@ pub(crate) static MATCH_DURATION: LazyLock<Histogram> = LazyLock::new(|| {
     .expect(UNREGISTERED)
 });
 
+pub(crate) static MATCH_BUDGET_SPENT: LazyLock<IntCounter> = LazyLock::new(|| {
+    register_int_counter!(
+        "earshot_match_budget_spent_total",
+        "Posts in which the searches of a plan spent their budget of steps"
+    )
+    .expect(UNREGISTERED)
+});
+
 pub(crate) static INDEX_PLANS: LazyLock<IntGauge> = LazyLock::new(|| {
     register_int_gauge!("earshot_index_plans", "Plans in the index of this replica")
         .expect(UNREGISTERED)

@@ -55,6 +55,10 @@ struct Spans<'a> {
 impl Spans<'_> {
     fn add(&mut self, term: &str, readings: &Readings) {
         for phrase in readings.phrases() {
+            // Each position costs a pass over the text before it.
+            if self.spans.len() >= MAX_SPANS {
+                return;
+            }
             let spans = &mut self.spans;
             self.post.places(phrase, None, |field, start, end| {
                 push(spans, term, field, start, end)

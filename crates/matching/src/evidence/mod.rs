@@ -315,7 +315,8 @@ impl OfPlan<'_> {
             layout.sentences[at].asks || of_post.classes[at] & Class::Need.bit() != 0
         });
         evidence.ask_near_name = number(asked.count()).ln_1p();
-        evidence.complaining_near_name = self.head_of(Focus::Crisis, |at| sentences.contains(&at));
+        evidence.complaining_near_name =
+            self.head_of(Focus::Crisis, |at| sentences.binary_search(&at).is_ok());
         evidence.name_after_year = share(&|m| is_behind_year(&source[..m.start]));
         let counted: Vec<&Mention> = counted().collect();
         self.related(&counted, evidence);

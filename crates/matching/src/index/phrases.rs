@@ -14,6 +14,10 @@ use crate::{
     words::Words,
 };
 
+/// Maximum number of steps in a post: a hundred times those of the longest text that a person wrote. Phrases that only
+/// begin behind them are not found, like those behind [`MAX_BYTES`](crate::post::MAX_BYTES).
+pub(super) const MAX_STEPS: u32 = 1 << 22;
+
 /// Bits per edge in the filter: one absent edge in this many is looked up in vain.
 const BITS_AN_EDGE: usize = 8;
 
@@ -166,6 +170,9 @@ impl Walk<'_> {
     /// Follows all phrases that reach `node` with the word `at`. The recursion is as deep as the longest phrase, which
     /// has fifty words.
     fn follow(&mut self, at: usize, node: u32, found: &mut impl FnMut(u32, usize)) {
+        if self.steps >= MAX_STEPS {
+            return;
+        }
         let from = &self.words.tokens()[at];
         let next = from.place + from.width;
         let mut here = self.words.at_place(next, at);
@@ -236,4 +243,33 @@ fn edge(keys: &Keys, node: u32, word: u64, over_break: bool) -> u64 {
 fn place(edge: u64, words: usize) -> (usize, u64) {
     let at = (edge >> 6) as usize & (words - 1);
     (at, 1 << (edge % 64))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{MAX_STEPS, Phrases, Room, Wanted};
+    use crate::{phrase::Readings, text::code::Keys, words::Words};
+
+    /// Each `aa-aa` can be read in two ways, so very many phrases begin at each word.
+    #[test]
+    fn steps_of_all_phrases_in_a_post_are_limited() {
+        let keys = Keys::of_process();
+        let mut phrases = Phrases::default();
+        for bits in 0..1_u32 << 10 {
+            let words = (0..10).map(|n| if bits >> n & 1 == 1 { "aaaa" } else { "aa aa" });
+            let term = words.collect::<Vec<_>>().join(" ");
+            for phrase in Readings::exact(&term).unwrap().phrases() {
+                phrases.insert(phrase, &keys);
+            }
+        }
+        phrases.finish(|phrase| phrase);
+        let words = Words::of(&"aa-aa ".repeat(20_000));
+        let mut found = 0;
+        let steps = phrases.find(&words, Wanted::All, &mut Room::default(), |_, _, _| {
+            found += 1
+        });
+        assert!(found > 1_000, "{found}");
+        let range = MAX_STEPS..MAX_STEPS + 1_000;
+        assert!(range.contains(&steps), "{steps}");
+    }
 }

@@ -4,7 +4,7 @@ use std::ops::Range;
 
 use super::{
     commonness,
-    phrases::{Room, Wanted},
+    phrases::{self, Room, Wanted},
     places::Places,
     terms::{OfPhrase, RecentReadings, Terms},
 };
@@ -134,6 +134,11 @@ impl Scratch {
     pub(super) fn is_exact(&self, post: &PostText) -> bool {
         let words = super::number::number(post.words().tokens().len());
         words.saturating_add(self.found.steps) < MAX_STEPS
+    }
+
+    /// Returns whether the search for terms may have ended before the post.
+    pub(super) fn is_cut(&self) -> bool {
+        self.found.steps >= phrases::MAX_STEPS
     }
 
     /// Finds the terms that occur, of the wanted ones: all, or first those of keys and then the others.

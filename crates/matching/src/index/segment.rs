@@ -34,6 +34,7 @@ use crate::{
     model::{self, Features},
     phrase::Readings,
     plan::Rule,
+    steps,
     text::code::Keys,
 };
 
@@ -178,23 +179,23 @@ impl Segment {
             .plan(&self.terms, readings, feed, |_| true, true, true)
     }
 
-    /// Passes the plans that watch the feed, are alive and match to `found`, each with a function that explains its
-    /// match. Leaves `scratch` as it was.
+    /// Passes the plans that watch the feed, are alive and match to `found`, each with its score and a function
+    /// that explains its match. Returns the number of plans that spent their budget of steps. Leaves `scratch` as it was.
     pub(super) fn matches(
         &self,
         post: &PostText,
         feed: &FeedName,
         alive: impl Fn(u32) -> bool,
         scratch: &mut Scratch,
-        mut found: impl FnMut(ManagerName, &dyn Fn() -> Decision),
-    ) {
+        mut found: impl FnMut(ManagerName, f64, &dyn Fn() -> Decision),
+    ) -> usize {
         let known = self.feeds.number(feed, &Keys::of_process());
         if known.is_none() {
-            return;
+            return 0;
         }
         let nobody = |feed| self.feeds.slots(feed).is_empty() && self.feeds.always(feed).is_empty();
         if nobody(known) && nobody(None) {
-            return;
+            return 0;
         }
         let sieves = [known, None].map(|feed| self.sieves.get(self.feeds.place(feed)));
         let sieves = Sieves(sieves);
@@ -220,6 +221,7 @@ impl Segment {
             scratch.find(&self.terms, post, Wanted::Others(sieves));
             scratch.found.look_at();
         }
+        let mut spent = usize::from(scratch.is_cut());
         for at in 0..scratch.candidates.len() {
             let slot = scratch.candidates[at];
             if !alive(slot) || !self.may_match(slot, post, scratch) {
@@ -238,12 +240,17 @@ impl Segment {
                 let view = self.view(slot);
                 view.plan(&self.terms, readings, feed, has, false, texts)
             };
-            let verdict = Verdict::of(&plan(false), post);
+            let plan_of_post = plan(false);
+            let search = || Verdict::of(&plan_of_post, post);
+            let (verdict, taken) = steps::within(steps::OF_PLAN, search);
+            spent += usize::from(taken == steps::OF_PLAN);
             if verdict.value() {
-                found(self.name(slot), &|| verdict.explain(&plan(true), post));
+                let explain = || verdict.explain(&plan(true), post);
+                found(self.name(slot), verdict.score(), &explain);
             }
         }
         scratch.forget();
+        spent
     }
 
     /// Collects every plan that watches the feed and may match, once, and few others.

@@ -7,7 +7,7 @@ use proptest::{prelude::*, strategy::ValueTree, test_runner::TestRunner};
 use serde_json::{Value, json};
 
 use super::{Change, Index, LiveIndex};
-use crate::{Decision, Plan, PostText, evaluate, plan::Rule, text::block::PORTABLY};
+use crate::{Decision, Plan, PostText, evaluate, plan::Rule, steps, text::block::PORTABLY};
 
 /// A small vocabulary, so that plans and posts share words; several words have more than one form, script or spelling.
 const WORDS: &[&str] = &[
@@ -381,4 +381,48 @@ fn hostile_posts_are_decided_quickly() {
         let found = index.matches(&post, &FEEDS[0].parse().unwrap());
         assert!(found.len() <= 200, "{unit:?} {}", found.len());
     }
+}
+
+/// Each search stays within its own limit, but the plan has hundreds of them.
+#[test]
+fn searches_of_a_plan_share_a_budget_and_lose_no_term() {
+    let names = 1..100_u64;
+    let plan = |last: u64| -> Arc<Plan> {
+        let begin = |n: u64| {
+            format!(
+                "{}{}",
+                "a ".repeat(n as usize % 30 + 2),
+                "b ".repeat(n as usize / 30)
+            )
+        };
+        let include: Vec<Value> = (0..500)
+            .map(|n| json!({"text": begin(n), "weight": 1}))
+            .chain([json!({"text": format!("zebra{last}"), "weight": 100})])
+            .collect();
+        let instructions: Instructions = serde_json::from_value(
+            json!({"feeds": [FEEDS[0]], "include": include, "threshold": 100,
+                   "require": [[format!("zebra{last}")]]}),
+        )
+        .unwrap();
+        Arc::new(Plan::compile(&instructions).unwrap())
+    };
+    let index = Index::build(names.clone().map(|n| (name(n), plan(n))), numbered(1));
+    let text = format!(
+        "{}{}",
+        "a ".repeat(10_000),
+        "a a b b b b b b b b b b b b ".repeat(500)
+    );
+    let zebras: String = names.clone().map(|n| format!("zebra{n} ")).collect();
+    let post = PostText::new(Some(&zebras), Some(&text));
+    let feed: FeedName = FEEDS[0].parse().unwrap();
+    let mut found = Vec::new();
+    let (spent, taken) = steps::within(u32::MAX, || {
+        index.search(&post, &feed, |name, _, _| found.push(name))
+    });
+    assert_eq!(found.len(), names.count(), "no match is lost");
+    assert_eq!(spent, found.len());
+    assert_eq!(taken, 99 * steps::OF_PLAN);
+    let (_, taken) = steps::within(u32::MAX, || evaluate(&plan(1), &post, None));
+    // The verdict and its explanation.
+    assert!(taken <= 2 * steps::OF_PLAN, "{taken} steps");
 }
