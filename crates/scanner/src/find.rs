@@ -39,6 +39,8 @@ pub(crate) struct Matches<'a, W> {
     posts: &'a [Post],
     /// Selects Managers.
     wanted: W,
+    /// Namespaces whose account has no Scans left today: their matches are refused, and not explained.
+    used_up: HashSet<Id>,
     index: Arc<Index>,
     /// In the order of the posts. Muted matches stay here, because a Namespace may remove a mute.
     found: Vec<Found>,
@@ -57,6 +59,7 @@ pub(crate) struct Pick {
 struct Found {
     pick: Pick,
     is_kept_out: bool,
+    score: f64,
     /// Its explanation, unless those of the matches before it take [`EXPLAINED`] bytes: a post can match for thousands of
     /// Managers, with some ten kilobytes each.
     matched: Option<Match>,
@@ -72,7 +75,8 @@ impl<'a, W: Fn(&ManagerName, &Post) -> bool> Matches<'a, W> {
         posts: &'a [Post],
         wanted: W,
     ) -> Self {
-        Self::up_to(plans, index, account, feed, posts, wanted, usize::MAX).await
+        let none = HashSet::new();
+        Self::up_to(plans, index, account, feed, posts, wanted, none, usize::MAX).await
     }
 
     /// Same as [`Self::of`], but matches no further post after [`MOST`] matches. [`Self::posts`] returns the posts that
@@ -84,10 +88,12 @@ impl<'a, W: Fn(&ManagerName, &Post) -> bool> Matches<'a, W> {
         feed: &'a FeedName,
         posts: &'a [Post],
         wanted: W,
+        used_up: HashSet<Id>,
     ) -> Self {
-        Self::up_to(plans, index, account, feed, posts, wanted, MOST).await
+        Self::up_to(plans, index, account, feed, posts, wanted, used_up, MOST).await
     }
 
+    #[expect(clippy::too_many_arguments, reason = "they become the fields")]
     async fn up_to(
         plans: &Plans,
         index: Arc<Index>,
@@ -95,18 +101,31 @@ impl<'a, W: Fn(&ManagerName, &Post) -> bool> Matches<'a, W> {
         feed: &'a FeedName,
         posts: &'a [Post],
         wanted: W,
+        used_up: HashSet<Id>,
         most: usize,
     ) -> Self {
-        let (found, matched) = search(plans, &index, account, feed, posts, &wanted, most).await;
-        Self {
+        let mut new = Self {
             feed,
             account,
-            posts: &posts[..matched],
+            posts,
             wanted,
+            used_up,
             index,
-            found,
+            found: Vec::new(),
             stored: HashSet::new(),
-        }
+        };
+        let (found, matched) = new.search(plans, &new.index, most).await;
+        new.found = found;
+        new.posts = &posts[..matched];
+        new
+    }
+
+    pub(crate) fn used_up(&self) -> &HashSet<Id> {
+        &self.used_up
+    }
+
+    pub(crate) fn set_used_up(&mut self, namespaces: HashSet<Id>) {
+        self.used_up = namespaces;
     }
 
     /// The index whose matches these are.
@@ -176,8 +195,12 @@ impl<'a, W: Fn(&ManagerName, &Post) -> bool> Matches<'a, W> {
         pick: &Pick,
         text: &LazyCell<PostText, impl FnOnce() -> PostText>,
     ) -> Option<Match> {
-        let known = self.found.binary_search_by_key(pick, |found| found.pick);
-        let known = known.ok().and_then(|at| self.found[at].matched.clone());
+        let found = self.found.binary_search_by_key(pick, |found| found.pick);
+        let found = found.ok().map(|at| &self.found[at]);
+        if self.used_up.contains(&pick.manager.namespace) {
+            return found.map(|found| unexplained(found.score));
+        }
+        let known = found.and_then(|found| found.matched.clone());
         known.or_else(|| {
             let decision = self.index.explain(&pick.manager, text)?;
             Some(matching::explain(decision, text))
@@ -193,7 +216,7 @@ impl<'a, W: Fn(&ManagerName, &Post) -> bool> Matches<'a, W> {
     pub(crate) async fn update(&mut self, plans: &Plans) -> Option<usize> {
         let index = plans.index();
         let Some(changes) = plans.changes_between(self.index.version(), index.version()) else {
-            (self.found, _) = self.search(plans, &index).await;
+            (self.found, _) = self.search(plans, &index, usize::MAX).await;
             self.index = index;
             return None;
         };
@@ -209,7 +232,7 @@ impl<'a, W: Fn(&ManagerName, &Post) -> bool> Matches<'a, W> {
         });
         let changed = Index::build(changed, index.version());
         if !changed.is_empty() {
-            let (found, _) = self.search(plans, &changed).await;
+            let (found, _) = self.search(plans, &changed, usize::MAX).await;
             self.found.extend(found);
             self.found.sort_by_key(|found| found.pick);
         }
@@ -225,73 +248,66 @@ impl<'a, W: Fn(&ManagerName, &Post) -> bool> Matches<'a, W> {
         Some(changed.len())
     }
 
-    /// Matches all posts, also if more than [`MOST`] match now.
-    async fn search(&self, plans: &Plans, index: &Index) -> (Vec<Found>, usize) {
-        search(
-            plans,
-            index,
-            self.account,
-            self.feed,
-            self.posts,
-            &self.wanted,
-            usize::MAX,
-        )
-        .await
+    /// Returns the matches of the first posts, and the number of these: no further post is matched after `most` matches.
+    async fn search(&self, plans: &Plans, index: &Index, most: usize) -> (Vec<Found>, usize) {
+        let Self { posts, feed, .. } = *self;
+        let span = tracing::info_span!("match posts", posts = posts.len(), matches = Empty);
+        let mut matches = Vec::new();
+        let (mut matched, mut explained) = (0, 0);
+        let mut busy = Duration::ZERO;
+        while matched < posts.len() && matches.len() < most {
+            let _turn = plans.matching.take(self.account, 1).await;
+            blocking(|| {
+                let _span = span.enter();
+                let begin = Instant::now();
+                for (at, post) in posts.iter().enumerate().skip(matched) {
+                    matched = at + 1;
+                    let text = PostText::from(post);
+                    let candidate = Candidate::new(post, &text);
+                    let first = matches.len();
+                    let spent = index.search(&text, feed, |manager, score, decide| {
+                        if !(self.wanted)(&manager, post) {
+                            return;
+                        }
+                        let explains =
+                            explained < EXPLAINED && !self.used_up.contains(&manager.namespace);
+                        let matched = explains.then(|| matching::explain(decide(), &text));
+                        explained += matched.as_ref().map_or(0, bytes_of);
+                        matches.push(Found {
+                            pick: Pick { at, manager },
+                            is_kept_out: keep_out(plans, &manager, &candidate),
+                            score,
+                            matched,
+                        });
+                    });
+                    if spent > 0 {
+                        metrics::MATCH_BUDGET_SPENT.inc();
+                        tracing::debug!(post.id = %post.id, feed.name = %feed.masked(), plans = spent, "searches of a post spent their budget");
+                    }
+                    matches[first..].sort_by_key(|found| found.pick);
+                    if matches.len() >= most || begin.elapsed() > TURN {
+                        break;
+                    }
+                }
+                busy += begin.elapsed();
+            });
+        }
+        metrics::MATCH_DURATION.observe(busy.as_secs_f64());
+        span.record("matches", matches.len());
+        (matches, matched)
     }
 }
 
-/// Returns the matches of the first posts, and the number of these.
-async fn search(
-    plans: &Plans,
-    index: &Index,
-    account: Id,
-    feed: &FeedName,
-    posts: &[Post],
-    wanted: impl Fn(&ManagerName, &Post) -> bool,
-    most: usize,
-) -> (Vec<Found>, usize) {
-    let span = tracing::info_span!("match posts", posts = posts.len(), matches = Empty);
-    let mut matches = Vec::new();
-    let (mut matched, mut explained) = (0, 0);
-    let mut busy = Duration::ZERO;
-    while matched < posts.len() && matches.len() < most {
-        let _turn = plans.matching.take(account, 1).await;
-        blocking(|| {
-            let _span = span.enter();
-            let begin = Instant::now();
-            for (at, post) in posts.iter().enumerate().skip(matched) {
-                matched = at + 1;
-                let text = PostText::from(post);
-                let candidate = Candidate::new(post, &text);
-                let first = matches.len();
-                let spent = index.search(&text, feed, |manager, _, decide| {
-                    if !wanted(&manager, post) {
-                        return;
-                    }
-                    let matched =
-                        (explained < EXPLAINED).then(|| matching::explain(decide(), &text));
-                    explained += matched.as_ref().map_or(0, bytes_of);
-                    matches.push(Found {
-                        pick: Pick { at, manager },
-                        is_kept_out: keep_out(plans, &manager, &candidate),
-                        matched,
-                    });
-                });
-                if spent > 0 {
-                    metrics::MATCH_BUDGET_SPENT.inc();
-                    tracing::debug!(post.id = %post.id, feed.name = %feed.masked(), plans = spent, "searches of a post spent their budget");
-                }
-                matches[first..].sort_by_key(|found| found.pick);
-                if matches.len() >= most || begin.elapsed() > TURN {
-                    break;
-                }
-            }
-            busy += begin.elapsed();
-        });
+/// A match that is refused.
+fn unexplained(score: f64) -> Match {
+    Match {
+        score,
+        terms: Vec::new(),
+        focus: None,
+        spans: Vec::new(),
+        signals: None,
+        judged: false,
     }
-    metrics::MATCH_DURATION.observe(busy.as_secs_f64());
-    span.record("matches", matches.len());
-    (matches, matched)
 }
 
 /// Runs long work without keeping other tasks from the thread. A runtime with a single thread has no other.

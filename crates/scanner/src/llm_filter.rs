@@ -19,7 +19,7 @@ mod question;
 mod thresholds;
 
 use std::{
-    collections::HashMap,
+    collections::{HashMap, HashSet},
     sync::{Mutex, MutexGuard, PoisonError},
     time::Duration,
 };
@@ -83,12 +83,14 @@ impl LlmFilter {
         self.candidate_percent
     }
 
-    /// Returns the matches that become Scans, in their order.
+    /// Returns the matches that become Scans, in their order. The threshold decides on those of the Namespaces `used_up`,
+    /// which the quota refuses.
     pub(crate) async fn decide<'a>(
         &self,
         pool: &Pool,
         thresholds: &Thresholds,
         matches: Vec<NewScan<'a>>,
+        used_up: &HashSet<Id>,
     ) -> Vec<NewScan<'a>> {
         let mut decided: Vec<Option<NewScan<'a>>> = Vec::with_capacity(matches.len());
         let mut candidates = Vec::new();
@@ -99,6 +101,10 @@ impl LlmFilter {
                 decided.push(Some(scan));
                 continue;
             };
+            if used_up.contains(&scan.manager.namespace) {
+                decided.push((score >= threshold).then_some(scan));
+                continue;
+            }
             decided.push(None);
             // The threshold can be newer than the index that found the post.
             if score >= candidate_threshold(threshold, self.candidate_percent) {

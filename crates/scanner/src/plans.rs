@@ -152,10 +152,20 @@ impl Plans {
         }
     }
 
-    /// Returns the matches of a poll that become Scans. Call without a connection: a model may be asked.
-    pub(crate) async fn decide<'a>(&self, matches: Vec<NewScan<'a>>) -> Vec<NewScan<'a>> {
+    /// Returns the matches of a poll that become Scans. Call without a connection: a model may be asked, except about
+    /// matches of the Namespaces `used_up`.
+    pub(crate) async fn decide<'a>(
+        &self,
+        matches: Vec<NewScan<'a>>,
+        used_up: &HashSet<Id>,
+    ) -> Vec<NewScan<'a>> {
         match &self.llm_filter {
-            Some(filter) => filter.decide(&self.pool, &self.thresholds, matches).await,
+            Some(filter) => {
+                let thresholds = &self.thresholds;
+                filter
+                    .decide(&self.pool, thresholds, matches, used_up)
+                    .await
+            }
             None => matches,
         }
     }

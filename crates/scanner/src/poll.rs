@@ -1,8 +1,9 @@
 //! One poll: from the platform's response to the committed Scans.
 //!
 //! A poll without new posts costs one transaction of four statements. A poll with posts costs five more (they are
-//! stored, and counted twice), and one with matches nine more for each block of them (`commit::BLOCK`). Posts that
-//! the platform reports as deleted cost one to five. For a stream without posts, only one poll per second is stored.
+//! stored, and counted twice), after one that asks for the quotas, and one with matches nine more for each block of
+//! them (`commit::BLOCK`). Posts that the platform reports as deleted cost one to five. For a stream without posts,
+//! only one poll per second is stored.
 //! Nothing but the lease is held while waiting for the platform.
 //!
 //! The poller of a whole network's stream keeps its lease from poll to poll, until it stops, fails or dies. Each
@@ -19,7 +20,11 @@ mod ids;
 mod late;
 mod report;
 
-use std::time::{Duration, Instant};
+use std::{
+    collections::HashSet,
+    sync::Arc,
+    time::{Duration, Instant},
+};
 
 use domain::Timestamp;
 use platforms::{Cursor, PollError, PollLimits, Polled, Throttled};
@@ -153,18 +158,29 @@ impl Poll {
             keeps_lease: self.is_stream() && polled.more && !self.shutdown.is_cancelled(),
         };
         let (plans, feed, posts) = (&self.plans, &self.feed.name, &polled.posts);
-        let matches_of =
-            |posts| Matches::of_first(plans, plans.index(), self.account, feed, posts, |_, _| true);
+        // Asked before anything is explained.
+        let used_up = if posts.is_empty() {
+            HashSet::new()
+        } else {
+            let _share = self.limits.connections.take(self.account, 1).await;
+            let mut conn = self.backbone.pool.get().await?;
+            self.used_up(&mut conn).await?
+        };
+        let matches_of = |posts, used_up| {
+            let (index, account) = (plans.index(), self.account);
+            Matches::of_first(plans, index, account, feed, posts, |_, _| true, used_up)
+        };
         let mut left = &posts[..];
-        let mut part = matches_of(left).await;
+        let mut part = matches_of(left, used_up).await;
         let mut tries = 0;
         while tries < MAX_REMATCHES {
             tries += 1;
             let picks = part.picks();
             let span = tracing::info_span!("store scans", scans = picks.len());
             let is_last = part.posts().len() == left.len();
+            let index = Arc::clone(part.index());
             let found = Found {
-                index: part.index(),
+                index: &index,
                 polled: &polled,
                 since,
                 posts_per_day,
@@ -172,7 +188,7 @@ impl Poll {
                 ids,
                 next,
             };
-            let stored = self.commit(&found, &part, &picks, is_last);
+            let stored = self.commit(&found, &mut part, &picks, is_last);
             let stored = match stored.instrument(span.clone()).await {
                 Err(error) if self.may_be_of_a_post(&error) => {
                     self.commit_apart(&found).instrument(span).await
@@ -194,7 +210,7 @@ impl Poll {
                 }
                 Stored::Part => {
                     left = &left[part.posts().len()..];
-                    part = matches_of(left).await;
+                    part = matches_of(left, part.used_up().clone()).await;
                     tries = 0;
                 }
                 Stored::LeaseLost => {

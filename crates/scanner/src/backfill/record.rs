@@ -67,7 +67,7 @@ impl Step<'_> {
         picks: &[Pick],
     ) -> Vec<NewScan<'p>> {
         self.plans
-            .decide(all.explain_all(self.plans, picks).await)
+            .decide(all.explain_all(self.plans, picks).await, all.used_up())
             .await
     }
 }

@@ -1,5 +1,7 @@
 //! Updated matches equal those of a new search, and only changed plans are matched for the update.
 
+use std::collections::HashSet;
+
 use domain::{
     FeedName, Id, Instructions, ManagerName, Post, Timestamp,
     instructions::Term,
@@ -166,8 +168,18 @@ async fn no_further_post_is_matched_after_many_matches() {
     assert!(plans.load(&CancellationToken::new()).await);
     let feed: FeedName = FEED.parse().unwrap();
     let posts = vec![post("forum:1", "A kettle"); MOST];
-    let first =
-        |posts| Matches::of_first(&plans, plans.index(), Id::NIL, &feed, posts, |_, _| true);
+    let first = |posts| {
+        let none = HashSet::new();
+        Matches::of_first(
+            &plans,
+            plans.index(),
+            Id::NIL,
+            &feed,
+            posts,
+            |_, _| true,
+            none,
+        )
+    };
     let part = first(&posts).await;
     assert_eq!((part.posts().len(), part.picks().len()), (MOST / 2, MOST));
     let rest = first(&posts[part.posts().len()..]).await;
@@ -287,4 +299,47 @@ async fn only_changes_that_concern_the_feed_require_another_match() {
         .run("UPDATE plan_version SET version = version + 1001")
         .await;
     check(false, "too many changes to compare").await;
+}
+
+#[tokio::test]
+async fn matches_of_accounts_without_scans_left_are_not_explained() {
+    let database = TestDatabase::create().await;
+    let mut conn = database.connect().await;
+    let fixture = Fixture::create(&mut conn).await;
+    let globex = fixture.beside(&mut conn, "globex").await;
+    let kettle = watching("kettle", FEED);
+    for account in [&fixture, &globex] {
+        account.applied_manager(&mut conn, &kettle, &[]).await;
+    }
+    let plans = Plans::new(database.pool(), None);
+    assert!(plans.load(&CancellationToken::new()).await);
+    let feed: FeedName = FEED.parse().unwrap();
+    let posts = [post("forum:1", "A kettle")];
+    let used_up = HashSet::from([fixture.namespace]);
+    let mut all = Matches::of_first(
+        &plans,
+        plans.index(),
+        Id::NIL,
+        &feed,
+        &posts,
+        |_, _| true,
+        used_up,
+    )
+    .await;
+    let terms = async |all: &Matches<'_, _>, namespace| {
+        let scans = all.explain_all(&plans, &all.picks()).await;
+        assert_eq!(scans.len(), 2);
+        let own = scans
+            .into_iter()
+            .find(|scan| scan.manager.namespace == namespace);
+        let matched = own.unwrap().matched;
+        assert!(matched.score > 0.0);
+        matched.terms
+    };
+    assert!(terms(&all, fixture.namespace).await.is_empty());
+    assert_eq!(terms(&all, globex.namespace).await, ["kettle"]);
+    // The quota is used up between two blocks.
+    all.set_used_up(HashSet::from([globex.namespace]));
+    assert!(terms(&all, globex.namespace).await.is_empty());
+    assert_eq!(terms(&all, fixture.namespace).await, ["kettle"]);
 }

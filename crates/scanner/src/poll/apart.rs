@@ -4,7 +4,7 @@
 //! other posts, the records and the cursor are committed together. So a crash loses nothing, and no post counts
 //! twice.
 
-use std::sync::Arc;
+use std::{collections::HashSet, sync::Arc};
 
 use domain::{Post, Timestamp, User};
 use store::{
@@ -61,8 +61,9 @@ impl Poll {
         while let Some(posts) = waiting.pop() {
             let index = Arc::clone(found.index);
             let feed = &self.feed.name;
+            let (plans, account, none) = (&self.plans, self.account, HashSet::new());
             let all =
-                Matches::of_first(&self.plans, index, self.account, feed, posts, |_, _| true).await;
+                Matches::of_first(plans, index, account, feed, posts, |_, _| true, none).await;
             let picks = all.picks();
             let is_much = all.posts().len() < posts.len() || picks.len() > BLOCK;
             if is_much && posts.len() > 1 {
@@ -71,7 +72,7 @@ impl Poll {
             }
             let matches = {
                 let scans = all.explain_all(&self.plans, &picks).await;
-                self.plans.decide(scans).await
+                self.plans.decide(scans, all.used_up()).await
             };
             match self.try_posts(conn, posts, &matches, counter).await {
                 Ok(batch) => {

@@ -1,8 +1,8 @@
 //! Stores a poll: its posts, their Scans, the cursor and the lease, in one transaction or in blocks.
 
-use std::sync::Arc;
+use std::{collections::HashSet, sync::Arc};
 
-use domain::{ManagerName, Post, ScanName, Timestamp};
+use domain::{Id, ManagerName, Post, ScanName, Timestamp};
 use events::ScanCreated;
 use matching::Index;
 use platforms::Polled;
@@ -11,7 +11,7 @@ use store::{
     feeds::{
         self, DayCounts, FeedGap, IdCounts, Next, PollOutcome, QuarantineKind, Quarantined, Reading,
     },
-    keyed, outbox, recent_posts, refused_posts,
+    keyed, outbox, quotas, recent_posts, refused_posts,
     scans::{self, NewScan, Origin, ScanCounter},
 };
 
@@ -74,7 +74,7 @@ impl Poll {
     pub(super) async fn commit(
         &self,
         found: &Found<'_>,
-        all: &Matches<'_, impl Fn(&ManagerName, &Post) -> bool>,
+        all: &mut Matches<'_, impl Fn(&ManagerName, &Post) -> bool>,
         picks: &[Pick],
         is_last: bool,
     ) -> Result<Stored, store::Error> {
@@ -85,19 +85,25 @@ impl Poll {
                 return Ok(Stored::Part);
             }
             let (scans, covered) = all.explain(&self.plans, next).await;
-            let scans = self.plans.decide(scans).await;
+            let scans = self.plans.decide(scans, all.used_up()).await;
             let is_end = is_last && done + covered == picks.len();
             let _share = self.limits.connections.take(self.account, 1).await;
             let mut conn = self.backbone.pool.get().await?;
             keyed::begin(&mut conn).await?;
+            let counter = self.counter().refusing(all.used_up().clone());
             let stored = if is_end {
-                self.store_last(&mut conn, found, &scans).await
+                self.store_last(&mut conn, found, &scans, counter).await
             } else {
-                self.store_block(&mut conn, found, &scans).await
+                self.store_block(&mut conn, found, &scans, counter).await
             };
             match keyed::end(&mut conn, stored).await? {
                 // Published at once, because the blocks after it may fail.
-                Stored::Scans { batch, .. } if !is_end => self.tell_batch(&batch),
+                Stored::Scans { batch, .. } if !is_end => {
+                    self.tell_batch(&batch);
+                    if batch.refused > 0 {
+                        all.set_used_up(self.used_up(&mut conn).await?);
+                    }
+                }
                 Stored::Behind { .. } => return Ok(Stored::Behind { stored: done }),
                 stored => return Ok(stored),
             }
@@ -111,11 +117,11 @@ impl Poll {
         conn: &mut AsyncPgConnection,
         found: &Found<'_>,
         block: &[NewScan<'_>],
+        mut counter: ScanCounter,
     ) -> Result<Stored, store::Error> {
         if let Some(lost) = self.check(conn, found).await? {
             return Ok(lost);
         }
-        let mut counter = self.counter();
         let batch = self.record(conn, 0, block, &mut counter).await?;
         counter.store(conn).await?;
         Ok(Stored::Scans {
@@ -132,11 +138,11 @@ impl Poll {
         conn: &mut AsyncPgConnection,
         found: &Found<'_>,
         last: &[NewScan<'_>],
+        mut counter: ScanCounter,
     ) -> Result<Stored, store::Error> {
         if let Some(lost) = self.check(conn, found).await? {
             return Ok(lost);
         }
-        let mut counter = self.counter();
         let posts = &found.polled.posts;
         let batch = self.store_posts(conn, posts, last, &mut counter).await?;
         self.finish(conn, found, batch, Vec::new(), counter).await
@@ -245,6 +251,15 @@ impl Poll {
             return Ok(Some(Stored::Behind { stored: 0 }));
         }
         Ok(None)
+    }
+
+    /// Returns the Namespaces whose matches the quota refuses now.
+    pub(super) async fn used_up(
+        &self,
+        conn: &mut AsyncPgConnection,
+    ) -> Result<HashSet<Id>, store::Error> {
+        let quota = self.config.quotas.scans_per_day;
+        Ok(quotas::used_up(conn, &self.feed.name, quota).await?)
     }
 
     pub(super) fn counter(&self) -> ScanCounter {

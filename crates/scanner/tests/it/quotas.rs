@@ -74,6 +74,8 @@ async fn a_manager_whose_account_used_up_its_day_pauses_and_catches_up() {
     titles.dedup();
     assert_eq!(titles.len(), 11);
     assert_eq!(world.database.count("scans").await, 11);
+    let unexplained = "scans WHERE matched -> 'terms' = '[]'";
+    assert_eq!(world.database.count(unexplained).await, 0);
     replica.stop().await;
 }
 

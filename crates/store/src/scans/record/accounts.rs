@@ -6,7 +6,7 @@
 //! other only while they commit. The counters are locked in the order of the accounts, and nothing is locked after
 //! them.
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::{BTreeMap, HashMap, HashSet};
 
 use diesel::{
     QueryableByName, sql_query,
@@ -28,6 +28,8 @@ pub struct ScanCounter {
     /// Quota of accounts without an override.
     default_quota: u32,
     uncounted: BTreeMap<Id, Uncounted>,
+    /// Namespaces whose matches are refused in any case.
+    refused: HashSet<Id>,
 }
 
 #[derive(Debug, Clone, Copy)]
@@ -41,7 +43,15 @@ impl ScanCounter {
         Self {
             default_quota,
             uncounted: BTreeMap::new(),
+            refused: HashSet::new(),
         }
+    }
+
+    /// Refuses all matches of these Namespaces: their accounts had no Scans left, so that the matches have no
+    /// explanation. If there are Scans left again, a backfill makes them.
+    pub fn refusing(mut self, namespaces: HashSet<Id>) -> Self {
+        self.refused = namespaces;
+        self
     }
 
     /// Adds the Scans to the counters of today (UTC). The counters stay locked to the end of the transaction.
@@ -114,6 +124,9 @@ impl<'a> Capacity<'a> {
 
     /// Returns true if the Manager's account may have one more Scan. An unknown account was deleted.
     pub(super) fn is_left(&self, manager: &ManagerName) -> bool {
+        if self.counter.refused.contains(&manager.namespace) {
+            return false;
+        }
         self.accounts.get(manager).is_none_or(|account| {
             let own = self.counter.uncounted.get(&account.id);
             let own = own.map_or(0, |own| own.scans);
