@@ -45,7 +45,7 @@ impl Api {
     }
 
     /// Returns a client at another address of this machine.
-    pub(super) fn from_address(&self, address: IpAddr) -> Self {
+    pub(super) fn at_address(&self, address: IpAddr) -> Self {
         let mut connector = HttpConnector::new();
         connector.set_local_address(Some(address));
         Self {

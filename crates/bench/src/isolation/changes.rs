@@ -45,7 +45,7 @@ impl Hostile {
         let keys: Vec<String> = (0..WRONG_KEYS)
             .map(|_| ApiKey::generate().expose())
             .collect();
-        let api = self.api().from_address(OTHER_ADDRESS.into());
+        let api = self.api().at_address(OTHER_ADDRESS.into());
         let path = "/v1/caller".to_owned();
         self.storm_by(&api, &keys, 4, Method::GET, &[path], None);
         Ok(())
