@@ -4,6 +4,10 @@
 //! and backfills of new Managers ([`since`]) read them. A feed keeps about its newest [`MAX_POSTS`], at most about
 //! [`MAX_BYTES`] of them, and none older than [`MAX_AGE`]. Since `feeds.kept_since` all of its posts are stored.
 //!
+//! An account has a quota of bytes, divided by the number of its feeds: none of them keeps more than that, unless another
+//! account that watches it has more to give. So the feeds that one account alone watches stay within its quota, and
+//! nothing is counted over feeds.
+//!
 //! Storing costs one INSERT per poll, and one more DELETE for every [`SLACK`] posts or [`SLACK_BYTES`]. [`purge_old`]
 //! removes old posts of feeds that bring nothing any more.
 
@@ -35,7 +39,9 @@ pub const MAX_AGE: Duration = Duration::from_hours(72);
 /// Average number of new posts after which a feed is trimmed.
 const SLACK: usize = 200;
 /// Average size of new posts after which a feed is trimmed.
-const SLACK_BYTES: i64 = 4_000_000;
+const SLACK_BYTES: i64 = 200_000;
+/// A feed that so many accounts watch keeps as much as any: what it keeps is a small part for each of them.
+const MANY_ACCOUNTS: i64 = 10;
 /// Smallest difference between the times of two posts.
 const INSTANT: Duration = Duration::from_micros(1);
 
@@ -70,12 +76,13 @@ fn read(rows: Vec<Row>) -> Result<Vec<Kept>, Error> {
 
 /// Stores posts of `feed`, given oldest first. Existing posts stay unchanged. Returns the start of the period whose
 /// posts are still stored, if older ones had to go. Call in the transaction that moves the feed's cursor, with the
-/// feed locked.
+/// feed locked. `account_bytes` is the quota of each account for the posts of all its feeds.
 pub async fn keep(
     conn: &mut AsyncPgConnection,
     feed: &FeedName,
     posts: &[Post],
     now: Timestamp,
+    account_bytes: u32,
 ) -> QueryResult<Option<Timestamp>> {
     let oldest = now.minus(MAX_AGE);
     let (mut keys, mut times, mut urls, mut values, mut sizes) =
@@ -119,7 +126,7 @@ pub async fn keep(
     .await?;
     // Each post and each byte trims with the same probability, so that nothing has to be counted.
     if rand::random_range(0..SLACK) < count || rand::random_range(0..SLACK_BYTES) < all_bytes {
-        return Ok(cut.max(Some(trim(conn, feed, oldest).await?)));
+        return Ok(cut.max(Some(trim(conn, feed, oldest, account_bytes).await?)));
     }
     Ok(cut)
 }
@@ -167,11 +174,13 @@ pub async fn unkept(
 }
 
 /// Removes what the feed has too much of, the oldest first. Returns the start of the period whose posts are still
-/// stored. Served by `recent_posts_newest_idx`; reads all posts of the feed, but not their texts.
+/// stored. Served by `recent_posts_newest_idx`, and by the primary keys of `feed_watchers` and `account_feeds`; reads all
+/// posts of the feed, but not their texts. A feed of many accounts keeps as much as any.
 async fn trim(
     conn: &mut AsyncPgConnection,
     feed: &FeedName,
     oldest: Timestamp,
+    account_bytes: u32,
 ) -> QueryResult<Timestamp> {
     #[derive(QueryableByName)]
     struct Cut {
@@ -181,20 +190,27 @@ async fn trim(
     // Many posts may have one time. Those from before the column `bytes` have at least their stored size.
     let cut: Cut = Prepared(
         sql_query(
-            "WITH ranked AS (SELECT post_key, time, row_number() OVER newest AS rank, \
+            "WITH owners AS (SELECT DISTINCT n.account_id FROM feed_watchers AS w \
+                  JOIN namespaces AS n ON n.id = w.namespace_id WHERE w.feed = $1 LIMIT $6), \
+              allowance AS (SELECT CASE WHEN count(*) = $6 THEN $4 ELSE least($4, max($5 / greatest(1, \
+                      (SELECT count(*) FROM account_feeds AS own WHERE own.account_id = owners.account_id)))) END AS bytes \
+                  FROM owners), \
+              ranked AS (SELECT post_key, time, row_number() OVER newest AS rank, \
                       sum(coalesce(bytes, pg_column_size(post))) OVER newest AS total \
                   FROM recent_posts WHERE feed = $1 \
                   WINDOW newest AS (ORDER BY time DESC, post_key ROWS UNBOUNDED PRECEDING)), \
-              gone AS (DELETE FROM recent_posts AS kept USING ranked \
+              gone AS (DELETE FROM recent_posts AS kept USING ranked, allowance \
                        WHERE kept.feed = $1 AND kept.post_key = ranked.post_key \
-                           AND (ranked.time < $2 OR ranked.rank > $3 OR ranked.total > $4) \
+                           AND (ranked.time < $2 OR ranked.rank > $3 OR ranked.total > allowance.bytes) \
                        RETURNING kept.time) \
          SELECT greatest($2, max(time) + interval '1 microsecond') AS time FROM gone",
         )
         .bind::<Text, _>(feed.as_str())
         .bind::<Timestamptz, _>(oldest.to_chrono())
         .bind::<BigInt, _>(MAX_POSTS)
-        .bind::<BigInt, _>(MAX_BYTES),
+        .bind::<BigInt, _>(MAX_BYTES)
+        .bind::<BigInt, _>(i64::from(account_bytes))
+        .bind::<BigInt, _>(MANY_ACCOUNTS),
     )
     .get_result(conn)
     .await?;

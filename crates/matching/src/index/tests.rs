@@ -388,13 +388,7 @@ fn hostile_posts_are_decided_quickly() {
 fn searches_of_a_plan_share_a_budget_and_lose_no_term() {
     let names = 1..100_u64;
     let plan = |last: u64| -> Arc<Plan> {
-        let begin = |n: u64| {
-            format!(
-                "{}{}",
-                "a ".repeat(n as usize % 30 + 2),
-                "b ".repeat(n as usize / 30)
-            )
-        };
+        let begin = |n: usize| format!("{}{}", "a ".repeat(n % 30 + 2), "b ".repeat(n / 30));
         let include: Vec<Value> = (0..500)
             .map(|n| json!({"text": begin(n), "weight": 1}))
             .chain([json!({"text": format!("zebra{last}"), "weight": 100})])

@@ -199,6 +199,8 @@ settings! {
         pub feeds: u32 = 2_000, within 0..=1_000_000;
         /// How many bytes the instructions and mutes of an account may have. Every scanner keeps them in memory.
         pub content_bytes: u32 = 20_000_000, within 0..=2_000_000_000;
+        /// How many bytes of recent posts the feeds of an account may keep, each an equal part of them.
+        pub recent_post_bytes: u32 = 2_000_000_000, within 1_000_000..=4_000_000_000;
         /// How many Scans an account may get on a day (UTC). Managers that find more pause until the next day, and then
         /// catch up.
         pub scans_per_day: u32 = 100_000, within 0..=1_000_000_000;

@@ -159,7 +159,8 @@ impl Poll {
         let kept_cut = if self.is_stream() {
             None
         } else {
-            recent_posts::keep(conn, &self.feed.name, posts, Timestamp::now()).await?
+            let bytes = self.config.quotas.recent_post_bytes;
+            recent_posts::keep(conn, &self.feed.name, posts, Timestamp::now(), bytes).await?
         };
         if self.has_late_posts() {
             feed_post_ids::note(conn, &self.feed.name, posts, Timestamp::now()).await?;

@@ -26,7 +26,7 @@ fn name(feed: &str) -> FeedName {
 }
 
 async fn keep(conn: &mut AsyncPgConnection, feed: &str, posts: &[Post]) -> Option<Timestamp> {
-    recent_posts::keep(conn, &name(feed), posts, Timestamp::now())
+    recent_posts::keep(conn, &name(feed), posts, Timestamp::now(), u32::MAX)
         .await
         .unwrap()
 }
@@ -149,6 +149,51 @@ async fn a_feed_keeps_posts_up_to_a_number_of_bytes() {
         keep(conn, "forum:b", &posts).await;
     }
     assert_eq!(number(conn, HELD).await, 50);
+}
+
+#[tokio::test]
+async fn feeds_of_an_account_share_its_bytes() {
+    const QUOTA: u32 = 8_000_000;
+    let (mut at, _) = watching(&["forum:a", "forum:b", "forum:c", "forum:shared"]).await;
+    let conn = &mut at.conn;
+    let globex = at.fixture.beside(conn, "globex").await;
+    let manager = globex
+        .manager(conn, &test_support::instructions("a"), &[])
+        .await;
+    let feeds = [name("forum:shared")];
+    plans::record_change(
+        conn,
+        manager,
+        &feeds,
+        &test_support::QUOTAS,
+        Timestamp::now(),
+    )
+    .await
+    .unwrap();
+    let seconds = |n: usize| Duration::from_secs(u64::try_from(1_000 - n).unwrap());
+    // Each poll is large enough to trim.
+    for poll in 0..5 {
+        let posts = large(poll * 10..poll * 10 + 10, seconds);
+        for feed in ["forum:a", "forum:b", "forum:c", "forum:shared"] {
+            let feed = name(feed);
+            let cut = recent_posts::keep(conn, &feed, &posts, Timestamp::now(), QUOTA)
+                .await
+                .unwrap();
+            assert!(poll == 0 || cut.is_some(), "{feed}");
+        }
+    }
+    let bytes = async |conn: &mut AsyncPgConnection, which: &str| {
+        let sum = format!("SELECT sum(bytes) AS number FROM recent_posts WHERE {which}");
+        number(conn, &sum).await
+    };
+    // Five posts of 400 KB in each of three feeds. The other account has one feed, and so more to give.
+    let own = bytes(conn, "feed <> 'forum:shared'").await;
+    assert!((4_800_000..=6_000_000).contains(&own), "{own}");
+    let shared = bytes(conn, "feed = 'forum:shared'").await;
+    assert!((7_000_000..=8_000_000).contains(&shared), "{shared}");
+    let newest = "SELECT count(*) AS number FROM recent_posts WHERE feed = 'forum:a' \
+                  AND time > (SELECT max(time) FROM recent_posts) - interval '4 seconds'";
+    assert!(number(conn, newest).await >= 4, "the newest stay");
 }
 
 #[tokio::test]
