@@ -264,7 +264,7 @@ export const w = {
     title: "New Connection", lead: "A server that answers any 2xx within 10 seconds, or a chat channel's incoming webhook.", url: "Address", urlHint: "https, on a public host.", format: "Format", formatHint: "The shape of what is sent.",
     formats: { EARSHOT: "Earshot's own", SLACK: "Slack", DISCORD: "Discord", TEAMS: "Microsoft Teams" } satisfies Record<NonNullable<Connection["format"]>, string>,
     headers: "Headers", headersHint: "Sent with every delivery, so that your server knows us. Values are written and never shown again.", headerName: "Header", headerValue: "Value", addHeader: "Add a header", keep: "as it is",
-    more: "Method, pace and signature", method: "Method", max: "Requests a second, at most", maxHint: "Empty: as many as it takes.", secret: "Signing secret", secretHint: "Recommended. Deliveries are signed with it, so your server can refuse forged ones. Copy it to your server now; it is not shown again.",
+    more: "Method, pace and signature", method: "Method", max: "Requests a second, at most", maxHint: "Empty: as many as it takes, or as the chat service allows.", secret: "Signing secret", secretHint: "Recommended. Deliveries are signed with it, so your server can refuse forged ones. Copy it to your server now; it is not shown again.",
     secretKept: "Empty keeps what is there. A new one takes its place.", makeSecret: "Make one", test: "Test it", testAgain: "Test again", keepIt: "Keep it", keepUntested: "Save without a test", saved: "The Connection is saved. Managers can send to it now.",
     testMeans: "The test saves it and sends one made-up Scan. Nothing else goes there until a Manager names it; leaving without keeping it takes it away again.",
   },

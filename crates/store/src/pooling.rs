@@ -8,7 +8,7 @@ use uuid::Uuid;
 
 use crate::{Pool, QueryError, QueryResult};
 
-/// What is wrong and what to do, if [`keeps_sessions`] returns false.
+/// Message for operators if [`keeps_sessions`] returns false.
 pub const SHARES_SESSIONS: &str = "the pooler at database.url gives each transaction another session, as PgBouncer \
     does with pool_mode = transaction: set it to session mode, or connect to PostgreSQL directly";
 

@@ -1,4 +1,4 @@
-//! What the hostile account can do, and how much of it.
+//! Kinds of attacks, and their sizes.
 
 /// An attack.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]

@@ -1,4 +1,4 @@
-//! What the API shows to the hostile account about its resources.
+//! Reads the resources of the hostile account, as the API shows them to it.
 
 use anyhow::Result;
 use http::Method;
