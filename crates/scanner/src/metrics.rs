@@ -247,6 +247,7 @@ pub(crate) fn begin(platform: &str) {
         counter.with_label_values(&[platform]);
     }
     LazyLock::force(&DROPPED);
+    LazyLock::force(&MATCH_BUDGET_SPENT);
     for reason in ["unreadable", "refused", "unfit"] {
         QUARANTINED.with_label_values(&[platform, reason]);
     }

@@ -20,7 +20,8 @@ use crate::{
 const MANAGERS: usize = 8;
 /// As many as a document can have that is not too long.
 const POSTS: usize = 1_500;
-const TERMS: usize = 500;
+/// An explanation has at most 50 of them; more would only take longer to match.
+const TERMS: usize = 100;
 /// Words of a term. Each is one letter, so that a term has 97 characters of the 100 that it may have.
 const WORDS: usize = 49;
 /// Less than the matches of a poll: the others are refused, and looked for again when there is room.
