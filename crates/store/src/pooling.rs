@@ -12,6 +12,8 @@ use crate::{Pool, QueryError, QueryResult};
 pub const SHARES_SESSIONS: &str = "the pooler at database.url gives each transaction another session, as PgBouncer \
     does with pool_mode = transaction: set it to session mode, or connect to PostgreSQL directly";
 
+/// Number of tries: sessions of other clients that become free in between hide for once that they are shared.
+const TRIES: u32 = 5;
 /// Text of the error that our own statements raise.
 const MARK: &str = "earshot: another session";
 
@@ -27,9 +29,21 @@ pub async fn pool_keeps_sessions(pool: &Pool) -> Result<bool, crate::Error> {
 /// Returns false if two new connections share a session, or if one does not find what it set there. Only simple
 /// queries are used, because prepared statements may fail in this case.
 ///
-/// It never returns false for sessions that are not shared. A pooler that is busy with other clients may hide for
-/// once that it shares them.
+/// It never returns false for sessions that are not shared. A pooler that is busy with other clients may hide each
+/// time that it shares them.
 pub(crate) async fn keeps_sessions(
+    first: &mut AsyncPgConnection,
+    second: &mut AsyncPgConnection,
+) -> QueryResult<bool> {
+    for _ in 0..TRIES {
+        if !keeps_session(first, second).await? {
+            return Ok(false);
+        }
+    }
+    Ok(true)
+}
+
+async fn keeps_session(
     first: &mut AsyncPgConnection,
     second: &mut AsyncPgConnection,
 ) -> QueryResult<bool> {

@@ -14,8 +14,9 @@ pub(super) fn session(api_url: &str, key: &str, own: &Estate, other: &Estate) ->
     let mut calls = Vec::new();
     for estate in [own, other] {
         for tool in tools {
-            let names = tool["inputSchema"]["required"].as_array().unwrap();
-            let arguments = names.iter().map(|name| {
+            // Absent for a tool that needs no argument.
+            let names = tool["inputSchema"]["required"].as_array();
+            let arguments = names.into_iter().flatten().map(|name| {
                 let name = name.as_str().unwrap();
                 (name.to_owned(), argument(name, estate))
             });
