@@ -247,11 +247,12 @@ pub async fn next_due(conn: &mut AsyncPgConnection) -> QueryResult<Option<Durati
         seconds: Option<f64>,
     }
     let next: Next = sql_query(
-        "SELECT extract(epoch FROM greatest(min(next_batch_time) - clock_timestamp(), interval '0'))::float8 AS seconds \
+        "SELECT extract(epoch FROM min(next_batch_time) - clock_timestamp())::float8 AS seconds \
          FROM replays WHERE state = 'RUNNING'",
     )
     .get_result(conn)
     .await?;
+    // Negative for one that is due.
     let until = |seconds| Duration::try_from_secs_f64(seconds).unwrap_or_default();
     Ok(next.seconds.map(until))
 }

@@ -471,3 +471,19 @@ async fn deliveries_without_a_scan_are_skipped() {
     let reopened = world.reopened().await;
     assert!((40..=42).contains(&reopened), "{reopened}");
 }
+
+/// A dispatcher looks again at once while a replay is due.
+#[tokio::test]
+async fn no_replay_is_due_where_none_runs() {
+    let mut world = world().await;
+    assert_eq!(replays::next_due(&mut world.at.conn).await.unwrap(), None);
+    world.replay(ALL, None).await.unwrap();
+    let conn = &mut world.at.conn;
+    assert_eq!(replays::next_due(conn).await.unwrap(), Some(Duration::ZERO));
+    let later = "UPDATE replays SET next_batch_time = clock_timestamp() + interval '1 hour'";
+    run(conn, later).await;
+    let next = replays::next_due(conn).await.unwrap().unwrap();
+    assert!(next > Duration::from_mins(30), "{next:?}");
+    run(conn, "UPDATE replays SET state = 'DONE'").await;
+    assert_eq!(replays::next_due(conn).await.unwrap(), None);
+}
