@@ -20,8 +20,6 @@ const MAX_LEFT_OUT: usize = 10_000;
 /// Maximum number of requests in one search for the unreadable members.
 const MAX_PROBES: usize = 64;
 
-const LEFT_OUT: &str = "Some of these communities cannot be read, and are left out.";
-
 /// The unreadable subreddits, each with the time of the failure.
 #[derive(Default)]
 pub(super) struct Unreadable {
@@ -63,18 +61,17 @@ pub(super) async fn poll(
     if members.is_empty() {
         members = list.members.iter().map(|&name| name.to_owned()).collect();
     }
-    let mut polled = read(platform, &members, list.comments, cursor, limits).await;
-    if members.len() > 1 && polled.as_ref().is_err_and(is_refusal) {
+    let refusal = match read(platform, &members, list.comments, cursor, limits).await {
+        Err(error) if is_refusal(&error) => error,
+        other => return other,
+    };
+    if members.len() > 1 {
         members = find(platform, members, list.comments).await?;
         if !members.is_empty() {
-            polled = read(platform, &members, list.comments, cursor, limits).await;
+            return read(platform, &members, list.comments, cursor, limits).await;
         }
     }
-    let mut polled = polled?;
-    if members.len() < list.members.len() {
-        polled.notice = polled.notice.or(Some(LEFT_OUT));
-    }
-    Ok(polled)
+    Err(refusal)
 }
 
 async fn read(
