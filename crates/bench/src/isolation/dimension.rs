@@ -19,7 +19,7 @@ pub(crate) enum Dimension {
     Previews,
     /// Test deliveries to endpoints that hang
     Tests,
-    /// Managers of 500 long terms, and posts in which all of them occur
+    /// Managers of 500 long terms, and posts that contain all of them
     Explain,
     /// Feeds and pages of hundreds of thousands of empty items
     Items,
@@ -77,7 +77,7 @@ pub(super) struct Size {
     pub(super) replayed: u32,
     /// Managers with backfills.
     pub(super) backfills: u32,
-    /// Posts of a document in which all terms occur.
+    /// Posts of a document; each contains all terms.
     pub(super) matching: usize,
     /// Empty items of a document.
     pub(super) items: usize,

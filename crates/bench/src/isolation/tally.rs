@@ -1,4 +1,4 @@
-//! Counts of the hostile account's requests, and what it was told.
+//! Counts of the hostile account's requests, and of the reasons that it was given.
 
 use std::{
     collections::BTreeMap,

@@ -18,7 +18,7 @@ use crate::{
 };
 
 const MANAGERS: usize = 8;
-/// As many as a document can have that is not too long.
+/// The largest number of posts in a document that is not too long.
 const POSTS: usize = 1_500;
 /// An explanation has at most 50 of them; more would only take longer to match.
 const TERMS: usize = 100;
@@ -27,7 +27,7 @@ const WORDS: usize = 49;
 /// Less than the matches of a poll: the others are refused, and looked for again when there is room.
 const SCANS_PER_DAY: usize = 1_000;
 
-/// All terms of all Managers occur in all posts, of which the account gets a part.
+/// Each post contains all terms of all Managers. The account gets Scans of a part of the posts.
 pub(super) async fn attack(fleet: &Fleet, attacker: &Account) {
     let is_published = Arc::new(AtomicBool::new(false));
     let published = Arc::clone(&is_published);
@@ -95,7 +95,7 @@ async fn scans_today(account: &Account) -> usize {
     usize::try_from(used).unwrap()
 }
 
-/// Words of which no two terms are equal.
+/// Words whose terms are all different.
 fn words() -> Vec<String> {
     let letters: Vec<char> = LETTERS.collect();
     let mut state = 1_u32;

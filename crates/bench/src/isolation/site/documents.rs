@@ -3,7 +3,7 @@
 //! | Path | |
 //! |---|---|
 //! | `/items/<count>-<n>` | a feed of empty items, compressed to a few kilobytes |
-//! | `/matching/<count>-<n>.xml` | new posts in each answer, in which all of [`terms`] occur |
+//! | `/matching/<count>-<n>.xml` | new posts in each answer, each with all of [`terms`] |
 //! | `/large/<count>-<n>.xml` | posts that are as large as posts can be |
 //! | `/changing/<count>-<n>.xml` | new posts of 5 KB in each answer, which no Manager matches |
 //! | `/page/<count>-<n>` | a page of so many paragraphs of 5 KB |
@@ -50,13 +50,13 @@ pub(super) fn of(path: &str) -> Option<Result<Bytes>> {
     Some(Ok(text.into()))
 }
 
-/// Terms that all occur in the posts of `/matching`, and of which no two are equal.
+/// Different terms, all in each post of `/matching`.
 pub(in super::super) fn terms() -> Vec<String> {
     let words = words();
     words.windows(WORDS).map(|term| term.join(" ")).collect()
 }
 
-/// As many muted words as a Manager can have.
+/// The largest number of muted words that a Manager can have.
 pub(in super::super) fn muted_words() -> impl Iterator<Item = String> {
     (0..200).map(|number| {
         let words = LETTERS.cycle().skip(number % 26).step_by(1 + number / 26);
