@@ -94,7 +94,7 @@ impl Recheck {
         let batch = adapter.recheck_batch();
         let due = missing::due(&mut conn, name, batch / 2).await?;
         if !place.is_walking && due.is_empty() {
-            erasure::rest(&mut conn, name, replica).await?;
+            erasure::rest(&mut conn, name, replica, BETWEEN_STEPS).await?;
             return Ok(());
         }
         let mut step = erasure::next(&mut conn, name, place, batch - due.len()).await?;
@@ -129,7 +129,7 @@ impl Recheck {
                         let next = step.next.as_ref();
                         erasure::advance(conn, name, replica, next, BETWEEN_STEPS, PASS).await?;
                     } else {
-                        erasure::rest(conn, name, replica).await?;
+                        erasure::rest(conn, name, replica, BETWEEN_STEPS).await?;
                     }
                     Ok::<_, store::Error>(erased)
                 });

@@ -302,14 +302,22 @@ pub async fn next(
 const NEXT_MISSING: &str =
     "(SELECT min(first_time) + interval '1 hour' FROM missing_posts WHERE platform = $1)";
 
-/// Ends a step between two walks. By primary key, and `missing_posts_due_idx`.
-pub async fn rest(conn: &mut AsyncPgConnection, platform: &str, replica: Uuid) -> QueryResult<()> {
+/// Ends a step between two walks. The next one is due `wait` later at the earliest, although more missing posts may be
+/// due now. By primary key, and `missing_posts_due_idx`.
+pub async fn rest(
+    conn: &mut AsyncPgConnection,
+    platform: &str,
+    replica: Uuid,
+    wait: Duration,
+) -> QueryResult<()> {
     sql_query(format!(
-        "UPDATE rechecks SET leased_by = NULL, crash_count = 0, next_time = least(begin_time, {NEXT_MISSING}) \
+        "UPDATE rechecks SET leased_by = NULL, crash_count = 0, next_time = \
+             greatest(least(begin_time, {NEXT_MISSING}), clock_timestamp() + $3 * interval '1 second') \
          WHERE platform = $1 AND leased_by = $2"
     ))
     .bind::<Text, _>(platform)
     .bind::<SqlUuid, _>(replica)
+    .bind::<Double, _>(wait.as_secs_f64())
     .execute(conn)
     .await?;
     Ok(())

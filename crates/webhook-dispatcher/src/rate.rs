@@ -2,9 +2,9 @@
 //!
 //! All replicas share one time line in the database: the seconds before `rate_time` are spent. A claim spends a
 //! second of the future and spreads its requests over it; a rate below one a second spends the time of one request.
-//! The next claim is due half a second before the spent time ends (`store::lanes::settle`). So a rate costs two queries a second, for any rate and any backlog, and a query may be
-//! half a second late without delaying a request. Slightly longer delays are caught up, so that the rate is
-//! reached. Unused time is not saved.
+//! The next claim is due half a second before the spent time ends (`store::lanes::settle`). So a rate costs two
+//! queries a second, for any rate and any backlog, and a query may be half a second late without delaying a request.
+//! Slightly longer delays are caught up, so that the rate is reached. Unused time is not saved.
 
 use std::time::Duration;
 
