@@ -31,7 +31,7 @@ impl Work for Purges {
         conn: &mut AsyncPgConnection,
         claim: &mut Claim<'_>,
     ) -> Result<Claimed<Entry>, store::Error> {
-        let due = purges::due(conn).await?;
+        let due = purges::due(conn, claim.known).await?;
         Ok(table::lease(conn, self.settings().kind, due, claim).await?)
     }
 

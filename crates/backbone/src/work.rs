@@ -224,7 +224,7 @@ impl<W: Work> Driver<W> {
                 work.run(&own).await?;
                 if work.uses_table() {
                     let mut conn = backbone.pool.get().await?;
-                    table::release(&mut conn, settings.kind, &own.key, backbone.replica).await?;
+                    table::release(&mut conn, settings.kind, &[&own.key], backbone.replica).await?;
                 }
                 metrics.done();
                 Ok(())

@@ -33,6 +33,9 @@ pub trait Consumer: Send + Sync + 'static {
     /// Name of the queue: the reader and the event, for example `webhook-dispatcher.scan-created`.
     const QUEUE: &'static str;
     type Event: EventSet + Clone;
+    /// True if a message that was delivered before is acknowledged and left to what finds lost events. It may have
+    /// been what ended its first reader.
+    const LEAVES_REPEATED: bool = false;
 
     fn consume(&self, event: Self::Event) -> impl Future<Output = Outcome> + Send;
 }
@@ -175,6 +178,9 @@ impl<C: Consumer> Handling<C> {
             .inc();
         if delivery.redelivered {
             metrics::REDELIVERED.with_label_values(&[C::QUEUE]).inc();
+            if C::LEAVES_REPEATED {
+                return report(delivery.settle.ack().await, "acknowledge");
+            }
         }
 
         let message = match Message::decode(&delivery.payload) {

@@ -121,7 +121,7 @@ impl Work for Backfills {
             backfills::set_aside(conn, waiting, first.manager, &setback.reason, 1).await?;
         }
         let kind = self.settings().kind;
-        Ok(table::release(conn, kind, &leased.key, backbone.replica).await?)
+        Ok(table::release(conn, kind, &[&leased.key], backbone.replica).await?)
     }
 
     fn name(&self, leased: &Leased<Waiting>) -> String {

@@ -13,7 +13,7 @@
 
 use diesel::{
     QueryableByName, sql_query,
-    sql_types::{BigInt, Nullable, Uuid as SqlUuid},
+    sql_types::{Array, BigInt, Nullable, Text, Uuid as SqlUuid},
 };
 use diesel_async::{AsyncConnection, AsyncPgConnection, RunQueryDsl};
 use domain::{ConnectionName, Id, ManagerName};
@@ -69,14 +69,19 @@ pub(crate) async fn enqueue(conn: &mut AsyncPgConnection, subject: Subject) -> Q
     Ok(())
 }
 
-/// Returns the purges that are due, the longest due first. A purge that would be due much later than [`LOOK_AGAIN`]
+/// Returns the purges that are due, the longest due first, without those with the keys `known`. A purge that would be due much later than [`LOOK_AGAIN`]
 /// is due now: the database's clock went back. Reads a table that is mostly small.
-pub async fn due(conn: &mut AsyncPgConnection) -> QueryResult<Vec<table::Due<Entry>>> {
+pub async fn due(
+    conn: &mut AsyncPgConnection,
+    known: &[String],
+) -> QueryResult<Vec<table::Due<Entry>>> {
     let entries: Vec<Entry> = sql_query(
         "SELECT id, namespace_id, manager_id, connection_id FROM purges \
          WHERE next_time NOT BETWEEN clock_timestamp() AND clock_timestamp() + interval '1 minute' \
+             AND id::text <> ALL ($1) \
          ORDER BY next_time LIMIT 100",
     )
+    .bind::<Array<Text>, _>(known)
     .load(conn)
     .await?;
     let due = entries.into_iter().map(|entry| table::Due {

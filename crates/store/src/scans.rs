@@ -8,7 +8,7 @@ use diesel::{
     pg::{Pg, PgValue},
     prelude::*,
     sql_query,
-    sql_types::{Array, Jsonb, Nullable, Uuid as SqlUuid},
+    sql_types::{Array, Bool, Jsonb, Nullable, Text, Uuid as SqlUuid},
 };
 use diesel_async::{AsyncPgConnection, RunQueryDsl};
 use domain::{
@@ -21,6 +21,7 @@ use crate::{
     fair::Round,
     listing::{Listing, Page, Rows, column, no_other_index, nullable},
     words,
+    work::{is_free, table},
 };
 
 mod edit;
@@ -348,18 +349,33 @@ pub async fn are_queued(conn: &mut AsyncPgConnection, count: u32) -> QueryResult
     Ok(found >= count as usize)
 }
 
-/// Locks up to `limit` Scans that are older than `age` and have no deliveries yet, oldest first: their events may
-/// be lost. Includes Scans in the future: the database's clock went back, and a Manager's times only ascend. Leaves
-/// out those in `except`, those of accounts that had a turn in this round, and those that another transaction has
+/// Kind of the leases of [`overdue`].
+pub const FAN_OUT: &str = "fan_out";
+
+/// Which Scans without deliveries are overdue, for a replica that looks for them.
+#[derive(Debug)]
+pub struct Overdue<'a> {
+    /// The shortest age: the event may still come.
+    pub age: Duration,
+    /// Scans that are left out.
+    pub except: &'a [ScanName],
+    pub replica: Uuid,
+    /// True if leases of silent replicas may be taken over.
+    pub take_over: bool,
+}
+
+/// Locks up to `limit` Scans that are overdue and have no deliveries yet, oldest first: their events may be lost.
+/// Includes Scans in the future: the database's clock went back, and a Manager's times only ascend. Leaves out those of
+/// accounts that had a turn in this round, those that are leased or set aside, and those that another transaction has
 /// locked, so that dispatchers share the work. The accounts of the others get their turn. Both times are the
-/// database's. Served by `scans_not_fanned_out_idx`.
-pub async fn take_overdue(
+/// database's. Call in the transaction that leases them. Served by `scans_not_fanned_out_idx`, and the primary key of
+/// `leases`.
+pub async fn overdue(
     conn: &mut AsyncPgConnection,
-    age: Duration,
-    except: &[ScanName],
+    overdue: &Overdue<'_>,
     round: &mut Round,
     limit: u32,
-) -> QueryResult<Vec<ScanName>> {
+) -> QueryResult<Vec<table::Due<ScanName>>> {
     #[derive(QueryableByName)]
     struct Lost {
         #[diesel(sql_type = SqlUuid)]
@@ -371,30 +387,39 @@ pub async fn take_overdue(
         #[diesel(sql_type = Nullable<SqlUuid>)]
         account_id: Option<Uuid>,
     }
-    let except: Vec<Uuid> = except.iter().map(|scan| scan.scan.to_uuid()).collect();
-    // Age and limit are part of the text, so that a generic plan ([`crate::keyed`]) knows them too.
+    let except: Vec<Uuid> = { overdue.except.iter() }
+        .map(|scan| scan.scan.to_uuid())
+        .collect();
+    let free = is_free("l.leased_by", "$4", "$5");
     let lost: Vec<Lost> = sql_query(format!(
         "SELECT namespace_id, manager_id, id, \
              (SELECT account_id FROM namespaces WHERE id = scans.namespace_id) AS account_id FROM scans \
          WHERE NOT fanned_out AND (create_time < clock_timestamp() - interval '{} milliseconds' \
              OR create_time > clock_timestamp() + interval '1 minute') AND id <> ALL ($1) \
              AND namespace_id NOT IN (SELECT id FROM namespaces WHERE account_id = ANY ($2)) \
-         ORDER BY create_time LIMIT {limit} FOR NO KEY UPDATE SKIP LOCKED",
-        age.as_millis()
+             AND NOT EXISTS (SELECT FROM leases AS l WHERE l.kind = $3 AND l.key = scans.id::text \
+                 AND NOT (l.next_time <= clock_timestamp() AND {free})) \
+         ORDER BY create_time LIMIT {limit} FOR NO KEY UPDATE OF scans SKIP LOCKED",
+        overdue.age.as_millis()
     ))
     .bind::<Array<SqlUuid>, _>(except)
     .bind::<Array<SqlUuid>, _>(round.served().map(Id::to_uuid).collect::<Vec<_>>())
+    .bind::<Text, _>(FAN_OUT)
+    .bind::<SqlUuid, _>(overdue.replica)
+    .bind::<Bool, _>(overdue.take_over)
     .load(conn)
     .await?;
     for account in lost.iter().filter_map(|scan| scan.account_id) {
         round.serve(Id::from_uuid(account));
     }
-    Ok(lost
-        .into_iter()
-        .map(|scan| ScanName {
+    let due = lost.into_iter().map(|scan| table::Due {
+        key: scan.id.to_string(),
+        accounts: vec![scan.account_id.map_or(Id::NIL, Id::from_uuid)],
+        item: ScanName {
             namespace: Id::from_uuid(scan.namespace_id),
             manager: Id::from_uuid(scan.manager_id),
             scan: Id::from_uuid(scan.id),
-        })
-        .collect())
+        },
+    });
+    Ok(due.collect())
 }

@@ -5,6 +5,9 @@
 //!
 //! Only the filters of notices cost much for each Scan. So a transaction evaluates those of few Scans of an account;
 //! the others come again after those that arrived meanwhile.
+//!
+//! An event that comes again, because its first reader died or lost the broker, is left to [`overdue`], which counts
+//! the deaths of each Scan.
 
 mod overdue;
 
@@ -70,6 +73,7 @@ impl FanOut {
 impl Consumer for FanOut {
     const QUEUE: &'static str = bus::topology::SCAN_CREATED;
     type Event = ScanCreated;
+    const LEAVES_REPEATED: bool = true;
 
     #[tracing::instrument(name = "fan out", skip_all, fields(scan.name = %event.name))]
     async fn consume(&self, event: ScanCreated) -> Outcome {

@@ -58,14 +58,16 @@ pub(crate) async fn preview(
     let manager = manager.ok_or(ApiError::NotFound("manager"))?;
     let (plan, instructions) = plan(&manager, preview.instructions)?;
     let watched = Watched::of(&manager, &instructions);
-    // Held until the posts are matched: many previews of one account would keep all cores busy.
-    let _permit = state.preview_for(caller.key.account).await?;
+    // Many previews of one account would keep all cores busy.
+    let permit = state.preview_for(caller.key.account).await?;
     let tried = {
         let mut conn = caller.connection().await?;
         tried(&mut conn, namespace, preview.subject, &watched, feeds).await?
     };
     let now = Timestamp::now();
     let results = background::spawn(move || {
+        // Held until the posts are matched, even if the client leaves.
+        let _permit = permit;
         let screen = &manager.screen;
         let screens = [
             Screen::new(&muted, &[]),

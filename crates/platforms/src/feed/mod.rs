@@ -62,8 +62,8 @@ const MAX_BACKDATED: usize = 10;
 /// How much older than its publication an entry may be dated: feeds date by day, in different time zones, and
 /// drafts by their first edit.
 const LATE: Duration = Duration::from_hours(48);
-/// Maximum number of entries that a feed may pin.
-const MAX_PINNED: usize = 3;
+/// Number of known entries that are taken for pinned ones, without a look at dates.
+const FEW: usize = 3;
 /// Number of newest known entries to look for.
 const NEWEST: usize = 5;
 const MAX_URL_BYTES: usize = 2_048;
@@ -336,6 +336,10 @@ fn offer(
     let mut order: Vec<usize> = (0..keys.len()).collect();
     order.sort_by_key(|place| feed.entries[*place].time());
     let newest = newest_seen(reading);
+    let last = { reading.cursor.seen.iter() }
+        .filter_map(|seen| seen.1)
+        .max();
+    let mut is_above = last.is_some();
     let mut skipped = Vec::new();
     let (mut known, mut new, mut joins) = (0, 0, false);
     for place in order {
@@ -362,6 +366,7 @@ fn offer(
             reading.offer(native, time, make)
         };
         new += usize::from(met == Met::New);
+        is_above &= met != Met::New || time.map(to_seconds) > last;
         let reason = match met {
             Met::New if is_empty => BLANK,
             Met::Old if is_new[place] && !reading.is_first() => BACKDATED,
@@ -370,8 +375,9 @@ fn offer(
         skipped.push(skip(native, reason));
     }
     let emptied = known == 0 && !keys.is_empty() && !reading.cursor.seen.is_empty();
-    // Pinned entries do not prove that nothing was missed before the new ones.
-    let only_pinned = new > 0 && known <= MAX_PINNED && !joins && !newest.is_empty();
+    // Pinned entries do not prove that nothing was missed before the new ones. If there are many, the new ones must all be
+    // newer than what was read: a feed may also list old entries again.
+    let only_pinned = new > 0 && (known <= FEW || is_above) && !joins && !newest.is_empty();
     let gap = (emptied || only_pinned).then(|| Gap {
         from: None,
         to: times.iter().flatten().min().copied(),

@@ -38,6 +38,17 @@ pub(super) enum Part {
     Remote,
 }
 
+impl Part {
+    /// What a customer must know about a timeline that is not shown whole.
+    pub(super) fn notice(self) -> Option<&'static str> {
+        match self {
+            Self::Whole => None,
+            Self::Local => Some("The instance shows posts of its own members alone."),
+            Self::Remote => Some("The instance shows posts of other instances alone."),
+        }
+    }
+}
+
 impl Access {
     pub(super) fn read(instance: &Value) -> Self {
         let access = instance.pointer("/configuration/timelines_access");

@@ -115,8 +115,7 @@ impl Mastodon {
     /// The part of the timeline that the instance shows.
     async fn part(&self, timeline: &Timeline<'_>) -> Result<Part, PollError> {
         let known = *self.access.lock().unwrap_or_else(PoisonError::into_inner);
-        let known = known.filter(|(at, _)| at.elapsed() < ACCESS_FOR);
-        let access = match known {
+        let access = match known.filter(|(at, _)| at.elapsed() < ACCESS_FOR) {
             Some((_, access)) => access,
             None => {
                 let answer = self.get(&below(&self.base_url, "api/v2/instance")).await?;
@@ -127,7 +126,11 @@ impl Mastodon {
                         .as_ref()
                         .map(Access::read)
                         .unwrap_or_default(),
-                    500.. => return Err(answer.success("instance").err().unwrap_or(silent())),
+                    // The timeline may answer nevertheless. The next poll asks again.
+                    500.. => {
+                        let last = known.map(|(_, access)| access).unwrap_or_default();
+                        return last.of(timeline, self.token.is_some());
+                    }
                     _ => Access::default(),
                 };
                 let mut known = self.access.lock().unwrap_or_else(PoisonError::into_inner);
@@ -248,7 +251,9 @@ impl Adapter for Mastodon {
                 let back = (since, limits);
                 self.read_back(&newest, back, what, &mut reading, &mut ids)
                     .await?;
-                return Ok(finish(reading, None, ids, None));
+                let mut polled = finish(reading, None, ids, None);
+                polled.notice = polled.notice.or(part.notice());
+                return Ok(polled);
             }
         }
         let from = earlier.clone().or(anchor.clone()).unwrap_or_default();
@@ -298,6 +303,7 @@ impl Adapter for Mastodon {
             ids.extend(reading.cursor.seen.iter().filter_map(known_id));
         }
         let mut polled = finish(reading, anchor, ids, more.then_some(last));
+        polled.notice = polled.notice.or(part.notice());
         polled.next_hint = failure.as_ref().map(paging::pause_after);
         polled.throttled = failure.as_ref().and_then(PollError::throttled);
         Ok(polled)
@@ -484,10 +490,6 @@ fn with(url: &Url, name: &str, value: &str) -> Url {
     let mut url = url.clone();
     url.query_pairs_mut().append_pair(name, value);
     url
-}
-
-fn silent() -> PollError {
-    PollError::Malformed("no answer".to_owned())
 }
 
 #[cfg(test)]

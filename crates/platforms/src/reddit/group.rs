@@ -20,6 +20,8 @@ const MAX_LEFT_OUT: usize = 10_000;
 /// Maximum number of requests in one search for the unreadable members.
 const MAX_PROBES: usize = 64;
 
+const LEFT_OUT: &str = "Some of these communities cannot be read, and are left out.";
+
 /// The unreadable subreddits, each with the time of the failure.
 #[derive(Default)]
 pub(super) struct Unreadable {
@@ -61,17 +63,18 @@ pub(super) async fn poll(
     if members.is_empty() {
         members = list.members.iter().map(|&name| name.to_owned()).collect();
     }
-    let refusal = match read(platform, &members, list.comments, cursor, limits).await {
-        Err(error) if is_refusal(&error) => error,
-        other => return other,
-    };
-    if members.len() > 1 {
+    let mut polled = read(platform, &members, list.comments, cursor, limits).await;
+    if members.len() > 1 && polled.as_ref().is_err_and(is_refusal) {
         members = find(platform, members, list.comments).await?;
         if !members.is_empty() {
-            return read(platform, &members, list.comments, cursor, limits).await;
+            polled = read(platform, &members, list.comments, cursor, limits).await;
         }
     }
-    Err(refusal)
+    let mut polled = polled?;
+    if members.len() < list.members.len() {
+        polled.notice = polled.notice.or(Some(LEFT_OUT));
+    }
+    Ok(polled)
 }
 
 async fn read(

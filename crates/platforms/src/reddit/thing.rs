@@ -85,7 +85,7 @@ impl Thing {
     }
 
     /// Returns true if its author, a moderator or an administrator deleted it, or its author's account is
-    /// deleted.
+    /// deleted. An answer without an author says nothing about that.
     pub(super) fn is_gone(&self) -> bool {
         let text = if self.is_comment() {
             &self.body
@@ -94,8 +94,7 @@ impl Thing {
         };
         let marked = |text: &str| NOTICES.contains(&text.trim().to_ascii_lowercase().as_str());
         let title = self.title.as_deref().filter(|_| !self.is_comment());
-        let author = self.author.as_deref();
-        author.is_none_or(|author| author == DELETED)
+        self.author.as_deref() == Some(DELETED)
             || text.as_deref().is_some_and(marked)
             || title.is_some_and(marked)
             || self.removed_by_category.is_some()
@@ -239,6 +238,20 @@ mod tests {
             let found = post(data.clone()).unwrap();
             assert_eq!(found.text.as_deref(), text, "{data}");
             assert_eq!(found.user.name, "ana");
+        }
+    }
+
+    #[test]
+    fn only_a_deleted_author_is_a_sign_of_a_deleted_post() {
+        for (author, is_gone) in [
+            (json!("ana"), false),
+            (json!("[deleted]"), true),
+            (json!(null), false),
+        ] {
+            let data =
+                json!({"name": "t3_x1", "author": author, "subreddit": "wood", "title": "Help"});
+            let thing = Thing::any(&json!({"kind": "t3", "data": data})).unwrap();
+            assert_eq!(thing.is_gone(), is_gone, "{author}");
         }
     }
 

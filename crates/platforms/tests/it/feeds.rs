@@ -165,12 +165,20 @@ impl platforms::Fetch for Documents {
 }
 
 #[tokio::test]
-async fn a_pinned_entry_does_not_hide_a_gap() {
+async fn pinned_entries_do_not_hide_a_gap() {
+    for pinned in [1, 8] {
+        let gaps = gaps_of([1..30, 1..30, 20..50, 49..79, 80..110], pinned).await;
+        assert_eq!(gaps, [false, false, false, false, true], "{pinned} pinned");
+    }
+}
+
+/// Polls a feed that shows these entries, after `pinned` that stay. Returns which polls report a gap.
+async fn gaps_of(documents: [std::ops::Range<u64>; 5], pinned: u64) -> Vec<bool> {
     let now = domain::Timestamp::now();
     let document = |numbers: std::ops::Range<u64>| {
-        // The first one stays.
-        let entries = std::iter::once(0).chain(numbers).map(|number| {
-            let time = now.minus(std::time::Duration::from_secs(3_600 - number));
+        let entries = (1_000..1_000 + pinned).chain(numbers).map(|number| {
+            let age = if number < 1_000 { 3_600 - number } else { 10_000 - number };
+            let time = now.minus(std::time::Duration::from_secs(age));
             format!(
                 "<entry><id>{number}</id><title>post {number}</title><updated>{time}</updated></entry>"
             )
@@ -178,7 +186,6 @@ async fn a_pinned_entry_does_not_hide_a_gap() {
         let entries: String = entries.collect();
         format!("<feed xmlns=\"http://www.w3.org/2005/Atom\"><title>a</title>{entries}</feed>")
     };
-    let documents = [1..30, 1..30, 20..50, 49..79, 80..110];
     let documents = documents.map(document).to_vec();
     let fetch = std::sync::Arc::new(Documents(std::sync::Mutex::new(documents)));
     let url = Some("https://blog.example/feed".parse().unwrap());
@@ -191,5 +198,5 @@ async fn a_pinned_entry_does_not_hide_a_gap() {
         gaps.push(polled.gap.is_some());
         cursor = Some(polled.cursor);
     }
-    assert_eq!(gaps, [false, false, false, false, true]);
+    gaps
 }

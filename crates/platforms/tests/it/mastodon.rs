@@ -128,7 +128,7 @@ async fn hidden_timelines_have_a_clear_error() {
         adapter
             .poll(what, None, &PollLimits::default())
             .await
-            .map(|polled| polled.posts.len())
+            .map(|polled| (polled.posts.len(), polled.notice.is_some()))
     };
     feed.publish([
         post(MASTODON, "a #crm"),
@@ -151,7 +151,7 @@ async fn hidden_timelines_have_a_clear_error() {
     assert!(off.is_permanent());
     let closed = poll(None, "tag/crm").await.unwrap_err();
     assert!(closed.to_string().contains("set `token`"), "{closed}");
-    assert_eq!(poll(Some("good"), "tag/crm").await.unwrap(), 2);
+    assert_eq!(poll(Some("good"), "tag/crm").await.unwrap(), (2, false));
     let wrong = poll(Some("expired"), "tag/crm").await.unwrap_err();
     assert!(
         matches!(wrong, PollError::Unauthorized { status: 401 }),
@@ -161,7 +161,8 @@ async fn hidden_timelines_have_a_clear_error() {
         hashtags: ["public", "disabled"],
         ..rules
     });
-    assert_eq!(poll(None, "tag/crm").await.unwrap(), 1);
+    let half = poll(None, "tag/crm").await.unwrap();
+    assert_eq!(half, (1, true), "with a notice");
 }
 
 #[tokio::test]

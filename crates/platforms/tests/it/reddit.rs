@@ -88,6 +88,8 @@ async fn unreadable_members_are_found_and_left_out() {
         feed.publish([on("dogs", "later")]);
         assert_eq!(feed.titles().await, ["later"]);
         assert_eq!(feed.simulator.requests("/reddit") - before, 1, "remembered");
+        let notice = feed.try_poll().await.unwrap().notice.unwrap();
+        assert!(notice.contains("left out"), "{notice}");
     }
     for (alone, permanent) in [(reddit::PRIVATE, true), (reddit::MISSING, true)] {
         for name in [

@@ -120,16 +120,16 @@ pub async fn lease<T>(
     })
 }
 
-/// Ends a lease whose item is done. By primary key.
+/// Ends leases whose items are done. By primary key.
 pub async fn release(
     conn: &mut AsyncPgConnection,
     kind: &str,
-    key: &str,
+    keys: &[&str],
     replica: Uuid,
 ) -> QueryResult<()> {
-    sql_query("DELETE FROM leases WHERE kind = $1 AND key = $2 AND leased_by = $3")
+    sql_query("DELETE FROM leases WHERE kind = $1 AND key = ANY ($2) AND leased_by = $3")
         .bind::<Text, _>(kind)
-        .bind::<Text, _>(key)
+        .bind::<Array<Text>, _>(keys)
         .bind::<SqlUuid, _>(replica)
         .execute(conn)
         .await?;

@@ -10,6 +10,7 @@ use std::{
 use domain::{Id, ManagerName, Post, Scan, ScanName, Timestamp, list::SCAN_FIELDS};
 use store::{AsyncConnection, AsyncPgConnection, Pool, fair::Round, scans};
 use test_support::{instructions, post};
+use uuid::Uuid;
 
 use crate::support::{
     Start, feed, list_query, matched, new_scan, number, record, run, start, walk,
@@ -324,19 +325,42 @@ async fn overdue_scans_are_shared() {
     let [first, second] = &mut others;
     assert!(scans::are_queued(&mut at.conn, 4).await.unwrap());
     assert!(!scans::are_queued(&mut at.conn, 5).await.unwrap());
-    let at_once = Duration::ZERO;
-    let taken = scans::take_overdue(first, at_once, &made[..1], &mut Round::default(), 2).await;
-    assert_eq!(taken.unwrap(), made[1..3]);
+    let replica = Uuid::new_v4();
+    let (at_once, minute) = (Duration::ZERO, Duration::from_mins(1));
+    let overdue = async |conn: &mut AsyncPgConnection, age, except: &[ScanName], limit| {
+        let overdue = scans::Overdue {
+            age,
+            except,
+            replica,
+            take_over: true,
+        };
+        let due = scans::overdue(conn, &overdue, &mut Round::default(), limit).await;
+        let due = due.unwrap().into_iter().map(|one| one.item);
+        due.collect::<Vec<ScanName>>()
+    };
+    assert_eq!(overdue(first, at_once, &made[..1], 2).await, made[1..3]);
     // Rows that another transaction has locked belong to it.
-    let taken = scans::take_overdue(second, at_once, &[], &mut Round::default(), 10).await;
-    assert_eq!(taken.unwrap(), [made[0], made[3]]);
-    let taken = scans::take_overdue(&mut at.conn, at_once, &[], &mut Round::default(), 10).await;
-    assert_eq!(taken.unwrap(), []);
+    assert_eq!(overdue(second, at_once, &[], 10).await, [made[0], made[3]]);
+    assert_eq!(overdue(&mut at.conn, at_once, &[], 10).await, []);
     drop(others);
 
-    let minute = Duration::from_mins(1);
-    let young = scans::take_overdue(&mut at.conn, minute, &[], &mut Round::default(), 10).await;
-    assert_eq!(young.unwrap(), []);
+    // One is leased, by a replica that is not known to be alive, one is set aside.
+    let leases = [
+        (made[0], "NULL", "1 hour"),
+        (made[1], "gen_random_uuid()", "0"),
+    ];
+    for (scan, holder, wait) in leases {
+        let (kind, key) = (scans::FAN_OUT, scan.scan.to_uuid());
+        let row = format!(
+            "INSERT INTO leases (kind, key, leased_by, next_time) \
+             VALUES ('{kind}', '{key}', {holder}, now() + interval '{wait}')"
+        );
+        run(&mut at.conn, row).await;
+    }
+    assert_eq!(overdue(&mut at.conn, at_once, &[], 10).await, made[1..]);
+    run(&mut at.conn, "DELETE FROM leases").await;
+
+    assert_eq!(overdue(&mut at.conn, minute, &[], 10).await, []);
     // The database's clock was an hour ahead when these were created.
     run(
         &mut at.conn,
@@ -344,9 +368,7 @@ async fn overdue_scans_are_shared() {
     )
     .await;
     let ahead = record(&mut at.conn, managers[0], &[post("forum:ahead", "t")]).await;
-    let taken = scans::take_overdue(&mut at.conn, minute, &[], &mut Round::default(), 10).await;
-    assert_eq!(taken.unwrap(), ahead);
+    assert_eq!(overdue(&mut at.conn, minute, &[], 10).await, ahead);
     run(&mut at.conn, "UPDATE scans SET fanned_out = true").await;
-    let taken = scans::take_overdue(&mut at.conn, at_once, &[], &mut Round::default(), 10).await;
-    assert_eq!(taken.unwrap(), []);
+    assert_eq!(overdue(&mut at.conn, at_once, &[], 10).await, []);
 }

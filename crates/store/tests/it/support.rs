@@ -61,7 +61,7 @@ pub(crate) async fn number(conn: &mut AsyncPgConnection, sql: &str) -> i64 {
 /// Runs one step of the purge that has been due the longest. Returns the number of rows; `None` if none is due, or
 /// another replica works on it.
 pub(crate) async fn purge_step(conn: &mut AsyncPgConnection) -> Option<usize> {
-    let due = purges::due(conn).await.unwrap();
+    let due = purges::due(conn, &[]).await.unwrap();
     let next = due.into_iter().next()?;
     purges::step(conn, &next.item).await.unwrap()
 }

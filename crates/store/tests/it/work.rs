@@ -71,7 +71,7 @@ async fn suspects_are_leased_one_by_one_until_they_are_released() {
     table::set_aside(conn, "test", "a", replica, reason, wait)
         .await
         .unwrap();
-    table::release(conn, "test", "c", replica).await.unwrap();
+    table::release(conn, "test", &["c"], replica).await.unwrap();
     assert_eq!(
         lease_and_die(conn, &with_new).await,
         of(&[("b", 2), ("c", 0)])

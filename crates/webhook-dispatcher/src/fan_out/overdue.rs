@@ -1,21 +1,30 @@
 //! Fans out Scans whose events were lost, or wait for a broker that is away.
 //!
-//! Dispatchers share the work: each locks what it takes, and continues while there is more. Accounts take turns, so
+//! Dispatchers share the work: each leases what it takes, and continues while there is more. Accounts take turns, so
 //! that a Scan does not wait for the backlog of another account, whether it is in the broker or here. A Scan that the
-//! database refuses is retried alone, less and less often, and blocks no other.
+//! database refuses is retried alone, less and less often, and blocks no other. One that dispatchers died with three
+//! times in a row is set aside for a while.
 
 use std::{
-    collections::{BTreeSet, HashMap},
+    collections::HashMap,
     sync::Arc,
     time::{Duration, Instant},
 };
 
+use backbone::work;
 use domain::ScanName;
 use runtime::Periodic;
-use store::{deliveries::Made, fair::Round, keyed, scans};
+use store::{
+    AsyncPgConnection,
+    deliveries::Made,
+    fair::{Round, Turns},
+    keyed,
+    scans::{self, Overdue},
+    work::{Claim, Leased, MAX_CRASHES, Room, Setback, table},
+};
 use tokio_util::sync::CancellationToken;
 
-use super::{fan_out, insert, send_on};
+use super::fan_out;
 use crate::{Dispatcher, metrics};
 
 const LOOK: Duration = Duration::from_millis(500);
@@ -71,25 +80,16 @@ async fn sweep_once(
     let (mut round, mut is_backlog) = (Round::default(), false);
     let mut swept = 0;
     while !shutdown.is_cancelled() {
-        let (taken, fanned_out) = fan_out_some(dispatcher, refused, &mut round).await;
-        let mut more = taken.len() >= BATCH as usize;
-        match fanned_out {
-            Ok(surplus) => {
-                more |= !surplus.is_empty();
-                let count = taken.len() - surplus.len();
-                count_recovered(count);
-                swept += count;
-            }
-            Err(error) if error.may_blame_values() => {
-                for scan in &taken {
-                    fan_out_alone(dispatcher, refused, scan.scan).await?;
-                }
-                swept += taken.len();
-            }
-            Err(error) => return Err(error),
-        }
-        is_backlog |= more;
-        if taken.len() < BATCH as usize {
+        let (listed, taken) = take(dispatcher, refused, &mut round).await?;
+        let mut more = listed >= BATCH as usize || taken.len() < listed;
+        let done = fan_out_some(dispatcher, refused, &taken).await;
+        release(dispatcher, &taken).await?;
+        let done = done?;
+        more |= done < taken.len();
+        swept += done;
+        // The others are in the hands of another dispatcher.
+        is_backlog |= more && !taken.is_empty();
+        if listed < BATCH as usize || taken.is_empty() {
             // All accounts had their turn.
             round.rest();
             if !std::mem::take(&mut is_backlog) {
@@ -103,34 +103,96 @@ async fn sweep_once(
     Ok(())
 }
 
-/// Locks and fans out a batch in one transaction. Returns the batch even if the database refuses it, and those of it
-/// that must come again.
-async fn fan_out_some(
-    dispatcher: &Arc<Dispatcher>,
+/// Leases a batch. Returns how many Scans were due, and those that may be fanned out: of those that dispatchers died
+/// with twice in a row there is one at most, and those with three deaths are set aside.
+async fn take(
+    dispatcher: &Dispatcher,
     refused: &Refused,
     round: &mut Round,
-) -> (Vec<Made>, Result<BTreeSet<ScanName>, store::Error>) {
+) -> Result<(usize, Vec<Leased<ScanName>>), store::Error> {
     let except: Vec<ScanName> = refused.0.keys().copied().collect();
-    let mut taken: Vec<Made> = Vec::new();
-    let fanned_out = async {
-        let mut conn = dispatcher.backbone.pool.get().await?;
-        keyed::begin(&mut conn).await?;
-        let fanned_out = async {
-            let overdue = scans::take_overdue(&mut conn, OVERDUE, &except, round, BATCH).await?;
-            taken = overdue.iter().map(Made::from).collect();
-            if taken.is_empty() {
-                return Ok(None);
-            }
-            dispatcher.signals.scans_come();
-            insert(dispatcher, &mut conn, &taken).await.map(Some)
-        };
-        let fanned_out = fanned_out.await;
-        let fanned_out = keyed::end(&mut conn, fanned_out).await?;
-        drop(conn);
-        Ok(fanned_out.map_or_else(BTreeSet::new, |fanned_out| send_on(dispatcher, fanned_out)))
+    let backbone = &dispatcher.backbone;
+    let overdue = Overdue {
+        age: OVERDUE,
+        except: &except,
+        replica: backbone.replica,
+        take_over: backbone.may_take_over(),
     };
-    let fanned_out = fanned_out.await;
-    (taken, fanned_out)
+    let mut conn = backbone.pool.get().await?;
+    keyed::begin(&mut conn).await?;
+    let leased = lease(&mut conn, &overdue, round).await;
+    let (listed, leased) = keyed::end(&mut conn, leased).await?;
+    let (aside, taken): (Vec<_>, Vec<_>) =
+        { leased.into_iter() }.partition(|leased| leased.crashes >= MAX_CRASHES);
+    for leased in &aside {
+        let Setback { reason, retry_in } = Setback::after_crashes(leased.crashes);
+        let (kind, key) = (scans::FAN_OUT, &leased.key);
+        table::set_aside(&mut conn, kind, key, overdue.replica, &reason, retry_in).await?;
+        tracing::error!(scan.name = %leased.item, reason, ?retry_in, "work is set aside");
+    }
+    work::count_set_aside(scans::FAN_OUT, aside.len());
+    Ok((listed, taken))
+}
+
+async fn lease(
+    conn: &mut AsyncPgConnection,
+    overdue: &Overdue<'_>,
+    round: &mut Round,
+) -> Result<(usize, Vec<Leased<ScanName>>), store::Error> {
+    let due = scans::overdue(conn, overdue, round, BATCH).await?;
+    let listed = due.len();
+    // An account may hold fewer than are free.
+    let places = 2 * BATCH as usize + 1;
+    let mut claim = Claim {
+        replica: overdue.replica,
+        take_over: overdue.take_over,
+        known: &[],
+        room: &mut Room::new(places, places, places),
+        turns: &mut Turns::default(),
+    };
+    let claimed = table::lease(conn, scans::FAN_OUT, due, &mut claim).await?;
+    Ok((listed, claimed.items))
+}
+
+/// Fans out a batch in one transaction or, if the database refuses it, one by one. Returns the number of those that
+/// need not come again.
+async fn fan_out_some(
+    dispatcher: &Arc<Dispatcher>,
+    refused: &mut Refused,
+    taken: &[Leased<ScanName>],
+) -> Result<usize, store::Error> {
+    if taken.is_empty() {
+        return Ok(0);
+    }
+    let made: Vec<Made> = taken
+        .iter()
+        .map(|leased| Made::from(&leased.item))
+        .collect();
+    match fan_out(dispatcher, &made).await {
+        Ok(surplus) => {
+            let done = taken.len() - surplus.len();
+            count_recovered(done);
+            Ok(done)
+        }
+        Err(error) if error.may_blame_values() => {
+            for leased in taken {
+                fan_out_alone(dispatcher, refused, leased.item).await?;
+            }
+            Ok(taken.len())
+        }
+        Err(error) => Err(error),
+    }
+}
+
+async fn release(dispatcher: &Dispatcher, taken: &[Leased<ScanName>]) -> Result<(), store::Error> {
+    if taken.is_empty() {
+        return Ok(());
+    }
+    let keys: Vec<&str> = taken.iter().map(|leased| leased.key.as_str()).collect();
+    let mut conn = dispatcher.backbone.pool.get().await?;
+    let replica = dispatcher.backbone.replica;
+    table::release(&mut conn, scans::FAN_OUT, &keys, replica).await?;
+    Ok(())
 }
 
 /// Fans out one Scan; postpones it if the database refuses it.

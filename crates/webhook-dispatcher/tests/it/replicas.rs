@@ -27,6 +27,42 @@ async fn scan_whose_event_is_lost_is_still_delivered() {
 }
 
 #[tokio::test]
+async fn a_scan_that_dispatchers_died_with_three_times_is_set_aside_and_no_other() {
+    let world = World::new().await;
+    let receiver = always(Answer::Status(200)).await;
+    let manager = world.manager_for(&receiver).await;
+    let deadly = world.scan(manager, "deadly").await;
+    // Two dispatchers died with it, and the third one has it in hand.
+    let lease = format!(
+        "INSERT INTO leases (kind, key, leased_by, crash_count) \
+         VALUES ('fan_out', '{}', gen_random_uuid(), 2)",
+        deadly.scan.to_uuid()
+    );
+    world.database.run(&lease).await;
+    // More than a batch.
+    world.scans(manager, 200).await;
+    let replica = world.ready_dispatcher().await;
+    world.until("SUCCEEDED", 200).await;
+    let aside = "leases WHERE leased_by IS NULL AND crash_count = 3 AND next_time > now() + interval '10 minutes'";
+    eventually("it is set aside", async || {
+        world.database.count(aside).await == 1
+    })
+    .await;
+    eventually("the others are released", async || {
+        world.database.count("leases").await == 1
+    })
+    .await;
+    assert_eq!(world.database.count("scans WHERE NOT fanned_out").await, 1);
+
+    world
+        .database
+        .run("UPDATE leases SET next_time = now(), crash_count = 0")
+        .await;
+    world.until("SUCCEEDED", 201).await;
+    replica.stop().await;
+}
+
+#[tokio::test]
 async fn refused_fan_out_delays_no_other_scan() {
     let world = World::new().await;
     let receiver = always(Answer::Status(200)).await;
