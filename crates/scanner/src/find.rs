@@ -40,7 +40,7 @@ pub(crate) struct Matches<'a, W> {
     /// Selects Managers.
     wanted: W,
     /// Namespaces whose account has no Scans left today: their matches are refused, and not explained.
-    used_up: HashSet<Id>,
+    used_up: Arc<HashSet<Id>>,
     index: Arc<Index>,
     /// In the order of the posts. Muted matches stay here, because a Namespace may remove a mute.
     found: Vec<Found>,
@@ -75,7 +75,7 @@ impl<'a, W: Fn(&ManagerName, &Post) -> bool> Matches<'a, W> {
         posts: &'a [Post],
         wanted: W,
     ) -> Self {
-        let none = HashSet::new();
+        let none = Arc::default();
         Self::up_to(plans, index, account, feed, posts, wanted, none, usize::MAX).await
     }
 
@@ -88,7 +88,7 @@ impl<'a, W: Fn(&ManagerName, &Post) -> bool> Matches<'a, W> {
         feed: &'a FeedName,
         posts: &'a [Post],
         wanted: W,
-        used_up: HashSet<Id>,
+        used_up: Arc<HashSet<Id>>,
     ) -> Self {
         Self::up_to(plans, index, account, feed, posts, wanted, used_up, MOST).await
     }
@@ -101,7 +101,7 @@ impl<'a, W: Fn(&ManagerName, &Post) -> bool> Matches<'a, W> {
         feed: &'a FeedName,
         posts: &'a [Post],
         wanted: W,
-        used_up: HashSet<Id>,
+        used_up: Arc<HashSet<Id>>,
         most: usize,
     ) -> Self {
         let mut new = Self {
@@ -120,11 +120,11 @@ impl<'a, W: Fn(&ManagerName, &Post) -> bool> Matches<'a, W> {
         new
     }
 
-    pub(crate) fn used_up(&self) -> &HashSet<Id> {
+    pub(crate) fn used_up(&self) -> &Arc<HashSet<Id>> {
         &self.used_up
     }
 
-    pub(crate) fn set_used_up(&mut self, namespaces: HashSet<Id>) {
+    pub(crate) fn set_used_up(&mut self, namespaces: Arc<HashSet<Id>>) {
         self.used_up = namespaces;
     }
 

@@ -36,7 +36,7 @@ use tokio::task::JoinSet;
 use tokio_util::sync::CancellationToken;
 
 use backfill::{Backfill, Backfills, LookBacks};
-use poll::Limits;
+use poll::{Limits, UsedUp};
 use site_pace::SitePace;
 use watched::Watched;
 
@@ -75,6 +75,7 @@ pub async fn run(config: Arc<Config>, context: Context, backbone: Backbone) -> a
     let limits = Arc::new(Limits {
         connections: Shares::of(size),
         site_pace: SitePace::default(),
+        used_up: UsedUp::default(),
     });
     let mut pollers = JoinSet::new();
     for watched in &platforms {

@@ -1,7 +1,7 @@
 //! One poll: from the platform's response to the committed Scans.
 //!
 //! A poll without new posts costs one transaction of four statements. A poll with posts costs five more (they are
-//! stored, and counted twice), after one that asks for the quotas, and one with matches nine more for each block of
+//! stored, and counted twice), and one with matches nine more for each block of
 //! them (`commit::BLOCK`). Posts that the platform reports as deleted cost one to five. For a stream without posts,
 //! only one poll per second is stored.
 //! Nothing but the lease is held while waiting for the platform.
@@ -19,9 +19,9 @@ mod failure;
 mod ids;
 mod late;
 mod report;
+mod used_up;
 
 use std::{
-    collections::HashSet,
     sync::Arc,
     time::{Duration, Instant},
 };
@@ -37,6 +37,7 @@ use commit::{Found, Stored};
 pub(crate) use commit::{report_dropped, tell_of};
 pub(crate) use context::{Limits, Poll, SLOW};
 use late::Late;
+pub(crate) use used_up::UsedUp;
 
 /// Deadline for one poll. It leaves time for work that starts just before [`PollLimits::max_time`]: a page that
 /// waits for the budget as long as requests may wait, the page before it, and their responses.
@@ -158,20 +159,13 @@ impl Poll {
             keeps_lease: self.is_stream() && polled.more && !self.shutdown.is_cancelled(),
         };
         let (plans, feed, posts) = (&self.plans, &self.feed.name, &polled.posts);
-        // Asked before anything is explained.
-        let used_up = if posts.is_empty() {
-            HashSet::new()
-        } else {
-            let _share = self.limits.connections.take(self.account, 1).await;
-            let mut conn = self.backbone.pool.get().await?;
-            self.used_up(&mut conn).await?
-        };
-        let matches_of = |posts, used_up| {
+        let matches_of = |posts| {
             let (index, account) = (plans.index(), self.account);
+            let used_up = self.limits.used_up.namespaces();
             Matches::of_first(plans, index, account, feed, posts, |_, _| true, used_up)
         };
         let mut left = &posts[..];
-        let mut part = matches_of(left, used_up).await;
+        let mut part = matches_of(left).await;
         let mut tries = 0;
         while tries < MAX_REMATCHES {
             tries += 1;
@@ -210,7 +204,7 @@ impl Poll {
                 }
                 Stored::Part => {
                     left = &left[part.posts().len()..];
-                    part = matches_of(left, part.used_up().clone()).await;
+                    part = matches_of(left).await;
                     tries = 0;
                 }
                 Stored::LeaseLost => {

@@ -38,6 +38,7 @@ pub mod managers;
 pub mod migrations;
 pub mod namespaces;
 pub mod outbox;
+pub mod planner_statistics;
 pub mod plans;
 pub mod platform_budgets;
 pub mod pooling;

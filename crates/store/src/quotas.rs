@@ -7,8 +7,6 @@
 //! refuses new ones. Scans are counted where they are created (`scans::record`): no request is refused, and
 //! Managers pause until the next day (UTC).
 
-use std::collections::HashSet;
-
 use diesel::{
     OptionalExtension as _, QueryableByName,
     prelude::*,
@@ -17,13 +15,11 @@ use diesel::{
 };
 use diesel_async::{AsyncPgConnection, RunQueryDsl};
 use domain::{FeedName, Id, ManagerName};
-use uuid::Uuid;
 
 pub use crate::error::Exceeded;
 use crate::{
     Error, QueryResult,
     error::{CONTENT, NEW_FEEDS},
-    prepared::Prepared,
     schema::{accounts, namespaces},
 };
 
@@ -365,32 +361,6 @@ pub(crate) const TODAY: &str = "LEFT JOIN account_days AS d \
 /// Returns true, after [`TODAY`], if the account has Scans left. `$1` is the default quota.
 pub(crate) const HAS_SCANS_LEFT: &str =
     "(coalesce(d.scans, 0) < coalesce(a.quota_scans_per_day, $1))";
-
-/// Returns the Namespaces that watch the feed and whose account has no Scans left today. Served by the primary keys.
-pub async fn used_up(
-    conn: &mut AsyncPgConnection,
-    feed: &FeedName,
-    scans_per_day: u32,
-) -> QueryResult<HashSet<Id>> {
-    #[derive(QueryableByName)]
-    struct Namespace {
-        #[diesel(sql_type = SqlUuid)]
-        id: Uuid,
-    }
-    let rows: Vec<Namespace> = Prepared(
-        sql_query(format!(
-            "SELECT DISTINCT n.id FROM feed_watchers AS w JOIN namespaces AS n ON n.id = w.namespace_id \
-             JOIN accounts AS a ON a.id = n.account_id {TODAY} WHERE w.feed = $2 AND NOT {HAS_SCANS_LEFT}"
-        ))
-        .bind::<BigInt, _>(i64::from(scans_per_day))
-        .bind::<Text, _>(feed.as_str()),
-    )
-    .load(conn)
-    .await?;
-    Ok({ rows.into_iter() }
-        .map(|row| Id::from_uuid(row.id))
-        .collect())
-}
 
 /// Removes counters of Scans that are older than a month.
 pub async fn purge_days(conn: &mut AsyncPgConnection) -> QueryResult<usize> {

@@ -174,7 +174,7 @@ pub async fn unkept(
 }
 
 /// Removes what the feed has too much of, the oldest first. Returns the start of the period whose posts are still
-/// stored. Served by `recent_posts_newest_idx`, and by the primary keys of `feed_watchers` and `account_feeds`; reads all
+/// stored. Served by `recent_posts_newest_idx`, `account_feeds_feed_idx` and `account_feeds_pkey`; reads all
 /// posts of the feed, but not their texts. A feed of many accounts keeps as much as any.
 async fn trim(
     conn: &mut AsyncPgConnection,
@@ -190,8 +190,7 @@ async fn trim(
     // Many posts may have one time. Those from before the column `bytes` have at least their stored size.
     let cut: Cut = Prepared(
         sql_query(
-            "WITH owners AS (SELECT DISTINCT n.account_id FROM feed_watchers AS w \
-                  JOIN namespaces AS n ON n.id = w.namespace_id WHERE w.feed = $1 LIMIT $6), \
+            "WITH owners AS (SELECT account_id FROM account_feeds WHERE feed = $1 AND leave_time IS NULL LIMIT $6), \
               allowance AS (SELECT CASE WHEN count(*) = $6 THEN $4 ELSE least($4, max($5 / greatest(1, \
                       (SELECT count(*) FROM account_feeds AS own WHERE own.account_id = owners.account_id)))) END AS bytes \
                   FROM owners), \

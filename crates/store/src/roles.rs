@@ -214,7 +214,7 @@ pub async fn grant(conn: &mut AsyncPgConnection) -> QueryResult<Vec<&'static str
             }
             if *service == Service::Dispatcher {
                 statements.push(format!(
-                    "GRANT EXECUTE ON FUNCTION drop_partition(text, text) TO {role}"
+                    "GRANT EXECUTE ON FUNCTION drop_partition(text, text), analyze_grown() TO {role}"
                 ));
             }
             for statement in statements {

@@ -19,6 +19,7 @@ mod format;
 mod in_hand;
 mod lanes;
 mod metrics;
+mod planner_statistics;
 mod rate;
 mod record;
 mod replay;
@@ -116,6 +117,7 @@ pub async fn run_with(
                 context.shutdown.clone()
             ),
             retention::run(&dispatcher, context.shutdown.clone()),
+            planner_statistics::run(&dispatcher, context.shutdown.clone()),
             backbone::follow_keys(
                 Arc::clone(&dispatcher.config),
                 dispatcher.sealer.clone(),

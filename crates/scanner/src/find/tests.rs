@@ -1,6 +1,6 @@
 //! Updated matches equal those of a new search, and only changed plans are matched for the update.
 
-use std::collections::HashSet;
+use std::{collections::HashSet, sync::Arc};
 
 use domain::{
     FeedName, Id, Instructions, ManagerName, Post, Timestamp,
@@ -169,7 +169,7 @@ async fn no_further_post_is_matched_after_many_matches() {
     let feed: FeedName = FEED.parse().unwrap();
     let posts = vec![post("forum:1", "A kettle"); MOST];
     let first = |posts| {
-        let none = HashSet::new();
+        let none = Arc::default();
         Matches::of_first(
             &plans,
             plans.index(),
@@ -315,7 +315,7 @@ async fn matches_of_accounts_without_scans_left_are_not_explained() {
     assert!(plans.load(&CancellationToken::new()).await);
     let feed: FeedName = FEED.parse().unwrap();
     let posts = [post("forum:1", "A kettle")];
-    let used_up = HashSet::from([fixture.namespace]);
+    let used_up = Arc::new(HashSet::from([fixture.namespace]));
     let mut all = Matches::of_first(
         &plans,
         plans.index(),
@@ -339,7 +339,7 @@ async fn matches_of_accounts_without_scans_left_are_not_explained() {
     assert!(terms(&all, fixture.namespace).await.is_empty());
     assert_eq!(terms(&all, globex.namespace).await, ["kettle"]);
     // The quota is used up between two blocks.
-    all.set_used_up(HashSet::from([globex.namespace]));
+    all.set_used_up(Arc::new(HashSet::from([globex.namespace])));
     assert!(terms(&all, globex.namespace).await.is_empty());
     assert_eq!(terms(&all, fixture.namespace).await, ["kettle"]);
 }

@@ -4,7 +4,7 @@
 //! other posts, the records and the cursor are committed together. So a crash loses nothing, and no post counts
 //! twice.
 
-use std::{collections::HashSet, sync::Arc};
+use std::sync::Arc;
 
 use domain::{Post, Timestamp, User};
 use store::{
@@ -61,7 +61,7 @@ impl Poll {
         while let Some(posts) = waiting.pop() {
             let index = Arc::clone(found.index);
             let feed = &self.feed.name;
-            let (plans, account, none) = (&self.plans, self.account, HashSet::new());
+            let (plans, account, none) = (&self.plans, self.account, Arc::default());
             let all =
                 Matches::of_first(plans, index, account, feed, posts, |_, _| true, none).await;
             let picks = all.picks();

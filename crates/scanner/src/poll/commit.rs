@@ -1,8 +1,8 @@
 //! Stores a poll: its posts, their Scans, the cursor and the lease, in one transaction or in blocks.
 
-use std::{collections::HashSet, sync::Arc};
+use std::sync::Arc;
 
-use domain::{Id, ManagerName, Post, ScanName, Timestamp};
+use domain::{ManagerName, Post, ScanName, Timestamp};
 use events::ScanCreated;
 use matching::Index;
 use platforms::Polled;
@@ -11,7 +11,7 @@ use store::{
     feeds::{
         self, DayCounts, FeedGap, IdCounts, Next, PollOutcome, QuarantineKind, Quarantined, Reading,
     },
-    keyed, outbox, quotas, recent_posts, refused_posts,
+    keyed, outbox, recent_posts, refused_posts,
     scans::{self, NewScan, Origin, ScanCounter},
 };
 
@@ -90,7 +90,7 @@ impl Poll {
             let _share = self.limits.connections.take(self.account, 1).await;
             let mut conn = self.backbone.pool.get().await?;
             keyed::begin(&mut conn).await?;
-            let counter = self.counter().refusing(all.used_up().clone());
+            let counter = self.counter().refusing(Arc::clone(all.used_up()));
             let stored = if is_end {
                 self.store_last(&mut conn, found, &scans, counter).await
             } else {
@@ -101,7 +101,7 @@ impl Poll {
                 Stored::Scans { batch, .. } if !is_end => {
                     self.tell_batch(&batch);
                     if batch.refused > 0 {
-                        all.set_used_up(self.used_up(&mut conn).await?);
+                        all.set_used_up(self.limits.used_up.namespaces());
                     }
                 }
                 Stored::Behind { .. } => return Ok(Stored::Behind { stored: done }),
@@ -254,15 +254,6 @@ impl Poll {
         Ok(None)
     }
 
-    /// Returns the Namespaces whose matches the quota refuses now.
-    pub(super) async fn used_up(
-        &self,
-        conn: &mut AsyncPgConnection,
-    ) -> Result<HashSet<Id>, store::Error> {
-        let quota = self.config.quotas.scans_per_day;
-        Ok(quotas::used_up(conn, &self.feed.name, quota).await?)
-    }
-
     pub(super) fn counter(&self) -> ScanCounter {
         ScanCounter::new(self.config.quotas.scans_per_day)
     }
@@ -284,6 +275,9 @@ impl Poll {
         let recorded = scans::record_from(conn, feed, posts, matches, now, origin, counter).await?;
         let refused = recorded.refused;
         let dropped = refused_posts::keep(conn, feed, &refused).await?;
+        self.limits
+            .used_up
+            .note(refused.iter().map(|(manager, _)| manager.namespace));
         tell_of(conn, &recorded.made).await?;
         Ok(Batch {
             made: recorded.made,

@@ -9,6 +9,7 @@ use runtime::Config;
 use store::feeds::LeasedFeed;
 use tokio_util::sync::CancellationToken;
 
+use super::UsedUp;
 use crate::{plans::Plans, site_pace::SitePace, watched::Watched};
 
 /// A poll that takes at least so long is slow. The next poll of its feed then counts as slow as well.
@@ -19,6 +20,7 @@ pub(crate) struct Limits {
     /// Connections that its polls store with at a time.
     pub(crate) connections: Shares,
     pub(crate) site_pace: SitePace,
+    pub(crate) used_up: UsedUp,
 }
 
 pub(crate) struct Poll {

@@ -31,6 +31,7 @@ mod migration_locks;
 mod migrations;
 mod outbox;
 mod plan_locks;
+mod planner_statistics;
 mod plans;
 mod platform_budgets;
 mod pooling;

@@ -6,7 +6,10 @@
 //! other only while they commit. The counters are locked in the order of the accounts, and nothing is locked after
 //! them.
 
-use std::collections::{BTreeMap, HashMap, HashSet};
+use std::{
+    collections::{BTreeMap, HashMap, HashSet},
+    sync::Arc,
+};
 
 use diesel::{
     QueryableByName, sql_query,
@@ -29,7 +32,7 @@ pub struct ScanCounter {
     default_quota: u32,
     uncounted: BTreeMap<Id, Uncounted>,
     /// Namespaces whose matches are refused in any case.
-    refused: HashSet<Id>,
+    refused: Arc<HashSet<Id>>,
 }
 
 #[derive(Debug, Clone, Copy)]
@@ -43,13 +46,13 @@ impl ScanCounter {
         Self {
             default_quota,
             uncounted: BTreeMap::new(),
-            refused: HashSet::new(),
+            refused: Arc::default(),
         }
     }
 
     /// Refuses all matches of these Namespaces: their accounts had no Scans left, so that the matches have no
     /// explanation. If there are Scans left again, a backfill makes them.
-    pub fn refusing(mut self, namespaces: HashSet<Id>) -> Self {
+    pub fn refusing(mut self, namespaces: Arc<HashSet<Id>>) -> Self {
         self.refused = namespaces;
         self
     }

@@ -1,0 +1,20 @@
+//! Statistics of the planner of PostgreSQL, kept near to the size of tables that grow fast.
+
+use diesel::{QueryableByName, sql_query, sql_types::Nullable, sql_types::Text};
+use diesel_async::{AsyncPgConnection, RunQueryDsl};
+
+use crate::QueryResult;
+
+/// Analyzes one table that has grown fivefold since it was last analyzed, the largest first, and returns its name; `None`
+/// if there is none. Reads the catalogue and the size of each table otherwise.
+pub async fn analyze_grown(conn: &mut AsyncPgConnection) -> QueryResult<Option<String>> {
+    #[derive(QueryableByName)]
+    struct Row {
+        #[diesel(sql_type = Nullable<Text>)]
+        name: Option<String>,
+    }
+    let row: Row = sql_query("SELECT analyze_grown() AS name")
+        .get_result(conn)
+        .await?;
+    Ok(row.name)
+}
