@@ -23,7 +23,7 @@ use actix_web::{
     body::{BodySize, BoxBody, EitherBody, MessageBody},
     dev::{Payload, ServiceRequest, ServiceResponse},
     http::{
-        StatusCode,
+        StatusCode, Version,
         header::{AUTHORIZATION, HeaderMap, HeaderValue, WWW_AUTHENTICATE},
     },
     middleware::Next,
@@ -139,9 +139,13 @@ impl Caller {
     }
 
     /// Charges the response to a read by its size. Returns its share of the bytes in flight, if it counts.
-    async fn pay_for(&self, size: BodySize) -> Result<Option<Reserved>, ApiError> {
+    async fn pay_for(
+        &self,
+        size: BodySize,
+        version: Version,
+    ) -> Result<Option<Reserved>, ApiError> {
         let reserved = self.extra().reserved.take();
-        let Some(bytes) = in_flight::counted(size) else {
+        let Some(bytes) = in_flight::counted(size, version) else {
             return Ok(None);
         };
         let reserved = match reserved {
@@ -316,7 +320,7 @@ async fn admit(
                         // A change is made, so its response is sent.
                         false => BodySize::None,
                     };
-                    let mut answer = match caller.pay_for(size).await {
+                    let mut answer = match caller.pay_for(size, answer.request().version()).await {
                         Ok(None) => answer.map_into_left_body(),
                         Ok(Some(reserved)) => answer
                             .map_body(|_, body| reserved.hold(body.boxed()))

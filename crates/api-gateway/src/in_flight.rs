@@ -3,8 +3,9 @@
 //!
 //! A client that reads slowly, or not at all, keeps its response in memory. Each account has a share of the bytes,
 //! and all accounts together have a limit. Lists reserve the size of a page before they read it, and return what it
-//! does not need. Responses of up to [`CHUNK_BYTES`] do not count: the HTTP library copies them into its buffers at
-//! once. Nor do bodies of requests of that size.
+//! does not need. Responses of up to [`CHUNK_BYTES`] do not count in HTTP/1.1: the HTTP library copies them into its
+//! buffers at once. In HTTP/2, a hundred of them may wait on each connection, so only those of up to [`SMALL_BYTES`] do
+//! not count. Nor do bodies of requests of up to [`CHUNK_BYTES`].
 
 use std::{
     convert::Infallible,
@@ -15,6 +16,7 @@ use std::{
 
 use actix_web::{
     body::{BodySize, BoxBody, MessageBody},
+    http::Version,
     web::Bytes,
 };
 use domain::Id;
@@ -41,6 +43,8 @@ const ACCOUNT_BODY_BYTES: usize = 16 * MAX_BODY_BYTES;
 const PROCESS_BODY_BYTES: usize = 64 * MAX_BODY_BYTES;
 /// Size of the pieces that a body is written in.
 pub(crate) const CHUNK_BYTES: usize = 32 * 1024;
+/// Maximum size of a response that does not count in HTTP/2.
+const SMALL_BYTES: usize = 1_024;
 
 pub(crate) struct InFlight {
     accounts: Shares,
@@ -111,12 +115,16 @@ impl Reserved {
 }
 
 /// Returns the number of bytes of a response that counts.
-pub(crate) fn counted(size: BodySize) -> Option<usize> {
+pub(crate) fn counted(size: BodySize, version: Version) -> Option<usize> {
+    let free = match version {
+        Version::HTTP_2 => SMALL_BYTES,
+        _ => CHUNK_BYTES,
+    };
     match size {
         BodySize::Sized(bytes) => usize::try_from(bytes).ok(),
         BodySize::None | BodySize::Stream => None,
     }
-    .filter(|bytes| *bytes > CHUNK_BYTES)
+    .filter(|bytes| *bytes > free)
 }
 
 /// A body in pieces. The HTTP library copies a piece into its own buffer, and asks for the next when that is nearly
@@ -144,11 +152,14 @@ impl MessageBody for CountedBody {
 
 #[cfg(test)]
 mod tests {
-    use actix_web::body::{BodySize, BoxBody, MessageBody as _, to_bytes};
+    use actix_web::{
+        body::{BodySize, BoxBody, MessageBody as _, to_bytes},
+        http::Version,
+    };
     use domain::Id;
     use store::MAX_PAGE_BYTES;
 
-    use super::{ACCOUNT_BYTES, CHUNK_BYTES, InFlight, PROCESS_BYTES, counted};
+    use super::{ACCOUNT_BYTES, CHUNK_BYTES, InFlight, PROCESS_BYTES, SMALL_BYTES, counted};
     use crate::ApiError;
 
     #[tokio::test(start_paused = true)]
@@ -197,9 +208,14 @@ mod tests {
 
     #[test]
     fn short_responses_and_streams_do_not_count() {
-        let sized = |bytes: usize| counted(BodySize::Sized(bytes as u64));
-        assert_eq!(sized(CHUNK_BYTES), None);
-        assert_eq!(sized(CHUNK_BYTES + 1), Some(CHUNK_BYTES + 1));
-        assert_eq!(counted(BodySize::Stream), None);
+        for (version, free) in [
+            (Version::HTTP_11, CHUNK_BYTES),
+            (Version::HTTP_2, SMALL_BYTES),
+        ] {
+            let sized = |bytes: usize| counted(BodySize::Sized(bytes as u64), version);
+            assert_eq!(sized(free), None);
+            assert_eq!(sized(free + 1), Some(free + 1));
+            assert_eq!(counted(BodySize::Stream, version), None);
+        }
     }
 }

@@ -7,7 +7,7 @@ use crate::text::{self, Kind, Token, code::Keys};
 /// A sequence of words at consecutive positions.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub(crate) struct Phrase {
-    /// The words; at least one.
+    /// The words; at least one, unless they were dropped.
     pub(crate) words: Vec<Box<str>>,
     /// Indexes of the words that begin a sentence within the term (`Yahoo! Mail`). In a post, a sentence may or may not
     /// begin there.
@@ -34,6 +34,15 @@ impl Readings {
     /// Reads the words as stems, so that English inflections are equal.
     pub(crate) fn stemmed(term: &str) -> Option<Self> {
         Self::of(term, true)
+    }
+
+    /// Returns them with nothing but what a search in a post reads: a word of one letter takes 16 times its own size.
+    pub(crate) fn without_words(self) -> Self {
+        let phrases = self.0.iter().map(|phrase| Phrase {
+            words: Vec::new(),
+            ..phrase.clone()
+        });
+        Self(phrases.collect())
     }
 
     pub(crate) fn phrases(&self) -> &[Phrase] {

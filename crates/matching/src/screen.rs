@@ -11,7 +11,7 @@ use domain::{
 };
 use whatlang::Lang;
 
-use crate::{PostText, phrase::Readings};
+use crate::{PostText, phrase::Readings, steps};
 
 /// With fewer letters the language cannot be detected reliably.
 const MIN_LETTERS: usize = 24;
@@ -62,12 +62,12 @@ impl Screen {
     #[must_use]
     pub fn keeps_out(&self, post: &Candidate<'_>, now: Timestamp) -> Option<Kept> {
         let stands = |muted: &&Muted| muted.until.is_none_or(|end| now < end);
-        if self
-            .muted
-            .iter()
-            .filter(stands)
-            .any(|muted| muted.what.is_of(post))
-        {
+        // All searches of a screen have one budget of steps, as those of a plan have.
+        let (is_muted, _) = steps::within(steps::OF_PLAN, || {
+            let mut standing = self.muted.iter().filter(stands);
+            standing.any(|muted| muted.what.is_of(post))
+        });
+        if is_muted {
             return Some(Kept::Muted);
         }
         if self.languages.is_empty() {
@@ -86,7 +86,7 @@ impl Muted {
             MuteType::Author => What::Author(plain(value)),
             MuteType::Subforum => What::Subforum(plain(value)),
             MuteType::Site => What::Site(value.to_lowercase()),
-            MuteType::Term => What::Term(Readings::exact(value)?),
+            MuteType::Term => What::Term(Readings::exact(value)?.without_words()),
         };
         Some(Self {
             what,
@@ -97,18 +97,10 @@ impl Muted {
 
 impl What {
     fn is_of(&self, post: &Candidate<'_>) -> bool {
-        let among = |wanted: &str, given: [&str; 3]| given.iter().any(|one| plain(one) == wanted);
         match self {
-            Self::Author(author) => {
-                let user = &post.post.user;
-                among(author, [&user.id, &user.name, &user.url])
-            }
-            Self::Subforum(wanted) => post
-                .post
-                .subforum
-                .as_ref()
-                .is_some_and(|given| among(wanted, [&given.id, &given.name, &given.url])),
-            Self::Site(site) => host(&post.post.url).is_some_and(|host| {
+            Self::Author(author) => post.names().author.contains(author),
+            Self::Subforum(wanted) => post.names().subforum.contains(wanted),
+            Self::Site(site) => post.names().site.as_ref().is_some_and(|host| {
                 host.strip_suffix(site.as_str())
                     .is_some_and(|below| below.is_empty() || below.ends_with('.'))
             }),
@@ -126,6 +118,16 @@ pub struct Candidate<'a> {
     post: &'a Post,
     text: &'a PostText,
     language: OnceCell<Option<Language>>,
+    names: OnceCell<Names>,
+}
+
+/// Names of a post in the form that mutes have.
+#[derive(Debug)]
+struct Names {
+    /// Id, name and address.
+    author: Vec<String>,
+    subforum: Vec<String>,
+    site: Option<String>,
 }
 
 impl<'a> Candidate<'a> {
@@ -136,7 +138,25 @@ impl<'a> Candidate<'a> {
             post,
             text,
             language: OnceCell::new(),
+            names: OnceCell::new(),
         }
+    }
+
+    fn names(&self) -> &Names {
+        self.names.get_or_init(|| {
+            let user = &self.post.user;
+            let subforum = self.post.subforum.iter();
+            Names {
+                author: [&user.id, &user.name, &user.url]
+                    .map(|name| plain(name))
+                    .into(),
+                subforum: subforum
+                    .flat_map(|forum| [&forum.id, &forum.name, &forum.url])
+                    .map(|name| plain(name))
+                    .collect(),
+                site: host(&self.post.url),
+            }
+        })
     }
 
     /// Returns `None` where the language cannot be detected. Detects it once for all callers.

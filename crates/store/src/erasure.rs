@@ -159,6 +159,9 @@ pub async fn lease(
         #[diesel(sql_type = Double)]
         seconds: f64,
     }
+    if claim.known.iter().any(|known| known == platform) {
+        return Ok(Claimed::default());
+    }
     let free = work::is_free("leased_by", "$2", "$3");
     let crashes = work::crashes("crash_count", "leased_by", "$2");
     sql_query("INSERT INTO rechecks (platform) VALUES ($1) ON CONFLICT DO NOTHING")

@@ -129,9 +129,12 @@ pub(crate) fn is_free(column: &str, replica: &str, take_over: &str) -> String {
     format!("({column} IS NULL OR {column} = {replica} OR {take_over} AND NOT {column} {alive})")
 }
 
-/// Number of crashes of an item that `$replica` leases now. Writing it with the lease costs no statement.
+/// Number of crashes of an item that `$replica` leases now. Writing it with the lease costs no statement. A holder that
+/// stopped in good order has left `replicas`.
 pub(crate) fn crashes(count: &str, holder: &str, replica: &str) -> String {
-    format!("{count} + CASE WHEN {holder} <> {replica} THEN 1 ELSE 0 END::smallint")
+    format!(
+        "{count} + CASE WHEN {holder} <> {replica} AND {holder} IN (SELECT id FROM replicas) THEN 1 ELSE 0 END::smallint"
+    )
 }
 
 /// Number of crashes as stored.

@@ -4,7 +4,7 @@ use domain::{
 };
 
 use super::{Candidate, Kept, Screen, code, host};
-use crate::PostText;
+use crate::{PostText, steps};
 
 fn post(title: &str, text: &str) -> Post {
     Post {
@@ -170,4 +170,19 @@ fn hosts_are_found_in_all_addresses_of_a_post() {
     ] {
         assert_eq!(host(url).as_deref(), expected, "{url}");
     }
+}
+
+#[test]
+fn all_mutes_of_a_screen_have_one_budget() {
+    let mutes: Vec<Mute> = (0..200)
+        .map(|length| mute(MuteType::Term, &("a ".repeat(3 + length % 40) + "b a a")))
+        .collect();
+    let screen = Screen::new(&mutes, &[]).unwrap();
+    let post = post("b", &"a ".repeat(20_000));
+    let text = PostText::from(&post);
+    let candidate = Candidate::new(&post, &text);
+    let (_, taken) = steps::within(u32::MAX, || {
+        screen.keeps_out(&candidate, Timestamp::UNIX_EPOCH)
+    });
+    assert_eq!(taken, steps::OF_PLAN);
 }

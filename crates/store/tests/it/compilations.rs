@@ -11,7 +11,7 @@ use store::{
 use test_support::{Fixture, instructions};
 use uuid::Uuid;
 
-use crate::support::{Start, number, run, start};
+use crate::support::{Start, die, number, run, start};
 
 async fn living(conn: &mut AsyncPgConnection) -> Uuid {
     let replica = Uuid::new_v4();
@@ -180,7 +180,7 @@ async fn a_claim_ends_with_its_replica_or_its_generation() {
     assert_eq!(second.len(), 1);
     assert_eq!(second[0].item.generation, 2);
     assert!(claim(conn, one, &first, 8).await.is_empty());
-    replicas::leave(conn, two).await.unwrap();
+    die(conn, two).await;
     let taken_over = claim(conn, one, &first, 8).await;
     assert_eq!(taken_over[0].key, second[0].key);
     assert_eq!((second[0].crashes, taken_over[0].crashes), (0, 1));

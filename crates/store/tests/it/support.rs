@@ -47,6 +47,13 @@ pub(crate) async fn run(conn: &mut AsyncPgConnection, sql: impl Into<String>) ->
         .unwrap_or_else(|error| panic!("`{sql}`: {error}"))
 }
 
+/// Lets the replica die: its heartbeat ends.
+pub(crate) async fn die(conn: &mut AsyncPgConnection, replica: uuid::Uuid) {
+    let old = "clock_timestamp() - interval '1 minute'";
+    let sql = format!("UPDATE replicas SET heartbeat_time = {old} WHERE id = '{replica}'");
+    assert_eq!(run(conn, sql).await, 1);
+}
+
 /// Returns the number that `SELECT … AS number` selects.
 pub(crate) async fn number(conn: &mut AsyncPgConnection, sql: &str) -> i64 {
     #[derive(QueryableByName)]

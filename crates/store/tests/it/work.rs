@@ -12,7 +12,7 @@ use store::{
 use test_support::instructions;
 use uuid::Uuid;
 
-use crate::support::{Look, number, run, start};
+use crate::support::{Look, die, number, run, start};
 
 async fn living(conn: &mut AsyncPgConnection) -> Uuid {
     let replica = Uuid::new_v4();
@@ -38,10 +38,22 @@ fn due(keys: &[&str]) -> Vec<table::Due<()>> {
 async fn lease_and_die(conn: &mut AsyncPgConnection, keys: &[&str]) -> Vec<(String, u32)> {
     let replica = living(conn).await;
     let claimed = table::lease(conn, "test", due(keys), &mut Look::of(replica).claim()).await;
-    replicas::leave(conn, replica).await.unwrap();
+    die(conn, replica).await;
     let claimed = claimed.unwrap();
     let leased = crashes(&claimed).into_iter();
     leased.map(|(key, count)| (key.to_owned(), count)).collect()
+}
+
+#[tokio::test]
+async fn item_of_a_replica_that_stopped_in_good_order_has_not_crashed() {
+    let mut at = start().await;
+    let conn = &mut at.conn;
+    let replica = living(conn).await;
+    let claimed = table::lease(conn, "test", due(&["a"]), &mut Look::of(replica).claim()).await;
+    assert_eq!(claimed.unwrap().items.len(), 1);
+    replicas::leave(conn, replica).await.unwrap();
+    assert_eq!(lease_and_die(conn, &["a"]).await, [("a".to_owned(), 0)]);
+    assert_eq!(lease_and_die(conn, &["a"]).await, [("a".to_owned(), 1)]);
 }
 
 #[tokio::test]
@@ -129,7 +141,7 @@ async fn poll_that_ends_resets_the_crashes_of_its_feed() {
     for count in [2, 2, 1] {
         let dead = living(conn).await;
         assert_eq!(lease(conn, dead).await.len(), count);
-        replicas::leave(conn, dead).await.unwrap();
+        die(conn, dead).await;
     }
     let replica = living(conn).await;
     let leased = lease(conn, replica).await;
@@ -168,7 +180,7 @@ async fn new_generation_of_a_manager_has_not_crashed() {
         let mut look = Look::of(dead);
         let claimed = managers::claim(conn, Mode::Manual, &mut look.claim()).await;
         counts.push(claimed.unwrap().items[0].crashes);
-        replicas::leave(conn, dead).await.unwrap();
+        die(conn, dead).await;
         if round == 2 {
             run(conn, "UPDATE managers SET generation = generation + 1").await;
         }

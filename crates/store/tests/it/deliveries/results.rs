@@ -6,7 +6,7 @@ use store::deliveries::Verdict;
 use store::{deliveries, replicas};
 
 use super::{each, living, result, sending};
-use crate::support::{number, run};
+use crate::support::{die, number, run};
 
 #[tokio::test]
 async fn results_change_the_state_of_deliveries() {
@@ -186,7 +186,7 @@ async fn deliveries_that_dispatchers_die_with_are_spread_and_then_set_aside() {
         let tasks = at.claim(replica, 10).await;
         assert_eq!(tasks.len(), 3, "before crash {crashes}");
         let conn = &mut at.at.conn;
-        replicas::leave(conn, replica).await.unwrap();
+        die(conn, replica).await;
         let other = living(conn).await;
         let freed = deliveries::free_orphans(conn, other, &[], minute, true).await;
         assert!(freed.unwrap().iter().all(|one| one.crashes == crashes));
