@@ -4,6 +4,7 @@ use std::{
     cmp::Reverse,
     collections::{HashMap, HashSet},
     fmt,
+    panic::{AssertUnwindSafe, catch_unwind},
     time::Duration,
 };
 
@@ -225,11 +226,15 @@ impl Reading {
             self.order.push(seen);
             return if met == Met::Known { met } else { Met::Old };
         }
+        // The text of one item must not stop the others.
+        let Ok(post) = catch_unwind(AssertUnwindSafe(|| make(time))) else {
+            return self.skip(native_id, time, "an internal error");
+        };
         self.new.push(New {
             time,
             rank: self.met.len(),
             seen,
-            post: make(time),
+            post,
         });
         if self.new.len() >= self.limits.max_posts.saturating_mul(2).max(MAX_SEEN) {
             self.leave_the_newest();
@@ -253,6 +258,20 @@ impl Reading {
             self.left = self.new.get(fitting).map(|new| new.time);
             self.new.truncate(fitting);
         }
+    }
+
+    /// Sets aside a new item of which no post can be made, like [`Reading::set_aside`].
+    fn skip(&mut self, native_id: &str, time: Timestamp, reason: &str) -> Met {
+        let met = self.note(&format!("unreadable {native_id}"), Some(time));
+        if met == Met::New {
+            tracing::debug!(id = native_id, reason, "an item cannot be read");
+            self.skipped.push(Skipped {
+                id: Some(native_id.to_owned()),
+                reason: reason.to_owned(),
+                is_readable: false,
+            });
+        }
+        met
     }
 
     /// Sets aside an item that cannot be read, so that it does not stop the others. The cursor remembers it
@@ -493,5 +512,29 @@ mod tests {
             assert_eq!(given, Some(now));
         }
         assert_eq!(reading.finish().cursor.high_water, Some(now));
+    }
+
+    #[test]
+    fn item_whose_reading_panics_is_set_aside_once_and_new_when_it_is_readable() {
+        let limits = PollLimits::default();
+        let mut cursor = Cursor::new();
+        for (poll, is_readable) in [false, false, true].into_iter().enumerate() {
+            let mut reading = Reading::new(Some(&cursor), &limits);
+            for id in 1..4 {
+                reading.offer(&id.to_string(), at(id), |time| {
+                    assert!(id != 2 || is_readable, "as asked");
+                    Some(post(time))
+                });
+            }
+            let polled = reading.finish();
+            assert_eq!(polled.posts.len(), [2, 0, 1][poll], "{poll}");
+            let skipped = polled.skipped.iter();
+            let skipped: Vec<_> = skipped
+                .map(|one| (one.id.as_deref(), &*one.reason))
+                .collect();
+            let expected = (Some("2"), "an internal error");
+            assert_eq!(skipped, [expected; 1][usize::from(poll > 0)..], "{poll}");
+            cursor = polled.cursor;
+        }
     }
 }

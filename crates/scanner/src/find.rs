@@ -3,13 +3,17 @@
 //! A transaction that finds changed plans stores nothing, and the posts are matched again. [`Matches`] then only
 //! matches the changed plans, because those of a feed that many customers watch may change often.
 //!
+//! A post whose matching panics is left out and reported ([`Matches::broken`]), so that it does not stop the others of its
+//! feed.
+//!
 //! A post may take a while: 500 terms of each of 1,000 Managers. So matching blocks no thread of the runtime, and an
 //! account has one search at a time in each replica.
 
 use std::{
     cell::LazyCell,
-    collections::HashSet,
-    sync::Arc,
+    collections::{BTreeSet, HashSet},
+    panic::{AssertUnwindSafe, catch_unwind, resume_unwind},
+    sync::{Arc, Mutex, MutexGuard, PoisonError},
     time::{Duration, Instant},
 };
 
@@ -28,6 +32,8 @@ use crate::{
 const MOST: usize = 50_000;
 /// Bytes of explanations that are kept until they are stored, and that are stored at a time.
 const EXPLAINED: usize = 4 << 20;
+/// If matching panics for all of at least this many posts, the fault is not one of a post, and none is left out.
+const GENERAL: usize = 10;
 /// Time of matching before other work of the thread, and of the account, goes on.
 const TURN: Duration = Duration::from_millis(10);
 
@@ -46,6 +52,8 @@ pub(crate) struct Matches<'a, W> {
     found: Vec<Found>,
     /// Matches that an earlier transaction stored.
     stored: HashSet<Pick>,
+    /// Positions of the posts whose matching panicked.
+    broken: Mutex<BTreeSet<usize>>,
 }
 
 /// A match, by its post and its Manager.
@@ -113,6 +121,7 @@ impl<'a, W: Fn(&ManagerName, &Post) -> bool> Matches<'a, W> {
             index,
             found: Vec::new(),
             stored: HashSet::new(),
+            broken: Mutex::default(),
         };
         let (found, matched) = new.search(plans, &new.index, most).await;
         new.found = found;
@@ -137,12 +146,23 @@ impl<'a, W: Fn(&ManagerName, &Post) -> bool> Matches<'a, W> {
         self.posts
     }
 
+    /// Returns the posts whose matching panicked. Their other matches are not stored.
+    pub(crate) fn broken(&self) -> Vec<&'a Post> {
+        let broken = self.lock_broken();
+        broken.iter().map(|at| &self.posts[*at]).collect()
+    }
+
+    fn lock_broken(&self) -> MutexGuard<'_, BTreeSet<usize>> {
+        self.broken.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
     /// Returns the matches to store, in the order of the posts.
     pub(crate) fn picks(&self) -> Vec<Pick> {
-        let new = self
-            .found
-            .iter()
-            .filter(|found| !found.is_kept_out && !self.stored.contains(&found.pick));
+        let broken = self.lock_broken();
+        let new = self.found.iter().filter(|found| {
+            let is_new = !found.is_kept_out && !self.stored.contains(&found.pick);
+            is_new && !broken.contains(&found.pick.at)
+        });
         new.map(|found| found.pick).collect()
     }
 
@@ -154,23 +174,30 @@ impl<'a, W: Fn(&ManagerName, &Post) -> bool> Matches<'a, W> {
         for of_post in picks.chunk_by(|one, next| one.at == next.at) {
             let post = &self.posts[of_post[0].at];
             let _turn = plans.matching.take(self.account, 1).await;
-            blocking(|| {
-                let text = LazyCell::new(|| PostText::from(post));
-                for pick in of_post {
-                    if bytes >= EXPLAINED {
-                        break;
+            let before = covered;
+            let explained = blocking(|| {
+                catch_unwind(AssertUnwindSafe(|| {
+                    let text = LazyCell::new(|| PostText::from(post));
+                    for pick in of_post {
+                        if bytes >= EXPLAINED {
+                            break;
+                        }
+                        covered += 1;
+                        if let Some(matched) = self.explained(pick, &text) {
+                            bytes += bytes_of(&matched);
+                            scans.push(NewScan {
+                                manager: pick.manager,
+                                post,
+                                matched,
+                            });
+                        }
                     }
-                    covered += 1;
-                    if let Some(matched) = self.explained(pick, &text) {
-                        bytes += bytes_of(&matched);
-                        scans.push(NewScan {
-                            manager: pick.manager,
-                            post,
-                            matched,
-                        });
-                    }
-                }
+                }))
             });
+            if explained.is_err() {
+                covered = before + of_post.len();
+                self.lock_broken().insert(of_post[0].at);
+            }
             if bytes >= EXPLAINED {
                 break;
             }
@@ -195,6 +222,8 @@ impl<'a, W: Fn(&ManagerName, &Post) -> bool> Matches<'a, W> {
         pick: &Pick,
         text: &LazyCell<PostText, impl FnOnce() -> PostText>,
     ) -> Option<Match> {
+        #[cfg(test)]
+        tests::stumble(&self.posts[pick.at], "explained");
         let found = self.found.binary_search_by_key(pick, |found| found.pick);
         let found = found.ok().map(|at| &self.found[at]);
         if self.used_up.contains(&pick.manager.namespace) {
@@ -249,11 +278,12 @@ impl<'a, W: Fn(&ManagerName, &Post) -> bool> Matches<'a, W> {
     }
 
     /// Returns the matches of the first posts, and the number of these: no further post is matched after `most` matches.
+    /// Notes the posts that cannot be matched.
     async fn search(&self, plans: &Plans, index: &Index, most: usize) -> (Vec<Found>, usize) {
         let Self { posts, feed, .. } = *self;
         let span = tracing::info_span!("match posts", posts = posts.len(), matches = Empty);
         let mut matches = Vec::new();
-        let (mut matched, mut explained) = (0, 0);
+        let (mut matched, mut explained, mut panics) = (0, 0, 0);
         let mut busy = Duration::ZERO;
         while matched < posts.len() && matches.len() < most {
             let _turn = plans.matching.take(self.account, 1).await;
@@ -262,24 +292,40 @@ impl<'a, W: Fn(&ManagerName, &Post) -> bool> Matches<'a, W> {
                 let begin = Instant::now();
                 for (at, post) in posts.iter().enumerate().skip(matched) {
                     matched = at + 1;
-                    let text = PostText::from(post);
-                    let candidate = Candidate::new(post, &text);
                     let first = matches.len();
-                    let spent = index.search(&text, feed, |manager, score, decide| {
-                        if !(self.wanted)(&manager, post) {
-                            return;
+                    let found = catch_unwind(AssertUnwindSafe(|| {
+                        #[cfg(test)]
+                        tests::stumble(post, "matched");
+                        let text = PostText::from(post);
+                        let candidate = Candidate::new(post, &text);
+                        index.search(&text, feed, |manager, score, decide| {
+                            if !(self.wanted)(&manager, post) {
+                                return;
+                            }
+                            let explains =
+                                explained < EXPLAINED && !self.used_up.contains(&manager.namespace);
+                            let matched = explains.then(|| matching::explain(decide(), &text));
+                            explained += matched.as_ref().map_or(0, bytes_of);
+                            matches.push(Found {
+                                pick: Pick { at, manager },
+                                is_kept_out: keep_out(plans, &manager, &candidate),
+                                score,
+                                matched,
+                            });
+                        })
+                    }));
+                    let spent = match found {
+                        Ok(spent) => spent,
+                        Err(panic) => {
+                            matches.truncate(first);
+                            panics += 1;
+                            if panics >= GENERAL && panics == posts.len() {
+                                resume_unwind(panic);
+                            }
+                            self.lock_broken().insert(at);
+                            continue;
                         }
-                        let explains =
-                            explained < EXPLAINED && !self.used_up.contains(&manager.namespace);
-                        let matched = explains.then(|| matching::explain(decide(), &text));
-                        explained += matched.as_ref().map_or(0, bytes_of);
-                        matches.push(Found {
-                            pick: Pick { at, manager },
-                            is_kept_out: keep_out(plans, &manager, &candidate),
-                            score,
-                            matched,
-                        });
-                    });
+                    };
                     if spent > 0 {
                         metrics::MATCH_BUDGET_SPENT.inc();
                         tracing::debug!(post.id = %post.id, feed.name = %feed.masked(), plans = spent, "searches of a post spent their budget");

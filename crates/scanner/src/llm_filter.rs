@@ -20,13 +20,14 @@ mod thresholds;
 
 use std::{
     collections::{HashMap, HashSet},
+    panic::AssertUnwindSafe,
     sync::{Mutex, MutexGuard, PoisonError},
     time::Duration,
 };
 
 use backbone::shares::Shares;
 use domain::{Id, Instructions, ManagerName};
-use futures::future::join_all;
+use futures::{FutureExt as _, future::join_all};
 use model_endpoint::{Endpoint, Failure, Purpose};
 use runtime::config;
 use store::{Pool, plans, scans::NewScan};
@@ -117,7 +118,10 @@ impl LlmFilter {
                 });
             }
         }
-        self.answer(pool, &mut candidates).await;
+        let answered = AssertUnwindSafe(self.answer(pool, &mut candidates));
+        if answered.catch_unwind().await.is_err() {
+            tracing::warn!("candidates decided without the model: an internal error");
+        }
         for candidate in candidates {
             let position = candidate.position;
             decided[position] = settle(candidate);

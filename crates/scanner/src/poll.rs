@@ -33,7 +33,7 @@ use tracing::{Instrument as _, Span};
 
 use crate::{adapt, budget, find::Matches, metrics, plans::backfill_start};
 
-use commit::{Found, Stored};
+use commit::{Found, Stored, broken_by_us};
 pub(crate) use commit::{report_dropped, tell_of};
 pub(crate) use context::{Limits, Poll, SLOW};
 use late::Late;
@@ -166,6 +166,7 @@ impl Poll {
         };
         let mut left = &posts[..];
         let mut part = matches_of(left).await;
+        let mut broken = Vec::new();
         let mut tries = 0;
         while tries < MAX_REMATCHES {
             tries += 1;
@@ -181,6 +182,7 @@ impl Poll {
                 late,
                 ids,
                 next,
+                broken: &broken,
             };
             let stored = self.commit(&found, &mut part, &picks, is_last);
             let stored = match stored.instrument(span.clone()).await {
@@ -203,6 +205,7 @@ impl Poll {
                     part.update(&self.plans).await;
                 }
                 Stored::Part => {
+                    broken.extend(part.broken().into_iter().map(broken_by_us));
                     left = &left[part.posts().len()..];
                     part = matches_of(left).await;
                     tries = 0;

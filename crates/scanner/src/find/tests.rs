@@ -1,6 +1,6 @@
 //! Updated matches equal those of a new search, and only changed plans are matched for the update.
 
-use std::{collections::HashSet, sync::Arc};
+use std::{collections::HashSet, sync::Arc, time::Duration};
 
 use domain::{
     FeedName, Id, Instructions, ManagerName, Post, Timestamp,
@@ -8,14 +8,22 @@ use domain::{
     namespace::NamespaceChange,
     screen::{Mute, MuteType},
 };
+use platforms::simulator::{NewPost, Simulator};
+use runtime::config::{Kind, PlatformConfig};
 use store::{AsyncPgConnection, managers, namespaces, plans as plan_store};
-use test_support::{Fixture, TestDatabase, post};
+use test_support::{Fixture, Replica, TestDatabase, eventually, post};
 use tokio_util::sync::CancellationToken;
 
 use super::{EXPLAINED, MOST, Matches, bytes_of};
 use crate::plans::{Plans, is_current};
 
 const FEED: &str = "hackernews:newest";
+
+/// Panics for a post whose title says so: no real post is known that makes matching panic.
+pub(super) fn stumble(post: &Post, step: &str) {
+    let title = post.title.as_deref().unwrap_or_default();
+    assert!(!title.contains(&format!("cannot be {step}")), "as asked");
+}
 
 fn watching(term: &str, feed: &str) -> Instructions {
     Instructions {
@@ -342,4 +350,74 @@ async fn matches_of_accounts_without_scans_left_are_not_explained() {
     all.set_used_up(Arc::new(HashSet::from([globex.namespace])));
     assert!(terms(&all, globex.namespace).await.is_empty());
     assert_eq!(terms(&all, fixture.namespace).await, ["kettle"]);
+}
+
+#[tokio::test]
+async fn post_whose_matching_panics_is_quarantined_and_the_others_are_stored() {
+    let database = TestDatabase::create().await;
+    let platforms = Simulator::start("127.0.0.1:0".parse().unwrap()).unwrap();
+    let mut conn = database.connect().await;
+    let fixture = Fixture::create(&mut conn).await;
+    let mut config = test_support::config(&database, store::roles::Service::Scanner);
+    let settings = platforms.settings().into_iter();
+    let hackernews = settings.filter(|settings| settings.name == "hackernews");
+    config.platforms = hackernews
+        .map(|settings| PlatformConfig {
+            kind: Kind::HackerNews,
+            source: Kind::HackerNews.source().unwrap(),
+            name: settings.name,
+            base_url: settings.base_url,
+            items_url: settings.items_url,
+            poll_interval: Some(Duration::from_millis(200)),
+            access: settings.access,
+        })
+        .collect();
+    let kettle = watching("kettle", FEED);
+    let manager = fixture.applied_manager(&mut conn, &kettle, &[]).await;
+    let titles = [
+        "Kettle 1",
+        "A kettle that cannot be matched",
+        "Kettle 2",
+        "A kettle that cannot be explained",
+        "Kettle 3",
+    ];
+    let publish = |title: &str| {
+        platforms.publish(vec![NewPost {
+            platform: "hackernews".to_owned(),
+            title: title.to_owned(),
+            author: "ana".to_owned(),
+            ..NewPost::default()
+        }]);
+    };
+    titles.into_iter().for_each(publish);
+    let bus = Arc::new(bus::InProcess::new()) as Arc<dyn bus::Bus>;
+    let replica = Replica::of("scanner", &config, &bus, crate::run);
+    let scanned = format!("scans WHERE manager_id = '{}'", manager.manager.to_uuid());
+    eventually("the others have Scans", async || {
+        database.count(&scanned).await == 3
+    })
+    .await;
+    let quarantined =
+        "quarantined_posts WHERE kind = 'UNREADABLE' AND reason = 'an internal error'";
+    assert_eq!(database.count(quarantined).await, 2);
+    // The feed goes on behind them, and counts them once.
+    publish("Kettle 4");
+    eventually("a later post has one too", async || {
+        database.count(&scanned).await == 4
+    })
+    .await;
+    assert_eq!(database.count(quarantined).await, 2);
+    let counted = "feeds WHERE quarantine_count = 2 AND failure_count = 0 AND gap_count = 0";
+    assert_eq!(database.count(counted).await, 1);
+    replica.stop().await;
+}
+
+#[tokio::test]
+#[should_panic(expected = "as asked")]
+async fn a_panic_of_all_of_many_posts_is_not_blamed_on_them() {
+    let database = TestDatabase::create().await;
+    let plans = Plans::new(database.pool(), None);
+    let feed: FeedName = FEED.parse().unwrap();
+    let posts = vec![post("forum:1", "It cannot be matched"); super::GENERAL];
+    all_of(&plans, &feed, &posts).await;
 }

@@ -15,7 +15,7 @@ use store::{
 };
 
 use super::{
-    commit::{BLOCK, Batch, Found, Stored},
+    commit::{BLOCK, Batch, Found, Stored, broken_by_us},
     context::Poll,
 };
 use crate::find::Matches;
@@ -76,6 +76,7 @@ impl Poll {
             };
             match self.try_posts(conn, posts, &matches, counter).await {
                 Ok(batch) => {
+                    refused.extend(all.broken().into_iter().map(broken_by_us));
                     stored.made.extend(batch.made);
                     stored.refused += batch.refused;
                     stored.dropped += batch.dropped;

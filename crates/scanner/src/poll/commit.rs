@@ -35,6 +35,8 @@ pub(super) struct Found<'a> {
     pub(super) late: &'a Late,
     pub(super) ids: &'a IdCounts,
     pub(super) next: Next,
+    /// Posts of earlier parts of the poll that could not be matched.
+    pub(super) broken: &'a [Quarantined],
 }
 
 /// The stored part of a poll.
@@ -92,7 +94,11 @@ impl Poll {
             keyed::begin(&mut conn).await?;
             let counter = self.counter().refusing(Arc::clone(all.used_up()));
             let stored = if is_end {
-                self.store_last(&mut conn, found, &scans, counter).await
+                let broken = found.broken.iter().cloned();
+                let broken = broken.chain(all.broken().into_iter().map(broken_by_us));
+                let broken = broken.collect();
+                self.store_last(&mut conn, found, &scans, broken, counter)
+                    .await
             } else {
                 self.store_block(&mut conn, found, &scans, counter).await
             };
@@ -138,6 +144,7 @@ impl Poll {
         conn: &mut AsyncPgConnection,
         found: &Found<'_>,
         last: &[NewScan<'_>],
+        broken: Vec<Quarantined>,
         mut counter: ScanCounter,
     ) -> Result<Stored, store::Error> {
         if let Some(lost) = self.check(conn, found).await? {
@@ -145,7 +152,7 @@ impl Poll {
         }
         let posts = &found.polled.posts;
         let batch = self.store_posts(conn, posts, last, &mut counter).await?;
-        self.finish(conn, found, batch, Vec::new(), counter).await
+        self.finish(conn, found, batch, broken, counter).await
     }
 
     /// Stores posts and their matches.
@@ -304,6 +311,15 @@ impl Poll {
         if batch.refused > 0 {
             tracing::debug!(feed.name = %self.feed.name.masked(), matches = batch.refused, "matches wait for room in the quota of their account");
         }
+    }
+}
+
+/// The record of a post whose matching panicked. The panic itself is in the log.
+pub(super) fn broken_by_us(post: &Post) -> Quarantined {
+    Quarantined {
+        kind: QuarantineKind::Unreadable,
+        post_id: Some(post.id.clone()),
+        reason: "an internal error".to_owned(),
     }
 }
 
