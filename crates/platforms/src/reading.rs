@@ -40,6 +40,10 @@ pub(crate) enum Met {
     New,
 }
 
+/// A post made of an item: `None` if the item is not to be delivered, for example because it has no text. The error is
+/// the reason why no post can be made, such as a missing field that each item has.
+pub(crate) type Made = Result<Option<Post>, &'static str>;
+
 /// A new post, not yet in the cursor.
 struct New {
     time: Timestamp,
@@ -187,12 +191,12 @@ impl Reading {
         floor.is_some_and(|floor| to_seconds(time) < floor)
     }
 
-    /// Offers a post met at `time`. `make` builds it if it is to be delivered.
+    /// Offers a post met at `time`. `make` builds it if it is new. If it cannot, the item is set aside.
     pub(crate) fn offer(
         &mut self,
         native_id: &str,
         time: Option<Timestamp>,
-        make: impl FnOnce(Timestamp) -> Option<Post>,
+        make: impl FnOnce(Timestamp) -> Made,
     ) -> Met {
         let old = self.is_old(time);
         self.take(native_id, time, old, make)
@@ -203,7 +207,7 @@ impl Reading {
         &mut self,
         native_id: &str,
         time: Option<Timestamp>,
-        make: impl FnOnce(Timestamp) -> Option<Post>,
+        make: impl FnOnce(Timestamp) -> Made,
     ) -> Met {
         self.take(native_id, time, false, make)
     }
@@ -213,7 +217,7 @@ impl Reading {
         native_id: &str,
         time: Option<Timestamp>,
         old: bool,
-        make: impl FnOnce(Timestamp) -> Option<Post>,
+        make: impl FnOnce(Timestamp) -> Made,
     ) -> Met {
         let received = self.now;
         let time = time.map(|time| self.sane(Some(time)).unwrap_or(received));
@@ -227,8 +231,10 @@ impl Reading {
             return if met == Met::Known { met } else { Met::Old };
         }
         // The text of one item must not stop the others.
-        let Ok(post) = catch_unwind(AssertUnwindSafe(|| make(time))) else {
-            return self.skip(native_id, time, "an internal error");
+        let made = catch_unwind(AssertUnwindSafe(|| make(time)));
+        let post = match made.unwrap_or(Err("an internal error")) {
+            Ok(post) => post,
+            Err(reason) => return self.skip(native_id, time, reason),
         };
         self.new.push(New {
             time,
@@ -260,8 +266,10 @@ impl Reading {
         }
     }
 
-    /// Sets aside a new item of which no post can be made, like [`Reading::set_aside`].
+    /// Sets aside a new item of which no post can be made, like [`Reading::set_aside`]. Adapters that read items one by
+    /// one do not ask for it in each poll.
     fn skip(&mut self, native_id: &str, time: Timestamp, reason: &str) -> Met {
+        self.note_hidden(native_id);
         let met = self.note(&format!("unreadable {native_id}"), Some(time));
         if met == Met::New {
             tracing::debug!(id = native_id, reason, "an item cannot be read");
@@ -409,7 +417,7 @@ mod tests {
     fn read(cursor: Option<&Cursor>, ids: std::ops::Range<i64>) -> (Cursor, Vec<Met>) {
         let mut reading = Reading::new(cursor, &PollLimits::default());
         let met = ids
-            .map(|id| reading.offer(&id.to_string(), at(id), |_| None))
+            .map(|id| reading.offer(&id.to_string(), at(id), |_| Ok(None)))
             .collect();
         (reading.finish().cursor, met)
     }
@@ -435,10 +443,13 @@ mod tests {
         let mut cursor = Cursor::new();
         cursor.floor = Some(ahead(20));
         let mut reading = Reading::new(Some(&cursor), &PollLimits::default());
-        assert_eq!(reading.offer("new", Some(ahead(30)), |_| None), Met::New);
-        assert_eq!(reading.offer("undated", None, |_| None), Met::New);
+        assert_eq!(
+            reading.offer("new", Some(ahead(30)), |_| Ok(None)),
+            Met::New
+        );
+        assert_eq!(reading.offer("undated", None, |_| Ok(None)), Met::New);
         let before = Timestamp::now().minus(std::time::Duration::from_secs(60));
-        assert_eq!(reading.offer("old", Some(before), |_| None), Met::Old);
+        assert_eq!(reading.offer("old", Some(before), |_| Ok(None)), Met::Old);
     }
 
     #[test]
@@ -453,8 +464,8 @@ mod tests {
         };
         let mut reading = Reading::new(Some(&cursor), &limits);
         let time = |ago| Some(now.minus(hours(ago)));
-        assert_eq!(reading.offer("new", time(1), |_| None), Met::New);
-        assert_eq!(reading.offer("old", time(25), |_| None), Met::Old);
+        assert_eq!(reading.offer("new", time(1), |_| Ok(None)), Met::New);
+        assert_eq!(reading.offer("old", time(25), |_| Ok(None)), Met::Old);
         let floor = reading.finish().cursor.floor;
         assert!(floor < Some(now), "{floor:?}");
     }
@@ -483,7 +494,7 @@ mod tests {
         for poll in 0..6 {
             let mut reading = Reading::new(Some(&cursor), &PollLimits::default());
             for id in (50..10_100).rev() {
-                reading.offer(&id.to_string(), at(id), |time| Some(post(time)));
+                reading.offer(&id.to_string(), at(id), |time| Ok(Some(post(time))));
             }
             let polled = reading.finish();
             assert_eq!(polled.gap, None);
@@ -507,7 +518,7 @@ mod tests {
             let mut given = None;
             reading.offer(&format!("{time:?}"), time, |time| {
                 given = Some(time);
-                None
+                Ok(None)
             });
             assert_eq!(given, Some(now));
         }
@@ -523,7 +534,7 @@ mod tests {
             for id in 1..4 {
                 reading.offer(&id.to_string(), at(id), |time| {
                     assert!(id != 2 || is_readable, "as asked");
-                    Some(post(time))
+                    Ok(Some(post(time)))
                 });
             }
             let polled = reading.finish();

@@ -1,5 +1,7 @@
 //! One frame of the stream.
 
+use std::panic::{AssertUnwindSafe, catch_unwind};
+
 use domain::{Post, Timestamp};
 use serde::Deserialize;
 use serde_json::Value;
@@ -91,8 +93,9 @@ impl Event {
         let did = frame.did;
         match frame.kind.as_str() {
             "commit" => match frame.commit {
-                Some(commit) => commit
-                    .event(&did, time)
+                // The text of one post must not stop the stream.
+                Some(commit) => catch_unwind(AssertUnwindSafe(|| commit.event(&did, time)))
+                    .unwrap_or(Err("an internal error"))
                     .unwrap_or_else(|reason| Self::unreadable(text, reason)),
                 None => Self::unreadable(text, "a commit without content"),
             },

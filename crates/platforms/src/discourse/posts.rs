@@ -11,7 +11,7 @@ use super::{
 use crate::{
     Cursor, PollError, PollLimits, Polled,
     paging::Pages,
-    reading::{Met, Reading},
+    reading::{Made, Met, Reading},
     text,
 };
 
@@ -110,43 +110,53 @@ async fn offer(
         return Ok(());
     }
     let wanted = post.is_reply() && !gone && !known && !is_old;
-    let made = if wanted {
-        let subforum = site.categories.subforum(site, post.category_id).await?;
-        made(site, post, id.clone(), subforum)
+    let subforum = if wanted {
+        Some(site.categories.subforum(site, post.category_id).await?)
     } else {
         None
     };
+    let post_id = id.clone();
     if gone {
         reading.deleted.push(id);
     }
     let met = reading.offer(&native, post.time(), |time| {
-        made.map(|made| Post { time, ..made })
+        subforum.map_or(Ok(None), |subforum| {
+            made(site, post, post_id, subforum, time)
+        })
     });
     pages.met(met, known, post.time());
     Ok(())
 }
 
-/// Builds the reply. The caller checks its time.
+/// Builds the reply.
 fn made(
     site: &Discourse,
     post: &shape::Post,
     id: String,
     subforum: domain::Subforum,
-) -> Option<Post> {
-    let author = text::line(post.username.as_deref()?);
-    let body = text::some_block(&text::from_html(post.cooked.as_deref()?))?;
+    time: Timestamp,
+) -> Made {
+    let author = text::line(post.username.as_deref().unwrap_or_default());
+    let html = post.cooked.as_deref().ok_or("no text")?;
+    let Some(body) = text::some_block(&text::from_html(html)) else {
+        return Ok(None);
+    };
     let title = text::line(post.topic_title.as_deref().unwrap_or_default());
     let slug = post.topic_slug.as_deref().filter(|slug| !slug.is_empty());
     let number = post.post_number.unwrap_or(1);
-    let path = format!("t/{}/{}/{number}", slug.unwrap_or("-"), post.topic_id?);
-    Some(Post {
+    let path = format!(
+        "t/{}/{}/{number}",
+        slug.unwrap_or("-"),
+        post.topic_id.ok_or("no topic")?
+    );
+    Ok(Some(Post {
         post_type: PostType::ForumComment,
-        time: Timestamp::UNIX_EPOCH,
+        time,
         id,
         url: site.below(&path).to_string(),
         title: Some(title).filter(|title| !title.is_empty()),
         text: Some(body),
         subforum: Some(subforum),
         user: user(site, author, post.user_id)?,
-    })
+    }))
 }

@@ -371,18 +371,18 @@ async fn offer(site: &Discourse, topic: &Topic, reading: &mut Reading) -> Result
         return Ok(());
     }
     reading.offer_awaited(&native, topic.time(), |time| {
-        let first = topic.first_post()?;
-        let author = text::line(first.username.as_deref()?);
+        let first = topic.first_post().ok_or("no first post")?;
+        let author = text::line(first.username.as_deref().unwrap_or_default());
         let body = text::some_block(&text::from_html(
             first.cooked.as_deref().unwrap_or_default(),
         ));
         let mut title = text::line(topic.title.as_deref().unwrap_or_default());
         if title.is_empty() {
-            title = text::title_of(body.as_deref()?);
+            title = text::title_of(body.as_deref().ok_or("no title")?);
         }
         let slug = topic.slug.as_deref().filter(|slug| !slug.is_empty());
         let path = format!("t/{}/{}", slug.unwrap_or("-"), topic.id);
-        Some(Post {
+        Ok(Some(Post {
             post_type: PostType::ForumLink,
             time,
             id: format!("{}:t/{}", site.name, topic.id),
@@ -391,14 +391,16 @@ async fn offer(site: &Discourse, topic: &Topic, reading: &mut Reading) -> Result
             text: body,
             subforum: Some(subforum),
             user: user(site, author, first.user_id)?,
-        })
+        }))
     });
     Ok(())
 }
 
-/// `None` without a name.
-pub(super) fn user(site: &Discourse, name: String, id: Option<i64>) -> Option<User> {
-    (!name.is_empty()).then(|| User {
+pub(super) fn user(site: &Discourse, name: String, id: Option<i64>) -> Result<User, &'static str> {
+    if name.is_empty() {
+        return Err("no author");
+    }
+    Ok(User {
         id: id.map_or_else(|| name.clone(), |id| id.to_string()),
         url: site.below(&format!("u/{name}")).to_string(),
         name,

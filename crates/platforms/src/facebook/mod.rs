@@ -189,7 +189,12 @@ impl Adapter for Facebook {
                 let native = item.id();
                 let known = reading.knew(native);
                 let time = item.time();
-                let met = reading.offer(native, time, |time| item.post(&self.name, of_page, time));
+                let met =
+                    reading.offer(
+                        native,
+                        time,
+                        |time| Ok(item.post(&self.name, of_page, time)),
+                    );
                 pages.met(met, known, time);
                 any_recent |= match (time, window) {
                     (Some(time), Some(window)) => time >= window,

@@ -358,7 +358,7 @@ fn offer(
         let make = |time| {
             let post = about.post(entry, native, time);
             is_empty = post.is_none();
-            post
+            Ok(post)
         };
         let met = if is_late[place] {
             reading.offer_awaited(native, time, make)

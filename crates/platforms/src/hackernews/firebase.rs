@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use domain::{Post, Timestamp};
+use domain::Timestamp;
 use futures::{StreamExt, stream};
 use serde::Deserialize;
 use serde_json::{Value, json};
@@ -12,7 +12,7 @@ use crate::null;
 use crate::{
     FetchLimits, PollError,
     cursor::{MAX_PENDING, Pending, from_seconds},
-    reading::Reading,
+    reading::{Made, Reading},
 };
 
 const AT_ONCE: usize = 8;
@@ -185,8 +185,8 @@ impl Item {
         }
     }
 
-    /// `None` if its author or all its text is gone. A comment has no title of a story here.
-    pub(super) fn post(&self, platform: &str, time: Timestamp) -> Option<Post> {
+    /// `None` if all its text is gone. A comment has no title of a story here.
+    pub(super) fn post(&self, platform: &str, time: Timestamp) -> Made {
         let parts = Parts {
             platform,
             id: self.id,
@@ -210,8 +210,10 @@ impl Item {
             return;
         }
         let listed = self.is_of(List::Newest);
-        reading.offer(&id, self.time(), |time| {
-            listed.then(|| self.post(platform, time)).flatten()
+        reading.offer(&id, self.time(), |time| match self.kind.as_str() {
+            "" => Err("no type"),
+            _ if listed => self.post(platform, time),
+            _ => Ok(None),
         });
     }
 }

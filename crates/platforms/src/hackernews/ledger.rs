@@ -224,7 +224,7 @@ fn settle(
         return Kind::Other;
     }
     let time = item.time().unwrap_or_else(Timestamp::now);
-    if let Some(post) = item.post(&platform.name, time) {
+    if let Ok(Some(post)) = item.post(&platform.name, time) {
         // The search may return it later.
         let seen = Seen(key(&id.to_string()), Some(to_seconds(time)));
         polled.cursor.seen.push(seen);

@@ -2,7 +2,7 @@
 
 use domain::{Post, PostType, Subforum, Timestamp, User};
 
-use crate::text;
+use crate::{reading::Made, text};
 
 const SITE: &str = "https://news.ycombinator.com";
 
@@ -21,20 +21,23 @@ pub(super) struct Parts<'a> {
 }
 
 impl Parts<'_> {
-    /// `None` if its author or all its text is gone.
-    pub(super) fn post(&self, time: Timestamp) -> Option<Post> {
+    /// `None` if all its text is gone.
+    pub(super) fn post(&self, time: Timestamp) -> Made {
         let author = text::line(self.author);
         let body = text::some_block(&text::from_html(self.text));
         let mut title = text::line(&text::decode_entities(self.title));
         if title.is_empty() || self.is_comment {
             // Skip a comment without text.
-            let own = text::title_of(body.as_deref()?);
+            let Some(body) = body.as_deref() else {
+                return Ok(None);
+            };
+            let own = text::title_of(body);
             title = if title.is_empty() { own } else { title };
         }
         if author.is_empty() {
-            return None;
+            return Err("no author");
         }
-        Some(Post {
+        Ok(Some(Post {
             post_type: if self.is_comment {
                 PostType::ForumComment
             } else {
@@ -51,7 +54,7 @@ impl Parts<'_> {
                 id: author.clone(),
                 name: author,
             },
-        })
+        }))
     }
 
     fn subforum(&self, title: &str) -> Subforum {

@@ -6,7 +6,7 @@ use serde::Deserialize;
 use url::Url;
 
 use crate::null;
-use crate::text;
+use crate::{reading::Made, text};
 
 #[derive(Deserialize)]
 pub(super) struct View {
@@ -134,7 +134,7 @@ impl View {
     }
 
     /// `None` if it is gone or has no text. `time` is that in the list.
-    pub(super) fn post(&self, base: &Url, time: Timestamp) -> Option<Post> {
+    pub(super) fn post(&self, base: &Url, time: Timestamp) -> Made {
         let author = text::line(&self.creator.name);
         let body = match &self.comment {
             Some(comment) => Some(comment.content.as_str()),
@@ -149,15 +149,21 @@ impl View {
         let mut title = text::line(&self.post.name);
         if title.is_empty() || self.comment.is_some() {
             // Skip a comment without text.
-            let own = text::title_of(body.as_deref()?);
+            let Some(body) = body.as_deref() else {
+                return Ok(None);
+            };
+            let own = text::title_of(body);
             title = if title.is_empty() { own } else { title };
         }
-        if self.is_gone() || author.is_empty() {
-            return None;
+        if self.is_gone() {
+            return Ok(None);
+        }
+        if author.is_empty() {
+            return Err("no author");
         }
         let url = self.id(base);
         let community = text::line(&self.community.name);
-        Some(Post {
+        Ok(Some(Post {
             post_type: match self.comment {
                 Some(_) => PostType::ForumComment,
                 None => PostType::ForumLink,
@@ -179,7 +185,7 @@ impl View {
                 url: address(base, &self.creator.actor_id, &format!("u/{author}")),
                 name: author,
             },
-        })
+        }))
     }
 }
 
@@ -226,7 +232,7 @@ mod tests {
         let view = view(json!({"name": "A", "stickied": null, "ap_id": null}));
         assert_eq!(view.time(), parse_time("2026-11-21T00:00:00Z"));
         let base = Url::parse("https://lemmy.example/").unwrap();
-        let post = view.post(&base, Timestamp::now()).unwrap();
+        let post = view.post(&base, Timestamp::now()).unwrap().unwrap();
         assert_eq!(post.time.to_string(), "2026-03-01T00:00:00.000000Z");
     }
 
@@ -241,7 +247,7 @@ mod tests {
             ),
             (json!({"alt_text": null, "body": null}), None),
         ] {
-            let found = view(post).post(&base, Timestamp::now()).unwrap();
+            let found = view(post).post(&base, Timestamp::now()).unwrap().unwrap();
             assert_eq!(found.text.as_deref(), text);
         }
     }

@@ -155,7 +155,7 @@ impl Adapter for LinkedIn {
                 }
                 let native = element.id();
                 let known = reading.knew(native);
-                let met = reading.offer(native, element.time(), |time| element.post(time));
+                let met = reading.offer(native, element.time(), |time| Ok(element.post(time)));
                 pages.met(met, known, element.time());
                 any_new |= met == Met::New;
             }

@@ -7,7 +7,7 @@ use serde_json::Value;
 use url::Url;
 
 use crate::null;
-use crate::{hackernews::below, text};
+use crate::{hackernews::below, reading::Made, text};
 
 #[derive(Deserialize)]
 pub(super) struct Story {
@@ -53,14 +53,13 @@ impl Story {
         Some(Timestamp::from(time.to_utc()))
     }
 
-    /// `None` without a submitter or any text.
-    pub(super) fn post(&self, platform: &str, base: &Url, time: Timestamp) -> Option<Post> {
+    pub(super) fn post(&self, platform: &str, base: &Url, time: Timestamp) -> Made {
         let author = text::line(match &self.submitter_user {
             Submitter::Name(name) | Submitter::User { username: name } => name,
-            Submitter::Missing => return None,
+            Submitter::Missing => return Err("no submitter"),
         });
         if author.is_empty() {
-            return None;
+            return Err("no submitter");
         }
         let body = match self.description.as_deref() {
             Some(html) if !html.trim().is_empty() => text::from_html(html),
@@ -69,9 +68,9 @@ impl Story {
         let body = text::some_block(&body);
         let mut title = text::line(&self.title);
         if title.is_empty() {
-            title = text::title_of(body.as_deref()?);
+            title = text::title_of(body.as_deref().ok_or("no title")?);
         }
-        Some(Post {
+        Ok(Some(Post {
             post_type: PostType::ForumLink,
             time,
             id: format!("{platform}:{}", self.short_id),
@@ -85,7 +84,7 @@ impl Story {
                 url: below(base, &format!("~{author}")).to_string(),
                 name: author,
             },
-        })
+        }))
     }
 }
 

@@ -6,7 +6,7 @@ use serde_json::Value;
 use url::Url;
 
 use crate::null;
-use crate::{hackernews::below, text};
+use crate::{hackernews::below, reading::Made, text};
 
 const MAX_ADDRESS_BYTES: usize = 2_048;
 
@@ -58,7 +58,7 @@ impl Status {
 
     /// `None` for a boost, a status that is not public, an author who refuses indexing, and a status without
     /// any text.
-    pub(super) fn post(&self, base: &Url, time: Timestamp) -> Option<Post> {
+    pub(super) fn post(&self, base: &Url, time: Timestamp) -> Made {
         let account = &self.account;
         let visibility = self.visibility.as_deref();
         let public = matches!(visibility, None | Some("public" | "unlisted"));
@@ -66,8 +66,11 @@ impl Status {
             || account.noindex == Some(true)
             || account.suspended == Some(true);
         let name = full_name(&account.acct, base);
-        if self.reblog.is_some() || !public || hidden || name.is_empty() {
-            return None;
+        if self.reblog.is_some() || !public || hidden {
+            return Ok(None);
+        }
+        if name.is_empty() {
+            return Err("no author");
         }
         let warning = text::block(&self.spoiler_text);
         let parts = [
@@ -77,17 +80,19 @@ impl Status {
             self.alternative_texts(),
         ];
         let parts: Vec<String> = parts.into_iter().filter(|part| !part.is_empty()).collect();
-        let whole = parts.join("\n\n");
+        let Some(text) = text::some_block(&parts.join("\n\n")) else {
+            return Ok(None);
+        };
         let handle = account.acct.trim_start_matches('@');
         let here = |path: &str| below(base, path).to_string();
         let own = here(&format!("@{}/{}", text::line(handle), self.id));
         let url = address(self.url.as_deref()).unwrap_or(own);
-        Some(Post {
+        Ok(Some(Post {
             post_type: PostType::MicroblogTweet,
             time,
             id: address(Some(&self.uri)).unwrap_or_else(|| here(&format!("statuses/{}", self.id))),
             title: None,
-            text: Some(text::some_block(&whole)?),
+            text: Some(text),
             url,
             subforum: None,
             user: User {
@@ -96,7 +101,7 @@ impl Status {
                     .unwrap_or_else(|| here(&format!("@{}", text::line(handle)))),
                 name,
             },
-        })
+        }))
     }
 }
 
@@ -155,7 +160,7 @@ mod tests {
         }
         let status = Status::read(&status).unwrap();
         let base = Url::parse("https://social.example/").unwrap();
-        status.post(&base, Timestamp::now())?.text
+        status.post(&base, Timestamp::now()).unwrap()?.text
     }
 
     #[test]

@@ -4,7 +4,7 @@ use domain::{Post, PostType, Subforum, Timestamp, User};
 use serde::Deserialize;
 use serde_json::Value;
 
-use crate::text;
+use crate::{reading::Made, text};
 
 const SITE: &str = "https://www.reddit.com";
 const DELETED: &str = "[deleted]";
@@ -101,14 +101,17 @@ impl Thing {
     }
 
     /// `None` if it is gone, has no text, or is an advertisement.
-    pub(super) fn post(&self, platform: &str, time: Timestamp) -> Option<Post> {
+    pub(super) fn post(&self, platform: &str, time: Timestamp) -> Made {
         if self.is_gone() || self.promoted == Some(true) {
-            return None;
+            return Ok(None);
         }
-        let author = text::line(self.author.as_deref()?);
-        let subreddit = text::line(self.subreddit.as_deref()?);
-        if author.is_empty() || subreddit.is_empty() {
-            return None;
+        let author = text::line(self.author.as_deref().unwrap_or_default());
+        let subreddit = text::line(self.subreddit.as_deref().unwrap_or_default());
+        if author.is_empty() {
+            return Err("no author");
+        }
+        if subreddit.is_empty() {
+            return Err("no subreddit");
         }
         let (title, markdown) = if self.is_comment() {
             (&self.link_title, &self.body)
@@ -123,17 +126,21 @@ impl Thing {
         let mut title = Some(text::line(title.as_deref().unwrap_or_default()));
         title = title.filter(|title| !title.is_empty());
         let post_type = if self.is_comment() {
-            body.as_ref()?;
+            if body.is_none() {
+                let text = self.body.as_deref();
+                return text.map(|_| None).ok_or("no text");
+            }
             PostType::ForumComment
         } else {
             if title.is_none() {
-                title = Some(text::title_of(body.as_deref()?));
+                let text = body.as_deref().ok_or("no title")?;
+                title = Some(text::title_of(text));
             }
             PostType::ForumLink
         };
         let sub_id = self.subreddit_id.as_deref().filter(|id| is_fullname(id));
         let user_id = self.author_fullname.as_deref().filter(|id| is_fullname(id));
-        Some(Post {
+        Ok(Some(Post {
             post_type,
             time,
             id: self.id(platform),
@@ -150,7 +157,7 @@ impl Thing {
                 url: format!("{SITE}/user/{author}"),
                 name: author,
             },
-        })
+        }))
     }
 
     /// The text that readers see below a title if the post has none: the original's, or the captions of pictures.
@@ -211,7 +218,7 @@ mod tests {
             child["data"][name] = value.clone();
         }
         let thing = Thing::read(&child, false).unwrap().unwrap();
-        thing.post("reddit", Timestamp::now())
+        thing.post("reddit", Timestamp::now()).unwrap()
     }
 
     #[test]

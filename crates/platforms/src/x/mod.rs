@@ -328,9 +328,10 @@ impl Adapter for X {
                     .author_id
                     .as_deref()
                     .and_then(|id| self.authors.name(id));
-                (!tweet.is_repost())
-                    .then(|| tweet.post(time, name.as_deref()))
-                    .flatten()
+                if tweet.is_repost() {
+                    return Ok(None);
+                }
+                tweet.post(time, name.as_deref())
             };
             reading.offer(tweet.first_id(), tweet.time(), make);
         }

@@ -5,7 +5,7 @@ use serde::Deserialize;
 use serde_json::Value;
 
 use crate::null;
-use crate::text;
+use crate::{reading::Made, text};
 
 const SITE: &str = "https://x.com";
 /// Epoch of the times in ids, in milliseconds.
@@ -67,21 +67,27 @@ impl Tweet {
     }
 
     /// `user_name` is the author's, if known.
-    pub(super) fn post(&self, time: Timestamp, user_name: Option<&str>) -> Option<Post> {
+    pub(super) fn post(&self, time: Timestamp, user_name: Option<&str>) -> Made {
         let long = self.note_tweet.as_ref().map(|note| note.text.as_str());
         let whole = long.filter(|text| !text.is_empty()).unwrap_or(&self.text);
+        if whole.is_empty() {
+            return Err("no text");
+        }
+        let Some(text) = text::some_block(&unescape(whole)) else {
+            return Ok(None);
+        };
         let author = self.author_id.as_deref().filter(|id| number(id).is_some());
         let author = author.unwrap_or("0");
         let url = match user_name {
             Some(name) => format!("{SITE}/{name}/status/{}", self.id),
             None => format!("{SITE}/i/status/{}", self.id),
         };
-        Some(Post {
+        Ok(Some(Post {
             post_type: PostType::MicroblogTweet,
             time,
             id: post_id(self.first_id()),
             title: None,
-            text: Some(text::some_block(&unescape(whole))?),
+            text: Some(text),
             url,
             subforum: None,
             user: User {
@@ -92,7 +98,7 @@ impl Tweet {
                     None => format!("{SITE}/i/user/{author}"),
                 },
             },
-        })
+        }))
     }
 }
 
@@ -148,7 +154,7 @@ mod tests {
         assert_eq!(tweet.first_id(), "1578578200000000000");
         let time = tweet.time().unwrap();
         assert_eq!(time.to_string(), "2022-10-08T02:49:06.101000Z");
-        let post = tweet.post(time, Some("ana")).unwrap();
+        let post = tweet.post(time, Some("ana")).unwrap().unwrap();
         assert_eq!(post.text.as_deref(), Some("a &lt; b <c>"));
         assert_eq!(post.id, "https://x.com/i/status/1578578200000000000");
         assert_eq!(post.url, "https://x.com/ana/status/1578578218171359232");

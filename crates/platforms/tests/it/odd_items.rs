@@ -1,6 +1,9 @@
 //! One item of an answer cannot be read: the others are given, and it is reported once.
 
-use std::sync::Arc;
+use std::sync::{
+    Arc,
+    atomic::{AtomicBool, Ordering},
+};
 
 use async_trait::async_trait;
 use domain::Timestamp;
@@ -66,6 +69,39 @@ impl Fetch for WithOdd {
         if !single.iter().any(|part| url.path().contains(part)) {
             let body = String::from_utf8(answer.body).unwrap();
             answer.body = with_odd(&body).into_bytes();
+        }
+        Ok(answer)
+    }
+
+    async fn post_form(
+        &self,
+        url: &Url,
+        headers: &[(&str, &str)],
+        form: &[(&str, &str)],
+        limits: &FetchLimits,
+    ) -> Result<Fetched, FetchError> {
+        self.0.post_form(url, headers, form, limits).await
+    }
+}
+
+/// The answers of the simulated platforms, without the fields that name an author, while it is true.
+struct Nameless(Arc<InMemory>, Arc<AtomicBool>);
+
+#[async_trait]
+impl Fetch for Nameless {
+    async fn get(
+        &self,
+        url: &Url,
+        headers: &[(&str, &str)],
+        limits: &FetchLimits,
+    ) -> Result<Fetched, FetchError> {
+        let mut answer = self.0.get(url, headers, limits).await?;
+        if self.1.load(Ordering::Relaxed) {
+            let mut body = String::from_utf8(answer.body).unwrap();
+            for name in ["author", "by", "submitter_user", "username", "acct"] {
+                body = body.replace(&format!(r#""{name}":"#), r#""renamed":"#);
+            }
+            answer.body = body.into_bytes();
         }
         Ok(answer)
     }
@@ -178,6 +214,71 @@ async fn an_odd_item_of_a_simulated_platform_is_set_aside_once() {
             ..NewPost::default()
         }]);
         assert_eq!(twice(&*adapter, what).await, (1, [1, 0]), "{platform}");
+    }
+}
+
+#[tokio::test]
+async fn items_without_an_author_are_set_aside_once_and_new_when_they_have_one() {
+    let world = InMemory::new();
+    let nameless = Arc::new(AtomicBool::new(true));
+    let fetch = || Arc::new(Nameless(Arc::clone(&world), Arc::clone(&nameless))) as Arc<dyn Fetch>;
+    let search = url("hackernews/api/v1");
+    let lists = Some(url("hackernews/v0"));
+    let reddit = Reddit::new(
+        "reddit".into(),
+        url("reddit"),
+        simulator::reddit::CLIENT_ID.to_owned(),
+        simulator::reddit::CLIENT_SECRET.to_owned().into(),
+        fetch(),
+    );
+    let hackernews = HackerNews::new("hackernews".into(), search, lists, fetch());
+    let lobsters = Lobsters::new("lobsters".into(), url("lobsters"), fetch());
+    let discourse = Discourse::new("discourse".into(), url("discourse"), None, fetch());
+    let mastodon = Mastodon::new(url("mastodon"), None, fetch());
+    let all: [(&str, &str, Box<dyn Adapter>); 5] = [
+        ("hackernews", "newest", Box::new(hackernews)),
+        ("lobsters", "newest", Box::new(lobsters)),
+        ("discourse", "latest", Box::new(discourse)),
+        ("reddit", "r/rust", Box::new(reddit)),
+        ("mastodon", "tag/rust", Box::new(mastodon)),
+    ];
+    let since = Timestamp::now().minus(std::time::Duration::from_hours(24));
+    let limits = PollLimits {
+        since: Some(since),
+        ..PollLimits::default()
+    };
+    for (platform, what, adapter) in all {
+        world.publish(vec![NewPost {
+            platform: platform.into(),
+            community: (platform == "reddit").then(|| "rust".into()),
+            title: "A kettle #rust".into(),
+            text: Some("A kettle #rust".into()),
+            author: "ana".into(),
+            ..NewPost::default()
+        }]);
+        nameless.store(true, Ordering::Relaxed);
+        let mut cursor = None;
+        for poll in 0..3 {
+            let polled = adapter.poll(what, cursor.as_ref(), &limits).await.unwrap();
+            assert!(polled.posts.is_empty(), "{platform}");
+            assert!(polled.deleted.is_empty(), "{platform}");
+            let reasons = polled.skipped.iter().map(|one| one.reason.as_str());
+            let reasons: Vec<_> = reasons.collect();
+            let expected: &[&str] = match (poll, platform) {
+                (0, "lobsters") => &["no submitter"],
+                (0, _) => &["no author"],
+                _ => &[],
+            };
+            assert_eq!(reasons, expected, "{platform}");
+            cursor = Cursor::from_json(&polled.cursor.to_json());
+        }
+        nameless.store(false, Ordering::Relaxed);
+        // Topics are read one by one, and this one again by a search for late posts.
+        if platform == "discourse" {
+            cursor = cursor.map(|cursor| cursor.reading_back_to(since));
+        }
+        let polled = adapter.poll(what, cursor.as_ref(), &limits).await.unwrap();
+        assert_eq!(polled.posts.len(), 1, "{platform}");
     }
 }
 
