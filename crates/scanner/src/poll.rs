@@ -26,7 +26,7 @@ use std::{
     time::{Duration, Instant},
 };
 
-use domain::Timestamp;
+use domain::{ManagerName, Post, Timestamp};
 use platforms::{Cursor, PollError, PollLimits, Polled, Throttled};
 use store::feeds::{IdCounts, LeasedFeed, Next};
 use tracing::{Instrument as _, Span};
@@ -54,6 +54,7 @@ struct Read {
     cursor: Cursor,
     posts_per_day: f64,
     time: Instant,
+    caught_up: bool,
 }
 
 impl Poll {
@@ -63,6 +64,7 @@ impl Poll {
             self.feed = LeasedFeed {
                 cursor: Some(read.cursor.to_json()),
                 first_watch_time: None,
+                rewatch_time: self.feed.rewatch_time.filter(|_| !read.caught_up),
                 posts_per_day: Some(read.posts_per_day),
                 failure_count: 0,
                 late: Duration::ZERO,
@@ -162,7 +164,8 @@ impl Poll {
         let matches_of = |posts| {
             let (index, account) = (plans.index(), self.account);
             let used_up = self.limits.used_up.namespaces();
-            Matches::of_first(plans, index, account, feed, posts, |_, _| true, used_up)
+            let wanted = |_: &ManagerName, post: &Post| self.is_wanted(post);
+            Matches::of_first(plans, index, account, feed, posts, wanted, used_up)
         };
         let mut left = &posts[..];
         let mut part = matches_of(left).await;
@@ -230,6 +233,7 @@ impl Poll {
                         self.pause_platform(retry_after).await;
                     }
                     let read = Read {
+                        caught_up: self.is_caught_up(&polled),
                         cursor: polled.cursor,
                         posts_per_day,
                         time: begin,

@@ -50,6 +50,8 @@ pub struct LeasedFeed {
     pub cursor: Option<serde_json::Value>,
     /// When a Manager first watched the feed; `None` once the feed has a cursor.
     pub first_watch_time: Option<Timestamp>,
+    /// When a Manager began to watch the feed again, after none had; `None` once a poll has caught up.
+    pub rewatch_time: Option<Timestamp>,
     /// Number of failed polls in a row.
     pub failure_count: u32,
     /// How long after its due time the lease was taken.
@@ -70,6 +72,8 @@ struct Row {
     cursor: Option<serde_json::Value>,
     #[diesel(sql_type = Nullable<Timestamptz>)]
     first_watch_time: Option<DateTime<Utc>>,
+    #[diesel(sql_type = Nullable<Timestamptz>)]
+    rewatch_time: Option<DateTime<Utc>>,
     #[diesel(sql_type = Integer)]
     failure_count: i32,
     #[diesel(sql_type = Double)]
@@ -123,6 +127,7 @@ pub async fn lease_due(
                     name: row.name.parse().ok()?,
                     cursor: row.cursor,
                     first_watch_time: row.first_watch_time.map(Timestamp::from),
+                    rewatch_time: row.rewatch_time.map(Timestamp::from),
                     failure_count: row.failure_count.try_into().unwrap_or(0),
                     late: Duration::try_from_secs_f64(row.late_seconds).unwrap_or_default(),
                     posts_per_day: row.posts_per_day,
@@ -225,7 +230,7 @@ async fn take(
              FOR UPDATE SKIP LOCKED \
          ) UPDATE feeds SET leased_by = $2, crash_count = {crashes} FROM due WHERE feeds.name = due.name \
          RETURNING feeds.name, cursor, failure_count, feeds.slow, posts_per_day, crash_count, \
-             CASE WHEN cursor IS NULL THEN create_time END AS first_watch_time, \
+             CASE WHEN cursor IS NULL THEN create_time END AS first_watch_time, rewatch_time, \
              late_time <= clock_timestamp() AS late_due, \
              extract(epoch FROM clock_timestamp() - read_time)::float8 AS unread_seconds, \
              extract(epoch FROM clock_timestamp() - next_poll_time)::float8 AS late_seconds"
@@ -375,6 +380,8 @@ pub struct Reading {
     pub late_reading: Option<serde_json::Value>,
     /// True if the ids of the feed's posts are noted in [`crate::feed_post_ids`].
     pub notes_ids: bool,
+    /// True if the poll read all posts that there are.
+    pub caught_up: bool,
     /// Oddity of the feed in words for customers. The outer `None` keeps the stored one.
     pub notice: Option<Option<&'static str>>,
 }
@@ -444,6 +451,7 @@ async fn release_read(
              last_post_time = greatest(last_post_time, $10), \
              late_time = coalesce(clock_timestamp() + $13 * interval '1 second', late_time), \
              notice = CASE WHEN $16 THEN $17 ELSE notice END, \
+             rewatch_time = CASE WHEN NOT $18 THEN rewatch_time END, \
              failure_count = 0, last_error = NULL, trouble = NULL, crash_count = 0 \
          WHERE name = $1 AND leased_by = $2 RETURNING leased_by IS NOT NULL AS kept",
     )
@@ -463,7 +471,8 @@ async fn release_read(
     .bind::<Bool, _>(reading.notes_ids)
     .bind::<Nullable<Jsonb>, _>(reading.late_reading.clone().map(words::json))
     .bind::<Bool, _>(reading.notice.is_some())
-    .bind::<Nullable<Text>, _>(reading.notice.flatten()),
+    .bind::<Nullable<Text>, _>(reading.notice.flatten())
+    .bind::<Bool, _>(reading.caught_up),
 )
     .get_result(conn)
     .await

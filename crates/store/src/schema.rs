@@ -279,6 +279,7 @@ diesel::table! {
         late_reading -> Nullable<Jsonb>,
         notice -> Nullable<Text>,
         crash_count -> SmallInt,
+        rewatch_time -> Nullable<Timestamptz>,
     }
 }
 

@@ -6,7 +6,7 @@
 
 use std::sync::Arc;
 
-use domain::{Post, Timestamp, User};
+use domain::{ManagerName, Post, Timestamp, User};
 use store::{
     AsyncConnection as _, AsyncPgConnection, QueryError,
     feeds::{QuarantineKind, Quarantined},
@@ -62,8 +62,8 @@ impl Poll {
             let index = Arc::clone(found.index);
             let feed = &self.feed.name;
             let (plans, account, none) = (&self.plans, self.account, Arc::default());
-            let all =
-                Matches::of_first(plans, index, account, feed, posts, |_, _| true, none).await;
+            let wanted = |_: &ManagerName, post: &Post| self.is_wanted(post);
+            let all = Matches::of_first(plans, index, account, feed, posts, wanted, none).await;
             let picks = all.picks();
             let is_much = all.posts().len() < posts.len() || picks.len() > BLOCK;
             if is_much && posts.len() > 1 {

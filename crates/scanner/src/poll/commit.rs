@@ -233,6 +233,7 @@ impl Poll {
             late_in: found.late.next_in,
             late_reading: found.late.reading.clone(),
             notes_ids: self.has_late_posts(),
+            caught_up: self.is_caught_up(polled),
             notice: (!polled.not_modified).then_some(polled.notice),
         });
         let kept = feeds::release(conn, feed, replica, &outcome, found.next).await?;

@@ -3,8 +3,8 @@
 use std::{sync::Arc, time::Duration};
 
 use backbone::{Backbone, shares::Shares};
-use domain::Id;
-use platforms::Cursor;
+use domain::{Id, Post};
+use platforms::{Cursor, Polled};
 use runtime::Config;
 use store::feeds::LeasedFeed;
 use tokio_util::sync::CancellationToken;
@@ -42,6 +42,19 @@ impl Poll {
             return true;
         };
         Cursor::from_json(cursor).is_some_and(|cursor| cursor.is_first_reading())
+    }
+
+    /// Returns true unless the post is from before its feed was watched again. All Managers that watch the feed came
+    /// after it, and `scanner.backfill` bounds what they get from before, as in a first reading.
+    pub(super) fn is_wanted(&self, post: &Post) -> bool {
+        let since = self.feed.rewatch_time;
+        since.is_none_or(|since| post.time >= since.minus(self.config.scanner.backfill))
+    }
+
+    /// Returns true if the poll read all posts from before the feed was watched again.
+    pub(super) fn is_caught_up(&self, polled: &Polled) -> bool {
+        let newest = polled.posts.iter().map(|post| post.time).max();
+        !polled.more || self.feed.rewatch_time <= newest
     }
 
     /// Returns true if the feed is the stream of a whole network.

@@ -10,12 +10,13 @@ use domain::{
     Instructions, ManagerName, Timestamp,
     manager::{ManagerChange, Origin},
 };
+use platforms::simulator::NewPost;
 use scanner::Plans;
 use store::managers;
 use test_support::eventually;
 use tokio_util::sync::CancellationToken;
 
-use crate::support::{LEMMY, World, watching};
+use crate::support::{LEMMY, World, post, watching};
 
 /// Limit for the fastest change through an event. Through sweeps, each change after the first would take two
 /// seconds, because it starts when the previous sweep has ended.
@@ -326,4 +327,41 @@ async fn replica_that_starts_with_an_unreadable_plan_serves_the_others() {
     world.until_scanned(other, 1).await;
     replica.stop().await;
     assert!(world.scanned(odd).await.is_empty());
+}
+
+/// A feed is kept for a week after its last Manager, with its position.
+#[tokio::test]
+async fn feed_that_is_watched_again_brings_only_what_a_new_feed_would() {
+    let mut world = World::new().await;
+    let ago = |hours: u64, title: &str| NewPost {
+        time: Some(Timestamp::now().minus(Duration::from_hours(hours))),
+        ..post("lemmy", title)
+    };
+    world.config.scanner.backfill = Duration::from_hours(24 * 7);
+    let first = world.manager("kettle", &[LEMMY]).await;
+    world
+        .platforms
+        .publish(vec![ago(150, "A kettle of the first Manager")]);
+    let replica = world.ready_scanner().await;
+    world.until_scanned(first, 1).await;
+    world.until_backfilled().await;
+    replica.stop().await;
+    let mut conn = world.database.connect().await;
+    let deleted = managers::delete(&mut conn, first, Timestamp::now()).await;
+    assert!(deleted.unwrap().is_some());
+
+    let old = (2..6).map(|days| ago(24 * days, "A kettle of the time between"));
+    world
+        .platforms
+        .publish(old.chain([ago(1, "A fresh kettle")]).collect());
+    world.config.scanner.backfill = Duration::from_hours(24);
+    let second = world.manager("kettle", &[LEMMY]).await;
+    assert_ne!(world.feed(LEMMY, "rewatch_time").await, "");
+    let replica = world.ready_scanner().await;
+    world.until(second, "A fresh kettle").await;
+    world.until_backfilled().await;
+    assert_eq!(world.scanned(second).await, ["A fresh kettle"]);
+    // Afterwards it is a feed like any other, also for posts that were dated back.
+    assert_eq!(world.feed(LEMMY, "rewatch_time").await, "");
+    replica.stop().await;
 }

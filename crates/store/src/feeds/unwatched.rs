@@ -11,7 +11,7 @@ use diesel_async::{AsyncConnection, AsyncPgConnection, RunQueryDsl};
 use crate::QueryResult;
 
 /// How long an unwatched feed is kept: longer than its stored posts, and about as long as the ids of its posts. A feed
-/// that is watched again within this time continues where it was.
+/// that is watched again within this time continues where it was; its new watchers get no posts from long before.
 pub const UNWATCHED_FOR: Duration = Duration::from_hours(7 * 24);
 
 /// Tables with rows of a feed, by its name in `feed`. Those of Managers refer to it only while they watch it, and rows

@@ -140,7 +140,7 @@ async fn lock(
 }
 
 /// Sets `watched` where it changes. A separate statement after the locks, so that it sees what was committed before
-/// them. A feed that is watched again is due at once; one that is no longer watched keeps the time, which decides
+/// them. A feed that is watched again is due at once, and notes since when; one that is no longer watched keeps the time, which decides
 /// when it is deleted.
 async fn mark(conn: &mut AsyncPgConnection, names: &[String]) -> QueryResult<()> {
     sql_query(
@@ -148,8 +148,8 @@ async fn mark(conn: &mut AsyncPgConnection, names: &[String]) -> QueryResult<()>
              FROM feeds WHERE name = ANY ($1)), \
          changed AS (SELECT feeds.name, is_watched FROM feeds JOIN found USING (name) \
              WHERE watched IS DISTINCT FROM is_watched ORDER BY feeds.name FOR NO KEY UPDATE OF feeds) \
-         UPDATE feeds SET watched = is_watched, \
-             next_poll_time = clock_timestamp() \
+         UPDATE feeds SET watched = is_watched, next_poll_time = clock_timestamp(), \
+             rewatch_time = CASE WHEN is_watched AND cursor IS NOT NULL THEN clock_timestamp() END \
          FROM changed WHERE feeds.name = changed.name",
     )
     .bind::<Array<Text>, _>(names)

@@ -249,6 +249,7 @@ async fn a_manager_lists_its_feeds_with_their_health() {
         late_in: None,
         late_reading: None,
         notes_ids: false,
+        caught_up: true,
         notice: None,
     };
     let failed = |trouble, error: &str| PollOutcome::Failed {
