@@ -210,7 +210,7 @@ impl From<store::Error> for ApiError {
     fn from(error: store::Error) -> Self {
         match error {
             store::Error::Query(error) => error.into(),
-            store::Error::Pool(_) | store::Error::QuotaRace => Self::Unavailable(error.into()),
+            store::Error::Pool(_) | store::Error::QuotaRace(_) => Self::Unavailable(error.into()),
             store::Error::QuotaExceeded(exceeded) => refusal(exceeded.quota, &exceeded),
             store::Error::Sealed(_) | store::Error::Json(_) => Self::Internal(error.into()),
         }

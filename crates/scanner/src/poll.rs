@@ -48,6 +48,8 @@ const BREATH: Duration = Duration::from_millis(10);
 /// Maximum number of conflicts in a row with changing plans or quotas without storing anything; more means that
 /// something else is wrong.
 const MAX_REMATCHES: u32 = 20;
+/// Number of tries at the end that take an account that loses a race for its quota as one without Scans left.
+const LAST_TRIES: u32 = 5;
 
 /// State for the next poll under the same lease.
 struct Read {
@@ -170,6 +172,7 @@ impl Poll {
         let mut left = &posts[..];
         let mut part = matches_of(left).await;
         let mut broken = Vec::new();
+        let mut racing = HashSet::new();
         let mut tries = 0;
         while tries < MAX_REMATCHES {
             tries += 1;
@@ -186,6 +189,7 @@ impl Poll {
                 ids,
                 next,
                 broken: &broken,
+                racing: &racing,
             };
             let stored = self.commit(&found, &mut part, &picks, is_last);
             let stored = match stored.instrument(span.clone()).await {
@@ -195,7 +199,13 @@ impl Poll {
                 stored => stored,
             };
             let stored = match stored {
-                Err(store::Error::QuotaRace) => continue,
+                Err(store::Error::QuotaRace(accounts)) => {
+                    // A shared feed must not fail for them. What they match is refused, and waits.
+                    if tries + LAST_TRIES >= MAX_REMATCHES {
+                        racing.extend(accounts);
+                    }
+                    continue;
+                }
                 stored => stored?,
             };
             match stored {

@@ -8,6 +8,8 @@ use diesel::result::DatabaseErrorKind::{
     UniqueViolation, Unknown,
 };
 
+use domain::Id;
+
 use crate::{
     QueryError,
     seal::OpenError,
@@ -67,7 +69,7 @@ pub enum Error {
     /// Other transactions created Scans of the same account meanwhile. If the transaction is repeated at once, it
     /// fits the quota.
     #[error("another transaction used up the account's quota of scans")]
-    QuotaRace,
+    QuotaRace(Vec<Id>),
     /// The account would have more than its quota. The transaction must be rolled back.
     #[error("{0}")]
     QuotaExceeded(Exceeded),
@@ -78,7 +80,7 @@ impl Error {
     #[must_use]
     pub fn may_be_refusal(&self) -> bool {
         match self {
-            Self::Pool(_) | Self::QuotaRace | Self::QuotaExceeded(_) => false,
+            Self::Pool(_) | Self::QuotaRace(_) | Self::QuotaExceeded(_) => false,
             Self::Query(error) => !is_passing(error),
             Self::Sealed(_) | Self::Json(_) => true,
         }

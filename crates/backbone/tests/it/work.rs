@@ -62,7 +62,7 @@ impl Work for Writer {
         match leased.key.as_str() {
             "hangs" => std::future::pending().await,
             "panics" => panic!("a planned panic"),
-            "fails" => Err(store::Error::QuotaRace),
+            "fails" => Err(store::Error::QuotaRace(Vec::new())),
             _ => {
                 tokio::time::sleep(Duration::from_millis(10)).await;
                 Ok(())

@@ -152,7 +152,7 @@ pub(super) async fn unless_changed<T>(
     };
     let done = done.await;
     match keyed::end(conn, done).await {
-        Err(store::Error::QuotaRace) => Ok(None),
+        Err(store::Error::QuotaRace(_)) => Ok(None),
         done => done,
     }
 }

@@ -40,7 +40,7 @@ impl Poll {
             if let Some(lost) = self.check(conn, found).await? {
                 return Ok(lost);
             }
-            let mut counter = self.counter();
+            let mut counter = self.counter(found);
             let (batch, refused) = self.store_halves(conn, found, &mut counter).await?;
             self.finish(conn, found, batch, refused, counter).await
         };

@@ -37,6 +37,8 @@ pub(super) struct Found<'a> {
     pub(super) next: Next,
     /// Posts of earlier parts of the poll that could not be matched.
     pub(super) broken: &'a [Quarantined],
+    /// Accounts whose matches are refused, because others of their transactions made Scans each time.
+    pub(super) racing: &'a HashSet<Id>,
 }
 
 /// The stored part of a poll.
@@ -92,7 +94,7 @@ impl Poll {
             let _share = self.limits.connections.take(self.account, 1).await;
             let mut conn = self.backbone.pool.get().await?;
             keyed::begin(&mut conn).await?;
-            let counter = self.counter().refusing(Arc::clone(all.used_up()));
+            let counter = self.counter(found).refusing(Arc::clone(all.used_up()));
             let stored = if is_end {
                 let broken = found.broken.iter().cloned();
                 let broken = broken.chain(all.broken().into_iter().map(broken_by_us));
@@ -262,8 +264,9 @@ impl Poll {
         Ok(None)
     }
 
-    pub(super) fn counter(&self) -> ScanCounter {
-        ScanCounter::new(self.config.quotas.scans_per_day)
+    pub(super) fn counter(&self, found: &Found<'_>) -> ScanCounter {
+        let counter = ScanCounter::new(self.config.quotas.scans_per_day);
+        counter.refusing_accounts(found.racing.clone())
     }
 
     /// Stores Scans with their events; `posts` were read. Posts of a feed's first reading count as past ones.

@@ -8,7 +8,7 @@ use store::{
 };
 use test_support::eventually;
 
-use crate::support::{HACKER_NEWS, LEMMY, World, configured};
+use crate::support::{HACKER_NEWS, LEMMY, World, configured, watching};
 
 async fn raise(world: &World, quota: u32) {
     let mut conn = world.database.connect().await;
@@ -167,5 +167,41 @@ async fn refused_posts_wait_although_their_feed_does_not_keep_them() {
         read.health.unwrap().reasons.is_empty()
     })
     .await;
+    replica.stop().await;
+}
+
+/// The account of a Manager that others of its transactions overtake each time.
+#[tokio::test]
+async fn a_race_for_the_quota_of_one_account_delays_no_other() {
+    let mut world = World::new().await;
+    world.config.quotas.scans_per_day = 2;
+    let racing = world.manager("kettle", &[LEMMY]).await;
+    let mut conn = world.database.connect().await;
+    let globex = world.fixture.beside(&mut conn, "globex").await;
+    let kettle = watching("kettle", &[LEMMY]);
+    let other = globex.applied_manager(&mut conn, &kettle, &[]).await;
+    let account = world.fixture.account.to_uuid();
+    for statement in [
+        "CREATE FUNCTION overtake() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN \
+         NEW.scans = NEW.scans + 2; RETURN NEW; END $$"
+            .to_owned(),
+        format!(
+            "CREATE TRIGGER overtake BEFORE INSERT ON account_days FOR EACH ROW \
+             WHEN (NEW.account_id = '{account}') EXECUTE FUNCTION overtake()"
+        ),
+    ] {
+        world.database.run(&statement).await;
+    }
+    world.publish("lemmy", "A kettle");
+    let replica = world.ready_scanner().await;
+    world.until_scanned(other, 1).await;
+    assert_eq!(world.feed(LEMMY, "failure_count").await, "0");
+    assert_eq!(world.database.count("refused_posts").await, 1);
+    assert!(world.scanned(racing).await.is_empty());
+    world
+        .database
+        .run("DROP TRIGGER overtake ON account_days")
+        .await;
+    world.until_scanned(racing, 1).await;
     replica.stop().await;
 }

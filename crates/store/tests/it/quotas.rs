@@ -388,7 +388,7 @@ async fn offer(
             })
             .await;
         match offered {
-            Err(Error::QuotaRace) => {}
+            Err(Error::QuotaRace(_)) => {}
             offered => return offered.unwrap(),
         }
     }
@@ -499,7 +499,7 @@ async fn transactions_of_one_account_wait_for_each_other_only_to_commit() {
 
     // Both together exceed the quota. The later one starts again, and decides by the new counter.
     let counted = counter.store(conn).await;
-    assert!(matches!(counted, Err(Error::QuotaRace)), "{counted:?}");
+    assert!(matches!(counted, Err(Error::QuotaRace(_))), "{counted:?}");
     run(conn, "ROLLBACK").await;
     assert_eq!(number(conn, USED).await, 3);
     assert_eq!(offer(conn, managers[0], &first, Origin::Poll).await, (2, 2));

@@ -33,6 +33,8 @@ pub struct ScanCounter {
     uncounted: BTreeMap<Id, Uncounted>,
     /// Namespaces whose matches are refused in any case.
     refused: Arc<HashSet<Id>>,
+    /// Accounts whose matches are refused in any case.
+    refused_accounts: HashSet<Id>,
 }
 
 #[derive(Debug, Clone, Copy)]
@@ -47,6 +49,7 @@ impl ScanCounter {
             default_quota,
             uncounted: BTreeMap::new(),
             refused: Arc::default(),
+            refused_accounts: HashSet::new(),
         }
     }
 
@@ -57,10 +60,16 @@ impl ScanCounter {
         self
     }
 
+    /// Refuses all matches of these accounts, as if they had no Scans left.
+    pub fn refusing_accounts(mut self, accounts: HashSet<Id>) -> Self {
+        self.refused_accounts = accounts;
+        self
+    }
+
     /// Adds the Scans to the counters of today (UTC). The counters stay locked to the end of the transaction.
     ///
     /// # Errors
-    /// [`Error::QuotaRace`] if that exceeds a quota: roll back, and repeat the transaction. It then decides by the new
+    /// [`Error::QuotaRace`] with the accounts whose quota that exceeds: roll back, and repeat the transaction. It then decides by the new
     /// counter. Each failure means that another transaction made Scans, so repeating ends when the quota is used up.
     /// Others when the database does not answer.
     pub async fn store(self, conn: &mut AsyncPgConnection) -> Result<(), Error> {
@@ -90,14 +99,17 @@ impl ScanCounter {
         )
         .load(conn)
         .await?;
-        let exceeds = |row: &Row| {
+        let exceeds = |row: &&Row| {
             let account = uncounted.get(&Id::from_uuid(row.account_id));
             account.is_some_and(|account| row.scans > i64::from(account.quota))
         };
-        if rows.iter().any(exceeds) {
-            return Err(Error::QuotaRace);
+        let racing = rows.iter().filter(exceeds);
+        let racing: Vec<Id> = racing.map(|row| Id::from_uuid(row.account_id)).collect();
+        if racing.is_empty() {
+            Ok(())
+        } else {
+            Err(Error::QuotaRace(racing))
         }
-        Ok(())
     }
 }
 
@@ -131,6 +143,9 @@ impl<'a> Capacity<'a> {
             return false;
         }
         self.accounts.get(manager).is_none_or(|account| {
+            if self.counter.refused_accounts.contains(&account.id) {
+                return false;
+            }
             let own = self.counter.uncounted.get(&account.id);
             let own = own.map_or(0, |own| own.scans);
             account.scans + own < i64::from(self.quota(account))
