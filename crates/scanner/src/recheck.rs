@@ -19,7 +19,7 @@ use backbone::{
 use platforms::PollError;
 use store::{
     AsyncConnection, AsyncPgConnection,
-    erasure::{self, Place, missing},
+    erasure::{self, Place, Stretch, missing},
     work::{Claim, Claimed, Leased, Setback},
 };
 
@@ -42,6 +42,8 @@ pub(crate) struct Recheck {
     watched: Watched,
     backbone: Backbone,
     doubtful: Mutex<Doubtful>,
+    /// What the last step read ahead.
+    ahead: Mutex<Option<Stretch>>,
 }
 
 /// Posts that were all gone since the last one that was found. A server in front of the platform may answer like
@@ -84,6 +86,7 @@ impl Recheck {
             watched,
             backbone,
             doubtful: Mutex::default(),
+            ahead: Mutex::default(),
         }
     }
 
@@ -97,7 +100,13 @@ impl Recheck {
             erasure::rest(&mut conn, name, replica, BETWEEN_STEPS).await?;
             return Ok(());
         }
-        let mut step = erasure::next(&mut conn, name, place, batch - due.len()).await?;
+        let ahead = self.ahead().take().filter(|ahead| ahead.goes_on_at(place));
+        let mut stretch = match ahead {
+            Some(ahead) => ahead,
+            None => erasure::read(&mut conn, name, place).await?,
+        };
+        let mut step = stretch.step(batch - due.len());
+        *self.ahead() = Some(stretch);
         step.post_ids.retain(|id| !due.contains(id));
         let is_last = place.is_walking && step.next.is_none();
         let nothing_waits = due.is_empty() && self.doubtful().post_ids.is_empty();
@@ -164,6 +173,10 @@ impl Recheck {
             }
         }
         Ok(())
+    }
+
+    fn ahead(&self) -> MutexGuard<'_, Option<Stretch>> {
+        self.ahead.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     fn doubtful(&self) -> MutexGuard<'_, Doubtful> {

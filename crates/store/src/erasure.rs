@@ -8,7 +8,7 @@
 pub mod author;
 pub mod missing;
 
-use std::time::Duration;
+use std::{collections::VecDeque, time::Duration};
 
 use chrono::{DateTime, Utc};
 use diesel::{
@@ -232,14 +232,67 @@ pub async fn set_aside(
     Ok(())
 }
 
-/// Returns the next posts of `platform` from `place` on, at most `limit`. There may be none among the rows read.
-/// Served by the primary keys of `posts`, and by `recent_posts_newest_idx`.
-pub async fn next(
+/// The part of a walk that one statement read: enough for many steps, whose posts come from memory.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Stretch {
+    at: Place,
+    /// The platform's own posts, each with the position after it.
+    posts: VecDeque<(String, Place)>,
+    /// Position after all rows that were read; `None` at the end of the walk.
+    end: Option<Place>,
+}
+
+impl Stretch {
+    /// Returns true if a step from `place` on need not read again.
+    #[must_use]
+    pub fn goes_on_at(&self, place: &Place) -> bool {
+        self.at == *place && !self.posts.is_empty()
+    }
+
+    /// Takes the next posts, at most `limit`. There may be none among the rows read.
+    pub fn step(&mut self, limit: usize) -> Step {
+        let mut post_ids = Vec::new();
+        while post_ids.len() < limit
+            && let Some((post_id, after)) = self.posts.pop_front()
+        {
+            post_ids.push(post_id);
+            self.at = after;
+        }
+        let next = if self.posts.is_empty() {
+            self.end.clone()
+        } else {
+            Some(self.at.clone())
+        };
+        Step { post_ids, next }
+    }
+}
+
+/// Time since the unfinished walk over a platform's posts began.
+#[derive(Debug, Clone, PartialEq, QueryableByName)]
+pub struct Age {
+    #[diesel(sql_type = Text)]
+    pub platform: String,
+    /// 0 between two walks.
+    #[diesel(sql_type = Double)]
+    pub seconds: f64,
+}
+
+/// Returns the ages of all walks: one row for each platform.
+pub async fn ages(conn: &mut AsyncPgConnection) -> QueryResult<Vec<Age>> {
+    sql_query(
+        "SELECT platform, greatest(extract(epoch FROM clock_timestamp() - begin_time), 0)::float8 AS seconds \
+         FROM rechecks",
+    )
+    .load(conn)
+    .await
+}
+
+/// Reads on from `place`. Served by the primary keys of `posts`, and by `recent_posts_newest_idx`.
+pub async fn read(
     conn: &mut AsyncPgConnection,
     platform: &str,
     place: &Place,
-    limit: usize,
-) -> QueryResult<Step> {
+) -> QueryResult<Stretch> {
     #[derive(QueryableByName)]
     struct Found {
         #[diesel(sql_type = Bool)]
@@ -275,20 +328,18 @@ pub async fn next(
         .load(conn)
         .await?;
     let all = rows.len();
-    let (mut post_ids, mut last, mut looked_at) = (Vec::new(), place.clone(), 0);
+    let (mut posts, mut last) = (VecDeque::<(String, Place)>::new(), place.clone());
     for row in rows {
-        // A post of several feeds has a row for each, and these rows stay together.
-        if post_ids.len() >= limit && row.id != last.id {
-            break;
-        }
-        if row.own && post_ids.last() != Some(&row.post_id) {
-            post_ids.push(row.post_id);
-        }
         (last.time, last.id) = (row.time, row.id);
-        looked_at += 1;
+        // A post of several feeds has a row for each, and these rows stay together.
+        match posts.back_mut() {
+            Some((post_id, after)) if *post_id == row.post_id => *after = last.clone(),
+            _ if row.own => posts.push_back((row.post_id, last.clone())),
+            _ => {}
+        }
     }
-    let is_last = looked_at == all && i64::try_from(all).is_ok_and(|all| all < STRETCH);
-    let next = match (is_last, place.stage) {
+    let is_last = i64::try_from(all).is_ok_and(|all| all < STRETCH);
+    let end = match (is_last, place.stage) {
         (false, _) => Some(last),
         (true, Stage::Posts) => Some(Place {
             stage: Stage::Recent,
@@ -298,7 +349,11 @@ pub async fn next(
         }),
         (true, Stage::Recent) => None,
     };
-    Ok(Step { post_ids, next })
+    Ok(Stretch {
+        at: place.clone(),
+        posts,
+        end,
+    })
 }
 
 /// When the next missing post is due; NULL without any, which `least` ignores.

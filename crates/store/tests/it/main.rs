@@ -12,6 +12,7 @@ mod deliveries;
 mod delivery_log;
 mod dumps;
 mod duplicates;
+mod erasure_walks;
 mod feed_days;
 mod feed_post_ids;
 mod feedback;
