@@ -101,6 +101,8 @@ pub async fn run(config: Arc<Config>, context: Context, backbone: Backbone) -> a
             ));
         }
     }
+    let rechecked = platforms.iter().filter(|watched| watched.rechecks);
+    let rechecked = rechecked.map(|watched| watched.name().to_owned()).collect();
     let backfill = Arc::new(Backfill::new(
         platforms,
         Arc::clone(&config),
@@ -113,8 +115,13 @@ pub async fn run(config: Arc<Config>, context: Context, backbone: Backbone) -> a
     pollers.spawn(work::run(backfills, host.clone(), shutdown.clone()));
     let look_backs = Arc::new(LookBacks(backfill));
     pollers.spawn(work::run(look_backs, host.clone(), shutdown.clone()));
-    let monitor =
-        monitor::Monitor::new(&config, backbone.pool.clone(), Arc::clone(&plans), unusable);
+    let monitor = monitor::Monitor::new(
+        &config,
+        backbone.pool.clone(),
+        Arc::clone(&plans),
+        unusable,
+        rechecked,
+    );
     pollers.spawn(monitor.run(context.clone()));
     // If no task polls a platform any more, that must be noticed.
     let polled = async {

@@ -82,6 +82,24 @@ pub(crate) static FEEDS_DUE: LazyLock<IntGaugeVec> = LazyLock::new(|| {
     .expect(UNREGISTERED)
 });
 
+pub(crate) static STREAM_LAG: LazyLock<GaugeVec> = LazyLock::new(|| {
+    register_gauge_vec!(
+        "earshot_stream_lag_seconds",
+        "Age of the newest event that was read of a stream",
+        &["platform"]
+    )
+    .expect(UNREGISTERED)
+});
+
+pub(crate) static RECHECK_AGE: LazyLock<GaugeVec> = LazyLock::new(|| {
+    register_gauge_vec!(
+        "earshot_recheck_age_seconds",
+        "Time since the search for deleted posts began that has not ended yet",
+        &["platform"]
+    )
+    .expect(UNREGISTERED)
+});
+
 pub(crate) static WAITING: LazyLock<GaugeVec> = LazyLock::new(|| {
     register_gauge_vec!(
         "earshot_waiting_oldest_seconds",
@@ -245,6 +263,9 @@ pub(crate) static JUDGEMENTS: LazyLock<IntCounterVec> = LazyLock::new(|| {
 pub(crate) fn begin(platform: &str) {
     for counter in [&POSTS, &GAPS, &LATE, &THROTTLED, &ERASED, &SCANS, &REFUSED] {
         counter.with_label_values(&[platform]);
+    }
+    for gauge in [&STREAM_LAG, &RECHECK_AGE] {
+        gauge.with_label_values(&[platform]);
     }
     LazyLock::force(&DROPPED);
     LazyLock::force(&MATCH_BUDGET_SPENT);

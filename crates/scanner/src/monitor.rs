@@ -6,11 +6,15 @@
 //! It costs one statement over all feeds and one over the oldest work every [`LOOK`], one over the catalog every [`SIZES`], and an hourly pass over
 //! stored posts.
 
-use std::{collections::BTreeMap, sync::Arc, time::Duration};
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    sync::Arc,
+    time::Duration,
+};
 
 use runtime::{Check, Config, Context, Periodic};
 use store::{
-    Pool, backfills, feed_post_ids,
+    Pool, backfills, erasure, feed_post_ids,
     feeds::{self, AccountFeed, PlatformFeeds},
     quotas, recent_posts, refused_posts, sizes, waiting,
     work::table,
@@ -36,6 +40,10 @@ pub(crate) struct Monitor {
     days_kept: Duration,
     /// Platforms without an adapter, and the reasons.
     unusable: Vec<(String, String)>,
+    /// Platforms whose stored posts are looked up at their source.
+    rechecked: BTreeSet<String>,
+    /// Platforms that are not configured, and whose feeds are watched.
+    unconfigured: BTreeSet<String>,
     /// Last reported state of each platform.
     said: BTreeMap<String, bool>,
 }
@@ -46,6 +54,7 @@ impl Monitor {
         pool: Pool,
         plans: Arc<Plans>,
         unusable: Vec<(String, String)>,
+        rechecked: BTreeSet<String>,
     ) -> Self {
         let names = config.platforms.iter();
         Self {
@@ -54,6 +63,8 @@ impl Monitor {
             plans,
             days_kept: config.retention.scans + DAYS_OUTLIVE_SCANS,
             unusable,
+            rechecked,
+            unconfigured: BTreeSet::new(),
             said: BTreeMap::new(),
         }
     }
@@ -72,13 +83,15 @@ impl Monitor {
         for check in checks.values() {
             check.ok();
         }
+        let all_configured = context.health.check("platforms");
+        all_configured.ok();
         let mut purge_due = Instant::now() + PURGE.mul_f64(rand::random_range(0.1..1.0));
         let mut sizes_due = Instant::now();
         let mut rounds = Periodic::new(&context.shutdown);
         while rounds.every(LOOK).await {
             let lag = self.plans.fresh_since().elapsed();
             metrics::INDEX_LAG.set(lag.as_secs_f64());
-            if let Err(error) = self.look(&checks).await {
+            if let Err(error) = self.look(&checks, &all_configured).await {
                 // Other components report a lost database.
                 tracing::debug!("cannot look how the feeds do: {error:#}");
             }
@@ -97,7 +110,11 @@ impl Monitor {
         }
     }
 
-    async fn look(&mut self, checks: &BTreeMap<String, Check>) -> Result<(), store::Error> {
+    async fn look(
+        &mut self,
+        checks: &BTreeMap<String, Check>,
+        all_configured: &Check,
+    ) -> Result<(), store::Error> {
         let mut conn = self.pool.get().await?;
         for (platform, reason) in &self.unusable {
             feeds::block_platform(&mut conn, platform, reason).await?;
@@ -112,12 +129,58 @@ impl Monitor {
                 .with_label_values(&[&oldest.kind])
                 .set(oldest.seconds);
         }
+        for age in erasure::ages(&mut conn).await? {
+            if self.rechecked.contains(&age.platform) {
+                metrics::RECHECK_AGE
+                    .with_label_values(&[&age.platform])
+                    .set(age.seconds);
+            }
+        }
         drop(conn);
+        self.tell_unconfigured(&found, all_configured);
         for name in self.platforms.clone() {
             let feeds = found.iter().find(|feeds| feeds.platform == name);
             self.tell(&name, feeds, checks.get(&name));
         }
         Ok(())
+    }
+
+    /// Reports feeds that no scanner polls, because their platform is not in the configuration (any longer). All
+    /// scanners have the same one.
+    fn tell_unconfigured(&mut self, found: &[PlatformFeeds], check: &Check) {
+        let found: BTreeMap<&str, i64> = { found.iter() }
+            .filter(|feeds| !self.platforms.contains(&feeds.platform))
+            .map(|feeds| {
+                let watched = feeds.ok + feeds.failing + feeds.blocked + feeds.budget_spent;
+                (feeds.platform.as_str(), watched)
+            })
+            .collect();
+        let before = std::mem::take(&mut self.unconfigured);
+        for name in before
+            .iter()
+            .map(String::as_str)
+            .chain(found.keys().copied())
+        {
+            metrics::FEEDS
+                .with_label_values(&[name, "UNCONFIGURED"])
+                .set(found.get(name).copied().unwrap_or_default());
+        }
+        for (name, feeds) in &found {
+            if !before.contains(*name) {
+                tracing::warn!(
+                    platform = name,
+                    feeds,
+                    "feeds are watched whose platform is not configured: no one polls them"
+                );
+            }
+        }
+        self.unconfigured = found.keys().map(|name| (*name).to_owned()).collect();
+        if found.is_empty() {
+            check.ok();
+        } else {
+            let names: Vec<&str> = found.into_keys().collect();
+            check.degraded(format!("watched, and not configured: {}", names.join(", ")));
+        }
     }
 
     fn tell(&mut self, name: &str, feeds: Option<&PlatformFeeds>, check: Option<&Check>) {

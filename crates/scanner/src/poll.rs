@@ -74,6 +74,12 @@ impl Poll {
                 ..self.feed
             };
         }
+        if self.is_stream() {
+            // Another replica may read it now.
+            metrics::STREAM_LAG
+                .with_label_values(&[self.watched.name()])
+                .set(0.0);
+        }
     }
 
     fn span(&self) -> Span {

@@ -14,6 +14,10 @@ impl Poll {
             .with_label_values(&label)
             .inc_by(polled.posts.len() as u64);
         let now = Timestamp::now();
+        if let Some(newest) = polled.cursor.high_water().filter(|_| self.is_stream()) {
+            let lag = now.since(newest).as_secs_f64();
+            metrics::STREAM_LAG.with_label_values(&label).set(lag);
+        }
         for post in &polled.posts {
             metrics::DISCOVERY
                 .with_label_values(&label)

@@ -4,6 +4,7 @@ use std::time::{Duration, Instant};
 
 use domain::Timestamp;
 use platforms::simulator::{Fault, FaultKind, NewPost};
+use store::managers;
 use test_support::eventually;
 
 use crate::{
@@ -26,6 +27,7 @@ async fn counters_of_alerts_begin_at_zero_before_the_first_event() {
         "earshot_posts_gap_total{platform=\"lemmy\"} 0",
         "earshot_posts_quarantined_total{platform=\"lemmy\",reason=\"refused\"} 0",
         "earshot_posts_quarantined_total{platform=\"lemmy\",reason=\"unreadable\"} 0",
+        "earshot_recheck_age_seconds{platform=\"lemmy\"} 0",
         "earshot_platform_throttled_total{platform=\"lemmy\"} 0",
         "earshot_poll_duration_seconds_count{outcome=\"store_failed\",platform=\"lemmy\"} 0",
     ] {
@@ -268,5 +270,37 @@ async fn posts_since_the_first_watch_are_found_after_failed_polls() {
             .await,
         1
     );
+    replica.stop().await;
+}
+
+/// Such as one that was renamed in the configuration.
+#[tokio::test]
+async fn feeds_of_a_platform_that_is_not_configured_are_reported() {
+    let world = World::new().await;
+    let manager = world.manager("kettle", &["renamed:newest", LEMMY]).await;
+    let replica = world.ready_scanner().await;
+    let detail = || {
+        let report = replica.health.report();
+        let check = report
+            .checks
+            .into_iter()
+            .find(|one| one.name.ends_with("platforms"));
+        check.and_then(|check| check.detail)
+    };
+    eventually("it is reported", async || {
+        detail().as_deref() == Some("watched, and not configured: renamed")
+    })
+    .await;
+    let series = r#"earshot_feeds{platform="renamed",state="UNCONFIGURED"}"#;
+    assert!(metric(&format!("{series} 1")));
+    assert!(replica.health.report().is_ready());
+    let mut conn = world.database.connect().await;
+    managers::delete(&mut conn, manager, Timestamp::now())
+        .await
+        .unwrap();
+    eventually("it is over", async || {
+        detail().is_none() && metric(&format!("{series} 0"))
+    })
+    .await;
     replica.stop().await;
 }

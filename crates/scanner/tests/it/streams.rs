@@ -123,6 +123,16 @@ async fn stream_moves_to_another_replica_without_lost_or_repeated_posts() {
     }
 }
 
+/// The lag of the stream, as this process exports it.
+fn lag() -> f64 {
+    let families = prometheus::gather();
+    let text = prometheus::TextEncoder::new().encode_to_string(&families);
+    let text = text.unwrap();
+    let series = r#"earshot_stream_lag_seconds{platform="bluesky"} "#;
+    let line = text.lines().find_map(|line| line.strip_prefix(series));
+    line.unwrap().parse().unwrap()
+}
+
 #[tokio::test(flavor = "multi_thread")]
 async fn stream_is_handed_over_at_shutdown_and_resumed_after_a_break() {
     let (world, manager) = world_with_a_stream().await;
@@ -133,6 +143,7 @@ async fn stream_is_handed_over_at_shutdown_and_resumed_after_a_break() {
         count: 0,
     };
     posts.flow(20).await;
+    assert!(lag() > 0.0);
     world.platforms.cut_streams(None);
     posts.flow(20).await;
     let second = world.ready_scanner().await;
@@ -151,6 +162,7 @@ async fn stream_is_handed_over_at_shutdown_and_resumed_after_a_break() {
             == 0
     })
     .await;
+    eventually("no lag is left", async || lag() == 0.0).await;
     assert_eq!(world.taken_over(&BTreeSet::new()).await, 0);
     second.stop().await;
 }
