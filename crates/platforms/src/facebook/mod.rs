@@ -229,6 +229,11 @@ impl Adapter for Facebook {
         polled.next_hint = polled.next_hint.max(waits);
         Ok(polled)
     }
+
+    /// A Page may date a post back.
+    fn has_late_posts(&self) -> bool {
+        true
+    }
 }
 
 /// Returns true if `what` is a Page.

@@ -203,7 +203,8 @@ impl Reader {
             feed_url: &self.feed_url,
         };
         let now = reading.now;
-        if !reading.is_first() {
+        let is_first = reading.is_first();
+        if !is_first {
             // A clock that was ahead may have put it into the future.
             reading.cursor.floor = reading.floor().min(floor_at(now));
         }
@@ -238,7 +239,10 @@ impl Reader {
         let ttl = document
             .ttl
             .map(|minutes| Duration::from_mins(minutes.into()));
-        polled.next_hint = max_age(answer).max(ttl).map(|hint| hint.min(MAX_HINT));
+        let hint = max_age(answer).max(ttl).map(|hint| hint.min(MAX_HINT));
+        // Where half of the entries are new, as many may have come and gone by the hint.
+        let is_busy = !is_first && polled.posts.len() * 2 > document.entries.len();
+        polled.next_hint = hint.filter(|_| !is_busy);
         Ok(polled)
     }
 }

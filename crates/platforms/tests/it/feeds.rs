@@ -1,9 +1,19 @@
 //! Feeds on the simulator.
 
+use std::sync::{
+    Arc,
+    atomic::{AtomicUsize, Ordering},
+};
+
+use async_trait::async_trait;
+use domain::Timestamp;
 use platforms::{
-    PollError,
+    Adapter, Fetch, FetchError, FetchLimits, Fetched, PollError, PollLimits, Source,
+    feed::Feeds,
     simulator::{Fault, FaultKind, NewPost},
 };
+use serde_json::json;
+use url::Url;
 
 use crate::platform::{Feed, minutes_ago, post, posts};
 
@@ -199,4 +209,48 @@ async fn gaps_of(documents: [std::ops::Range<u64>; 5], pinned: u64) -> Vec<bool>
         cursor = Some(polled.cursor);
     }
     gaps
+}
+
+/// Twenty entries, from the given number on, that may be cached for an hour.
+struct Cached(AtomicUsize);
+
+#[async_trait]
+impl Fetch for Cached {
+    async fn get(
+        &self,
+        url: &Url,
+        _: &[(&str, &str)],
+        _: &FetchLimits,
+    ) -> Result<Fetched, FetchError> {
+        let first = self.0.load(Ordering::Relaxed);
+        let now = Timestamp::now();
+        let items = (first..first + 20).map(|n| {
+            json!({"id": n.to_string(), "title": format!("Entry {n}"), "date_published": now.to_string()})
+        });
+        let feed = json!({"version": "https://jsonfeed.org/version/1.1", "title": "a", "items": items.collect::<Vec<_>>()});
+        Ok(Fetched {
+            status: 200,
+            headers: vec![("cache-control".into(), "max-age=3600".into())],
+            body: feed.to_string().into_bytes(),
+            final_url: url.clone(),
+        })
+    }
+}
+
+#[tokio::test]
+async fn busy_feed_is_polled_before_its_document_expires() {
+    let cached = Arc::new(Cached(AtomicUsize::new(0)));
+    let url = "http://blog.example/feed".parse().unwrap();
+    let fetch = Arc::clone(&cached) as Arc<dyn Fetch>;
+    let adapter = Feeds::new("blog".into(), Source::Forum, Some(url), fetch);
+    let limits = PollLimits::default();
+    let mut cursor = None;
+    let hour = Some(std::time::Duration::from_hours(1));
+    for (first, hint) in [(0, hour), (0, hour), (5, hour), (17, None), (18, hour)] {
+        cached.0.store(first, Ordering::Relaxed);
+        let polled = adapter.poll("newest", cursor.as_ref(), &limits).await;
+        let polled = polled.unwrap();
+        assert_eq!(polled.next_hint, hint, "from {first} on");
+        cursor = Some(polled.cursor);
+    }
 }
