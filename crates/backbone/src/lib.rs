@@ -6,6 +6,7 @@
 //! of the coming weeks, the aggregation of statistics, the purge of deleted data. Upkeep ends after the work: a
 //! service that drains still holds its leases.
 
+mod clock;
 mod heartbeat;
 mod keys;
 mod purges;
@@ -25,6 +26,7 @@ use tokio::{sync::watch, task::JoinSet};
 use tokio_util::sync::CancellationToken;
 use uuid::Uuid;
 
+use clock::Clock;
 use heartbeat::Heartbeat;
 pub use keys::{LOOK as KEYS_LOOK, follow_keys, sealer};
 use purges::Purges;
@@ -53,6 +55,7 @@ pub struct Backbone {
     pub replica: Uuid,
     heartbeat: Arc<Heartbeat>,
     schema_suits: watch::Sender<bool>,
+    clock: Arc<Clock>,
 }
 
 impl Backbone {
@@ -90,6 +93,7 @@ impl Backbone {
             heartbeat: Arc::new(Heartbeat::new(heartbeat_pool, replica)),
             replica,
             schema_suits: watch::Sender::new(false),
+            clock: Arc::default(),
         })
     }
 
@@ -119,13 +123,13 @@ impl Backbone {
     fn start_upkeep(&self, context: &runtime::Context, stop: &CancellationToken) -> JoinSet<()> {
         // Registered here, so that the process does not look ready as soon as the first task registers its
         // check.
-        for check in ["database", "schema", "bus"] {
+        for check in ["database", "schema", "clock", "bus"] {
             drop(context.health.check(check));
         }
         let mut tasks = JoinSet::new();
         let (own, given, until) = (self.clone(), context.clone(), stop.clone());
         tasks.spawn(async move {
-            upkeep::watch_database(&own.pool, &own.schema_suits, &given, &until).await;
+            upkeep::watch_database(&own.pool, &own.schema_suits, &own.clock, &given, &until).await;
         });
         let (own, given, until) = (self.clone(), context.clone(), stop.clone());
         tasks.spawn(async move { upkeep::watch_bus(&own.bus, &given, &until).await });
@@ -169,9 +173,23 @@ impl Backbone {
     }
 
     /// Waits for a database with the right schema that knows this replica: other replicas could take over
-    /// leases from before the first heartbeat. Returns `false` if `shutdown` came first.
+    /// leases from before the first heartbeat. Also waits for a clock that agrees with the database's. Returns `false`
+    /// if `shutdown` came first.
     pub async fn ready(&self, shutdown: &CancellationToken) -> bool {
         is_set(self.heartbeat.beating(), shutdown).await
+            && is_set(&self.clock.was_right, shutdown).await
+    }
+
+    /// True while this process must take no work, because its clock is more than an hour off.
+    #[must_use]
+    pub fn is_suspended(&self) -> bool {
+        *self.clock.is_wrong.borrow()
+    }
+
+    /// Follows [`Self::is_suspended`].
+    #[must_use]
+    pub fn suspended(&self) -> watch::Receiver<bool> {
+        self.clock.is_wrong.subscribe()
     }
 
     /// Returns true if leases of silent replicas may be taken over: only after this replica's own heartbeat has

@@ -1,20 +1,15 @@
 //! Tasks next to a service's work. Each runs until it is stopped, and logs once when a dependency goes away and
 //! once when it is back.
 
-use std::{
-    sync::{Arc, LazyLock},
-    time::Duration,
-};
+use std::{sync::Arc, time::Duration};
 
 use anyhow::{anyhow, ensure};
 use bus::Bus;
-use domain::Timestamp;
-use prometheus::{Gauge, register_gauge};
 use runtime::{Check, Context, Periodic};
 use store::{
     AsyncPgConnection, Pool, QueryResult,
     migrations::{self, Schema},
-    pooling, replicas,
+    pooling,
 };
 use tokio::{
     sync::watch,
@@ -22,24 +17,16 @@ use tokio::{
 };
 use tokio_util::sync::CancellationToken;
 
+use crate::clock::Clock;
+
 const DATABASE_INTERVAL: Duration = Duration::from_secs(1);
 const PARTITIONS_INTERVAL: Duration = Duration::from_secs(3_600);
 const PARTITIONS_RETRY: Duration = Duration::from_secs(60);
 /// The same while nothing can be stored for want of a partition.
 const PARTITIONS_RETRY_AT_ONCE: Duration = Duration::from_secs(5);
-/// Interval of comparing clocks.
-const CLOCK_INTERVAL: Duration = Duration::from_secs(60);
 const BUS_INTERVAL: Duration = Duration::from_secs(2);
 /// A database that takes longer for one of these small statements counts as unavailable.
 const PATIENCE: Duration = Duration::from_secs(3);
-
-static CLOCK_SKEW: LazyLock<Gauge> = LazyLock::new(|| {
-    register_gauge!(
-        "earshot_clock_skew_seconds",
-        "How far this process's clock is ahead of the database's"
-    )
-    .expect("each metric is registered once")
-});
 
 /// Runs `work` with a time limit of [`PATIENCE`], and returns an error after it. The connection is then closed,
 /// because its server may be gone and another one may be the primary.
@@ -69,6 +56,7 @@ fn late() -> anyhow::Error {
 pub(crate) async fn watch_database(
     pool: &Pool,
     suits: &watch::Sender<bool>,
+    clock: &Clock,
     context: &Context,
     stop: &CancellationToken,
 ) {
@@ -77,6 +65,7 @@ pub(crate) async fn watch_database(
         context.health.check("schema"),
     );
     let partitions = context.health.check("partitions");
+    let clock_check = context.health.check("clock");
     let mut last_problem = None;
     let mut keeps_sessions = false;
     let mut partitions_due = Instant::now();
@@ -97,8 +86,7 @@ pub(crate) async fn watch_database(
             last_made = Instant::now();
         }
         if looked.is_ok() && Instant::now() >= clock_due {
-            clock_due = Instant::now() + CLOCK_INTERVAL;
-            compare_clocks(pool).await;
+            clock_due = clock.compare(pool, &clock_check).await;
         }
         let problem = match looked {
             Ok(Schema::Suits) => {
@@ -144,22 +132,6 @@ async fn look(pool: &Pool, keeps_sessions: &mut bool) -> anyhow::Result<(Schema,
         Ok((schema, lacks_partition))
     });
     looked.await
-}
-
-/// The database's clock decides what must hold across replicas, but times of posts and deliveries are a process's own.
-async fn compare_clocks(pool: &Pool) {
-    let compared = in_time(pool, async |conn| {
-        let before = Timestamp::now();
-        let clock = replicas::clock(conn).await?;
-        Ok((before, clock, Timestamp::now()))
-    });
-    if let Ok((before, clock, after)) = compared.await {
-        // The database read its clock somewhere in between.
-        let ahead = before.micros().saturating_sub(clock.micros());
-        let behind = clock.micros().saturating_sub(after.micros());
-        let skew = Duration::from_micros(ahead.max(behind).max(0).unsigned_abs()).as_secs_f64();
-        CLOCK_SKEW.set(if ahead > 0 { skew } else { -skew });
-    }
 }
 
 /// Returns the time of the next run. Partitions of coming weeks can wait: a failure does not stop a service.

@@ -190,7 +190,7 @@ impl<W: Work> Driver<W> {
         turns: &mut Turns,
     ) -> Result<Claimed<W::Item>, store::Error> {
         let mut room = hand.room(&self.settings);
-        if room.is_full() {
+        if room.is_full() || self.backbone.is_suspended() {
             return Ok(Claimed::default());
         }
         let mut conn = self.backbone.pool.get().await?;

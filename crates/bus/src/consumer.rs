@@ -19,7 +19,10 @@ use domain::Timestamp;
 use events::{EventSet, Message};
 use futures::FutureExt;
 use runtime::{Backoff, Check};
-use tokio::{sync::Semaphore, task::JoinSet};
+use tokio::{
+    sync::{Semaphore, watch},
+    task::JoinSet,
+};
 use tokio_util::sync::CancellationToken;
 use tracing::{Instrument, Span};
 
@@ -65,6 +68,8 @@ pub struct ConsumeOptions {
     pub max_backoff: Duration,
     /// Health check that reports whether messages flow.
     pub check: Option<Check>,
+    /// While true, no messages are taken.
+    pub suspended: Option<watch::Receiver<bool>>,
 }
 
 impl Default for ConsumeOptions {
@@ -75,6 +80,7 @@ impl Default for ConsumeOptions {
             max_hold: Duration::from_secs(10 * 60),
             max_backoff: Duration::from_secs(30),
             check: None,
+            suspended: None,
         }
     }
 }
@@ -96,6 +102,7 @@ pub async fn consume<C: Consumer>(
     let mut tasks = JoinSet::new();
     let mut watch = JoinSet::new();
     watch.spawn(watch_depth(Arc::clone(&bus), C::QUEUE));
+    let mut suspended = options.suspended.clone();
 
     loop {
         let hand = tokio::select! {
@@ -105,6 +112,19 @@ pub async fn consume<C: Consumer>(
         while tasks.try_join_next().is_some() {}
         let delivery = tokio::select! {
             () = shutdown.cancelled() => break,
+            () = changed(&mut suspended, true) => {
+                // Its messages go to other replicas; those in hand may be handled twice.
+                drop(subscription);
+                let check = options.check.iter();
+                check.for_each(|check| check.unavailable("suspended"));
+                let ended = shutdown.run_until_cancelled(changed(&mut suspended, false));
+                if ended.await.is_none() {
+                    while tasks.join_next().await.is_some() {}
+                    return;
+                }
+                subscription = bus.work(C::QUEUE, C::Event::KEYS, options.concurrency);
+                continue;
+            },
             received = subscription.next() => match received {
                 Received::Connected => {
                     options.check.iter().for_each(Check::ok);
@@ -132,6 +152,18 @@ pub async fn consume<C: Consumer>(
 
     subscription.stop().await;
     while tasks.join_next().await.is_some() {}
+}
+
+/// Waits until `suspended` is `wanted`. What cannot be suspended never is.
+async fn changed(suspended: &mut Option<watch::Receiver<bool>>, wanted: bool) {
+    if let Some(suspended) = suspended
+        && suspended.wait_for(|now| *now == wanted).await.is_ok()
+    {
+        return;
+    }
+    if wanted {
+        std::future::pending().await
+    }
 }
 
 async fn watch_depth(bus: Arc<dyn Bus>, queue: &'static str) {

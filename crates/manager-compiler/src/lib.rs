@@ -52,6 +52,7 @@ pub async fn run(config: Arc<Config>, context: Context, backbone: Backbone) -> a
     }
     let options = ConsumeOptions {
         check: Some(context.health.check("consumer.manager-submitted")),
+        suspended: Some(compiler.backbone.suspended()),
         ..ConsumeOptions::default()
     };
     let queue = |mode| {

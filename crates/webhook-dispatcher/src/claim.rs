@@ -143,12 +143,19 @@ async fn claims(dispatcher: &Arc<Dispatcher>, shutdown: &CancellationToken) {
         urgent: Round::default(),
     };
     while !shutdown.is_cancelled() {
-        let pause = match round(dispatcher, &mut looked).await {
-            Ok(()) => {
+        let round = async {
+            if dispatcher.backbone.is_suspended() {
+                looked.next = Instant::now();
+                return Ok(AWAY);
+            }
+            round(dispatcher, &mut looked).await.map(|()| PAUSE)
+        };
+        let pause = match round.await {
+            Ok(pause) => {
                 if std::mem::replace(&mut failing, false) {
                     tracing::info!("due deliveries are found again");
                 }
-                PAUSE
+                pause
             }
             Err(error) => {
                 if !std::mem::replace(&mut failing, true) {

@@ -95,6 +95,7 @@ pub async fn run_with(
     let options = ConsumeOptions {
         concurrency: dispatcher.config.bus.prefetch,
         check: Some(context.health.check("consumer.scan-created")),
+        suspended: Some(dispatcher.backbone.suspended()),
         ..ConsumeOptions::default()
     };
     let consumer = Arc::new(fan_out::FanOut::start(&dispatcher));

@@ -140,6 +140,42 @@ async fn distance_of_the_clocks_is_measured() {
 }
 
 #[tokio::test]
+async fn process_whose_clock_is_weeks_off_takes_no_work_until_it_is_right() {
+    let database = TestDatabase::create().await;
+    database.skew_clock("40 days").await;
+    let backbone = backbone(&database);
+    let replica = start("scanner", backbone.clone());
+    eventually("the difference is named", async || {
+        let (ok, detail) = check(&replica, "clock");
+        !ok && detail.contains("behind the database's: it takes no work")
+    })
+    .await;
+    assert!(backbone.is_suspended());
+    assert!(!check(&replica, "working").0);
+    assert!(!replica.health.report().is_ready());
+
+    database.skew_clock("1 minute").await;
+    eventually("it works", async || check(&replica, "working").0).await;
+    let (ok, detail) = check(&replica, "clock");
+    assert!(
+        !ok && detail.contains("s behind the database's"),
+        "{detail}"
+    );
+    eventually("it is ready", async || replica.health.report().is_ready()).await;
+
+    // Also if the clock goes wrong later.
+    database.skew_clock("-2 hours").await;
+    eventually("it is suspended", async || backbone.is_suspended()).await;
+    assert!(!replica.health.report().is_ready());
+    database.skew_clock("0").await;
+    eventually("all is well", async || {
+        check(&replica, "clock").0 && !backbone.is_suspended()
+    })
+    .await;
+    replica.stop().await;
+}
+
+#[tokio::test]
 async fn missing_partitions_of_the_week_are_created_at_once() {
     let database = TestDatabase::create().await;
     let replica = start("scanner", backbone(&database));

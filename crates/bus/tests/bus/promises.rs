@@ -45,6 +45,7 @@ both! {
     a_published_message_is_consumed_once
     two_consumers_share_the_work
     a_message_outlives_its_consumer
+    suspended_consumer_leaves_messages_to_others
     a_held_message_is_retried_until_it_works
     a_held_message_is_returned_on_shutdown
     a_rejected_message_becomes_a_dead_letter
@@ -115,6 +116,30 @@ async fn two_consumers_share_the_work(bus: Arc<dyn Bus>) {
     assert!(by_one > 0 && by_other > 0, "{by_one} and {by_other}");
     one.nothing_for(Duration::from_millis(200)).await;
     other.nothing_for(Duration::from_millis(200)).await;
+}
+
+async fn suspended_consumer_leaves_messages_to_others(bus: Arc<dyn Bus>) {
+    let mut suspended = start(Arc::clone(&bus), |_, _| Outcome::Done);
+    eventually("it is subscribed", async || {
+        suspended.health.report().is_ready()
+    })
+    .await;
+    suspended.suspended.send_replace(true);
+    eventually("it is suspended", async || {
+        !suspended.health.report().is_ready()
+    })
+    .await;
+    let mut other = start(Arc::clone(&bus), |_, _| Outcome::Done);
+    for generation in 0..8 {
+        publish(&*bus, outgoing(submitted(generation))).await;
+        assert_eq!(other.next().await, generation);
+    }
+    other.stop().await;
+    publish(&*bus, outgoing(submitted(8))).await;
+    suspended.suspended.send_replace(false);
+    assert_eq!(suspended.next().await, 8);
+    suspended.suspended.send_replace(true);
+    suspended.stop().await;
 }
 
 async fn a_message_outlives_its_consumer(bus: Arc<dyn Bus>) {

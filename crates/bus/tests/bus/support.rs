@@ -12,7 +12,10 @@ use domain::{Id, ManagerName, Timestamp};
 use events::{Event, ManagerSubmitted, Message, TraceContext};
 use runtime::Health;
 use test_support::{TIMEOUT, eventually};
-use tokio::{sync::mpsc, task::JoinHandle};
+use tokio::{
+    sync::{mpsc, watch},
+    task::JoinHandle,
+};
 use tokio_util::sync::CancellationToken;
 
 pub(crate) const QUEUE: &str = "test-compiler.manager-submitted";
@@ -153,6 +156,7 @@ pub(crate) struct Running {
     shutdown: CancellationToken,
     /// Ready while messages flow.
     pub(crate) health: Health,
+    pub(crate) suspended: watch::Sender<bool>,
 }
 
 pub(crate) fn start(
@@ -166,9 +170,11 @@ pub(crate) fn start(
         seen: sender,
     };
     let health = Health::new();
+    let suspended = watch::Sender::new(false);
     let options = ConsumeOptions {
         check: Some(health.check("consumer")),
         concurrency: 4,
+        suspended: Some(suspended.subscribe()),
         max_backoff: Duration::from_millis(400),
         ..ConsumeOptions::default()
     };
@@ -183,6 +189,7 @@ pub(crate) fn start(
         seen,
         shutdown,
         health,
+        suspended,
     }
 }
 

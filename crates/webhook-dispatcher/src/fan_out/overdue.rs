@@ -63,6 +63,9 @@ pub(crate) async fn sweep(dispatcher: &Arc<Dispatcher>, shutdown: CancellationTo
     let mut refused = Refused::default();
     let mut rounds = Periodic::new(&shutdown);
     while rounds.after(LOOK).await {
+        if dispatcher.backbone.is_suspended() {
+            continue;
+        }
         let swept = sweep_once(dispatcher, &mut refused, &shutdown).await;
         metrics::SCANS_REFUSED.set(i64::try_from(refused.0.len()).unwrap_or(i64::MAX));
         rounds.note("look for lost events", swept);

@@ -10,9 +10,9 @@ use crate::support::{World, always, scripted};
 #[tokio::test]
 async fn dispatcher_whose_clock_is_ahead_expires_nothing() {
     let mut world = World::new().await;
-    world.config.dispatcher.max_age = Duration::from_secs(3_600);
-    // By the database's clock, the one of the dispatcher is two hours ahead.
-    world.database.skew_clock("-2 hours").await;
+    world.config.dispatcher.max_age = Duration::from_secs(1_800);
+    // By the database's clock, the one of the dispatcher is 50 minutes ahead.
+    world.database.skew_clock("-50 minutes").await;
     let receiver = scripted(vec![Answer::Status(500)]).await;
     let manager = world.manager_for(&receiver).await;
     let change = |state: &str| {
@@ -23,7 +23,7 @@ async fn dispatcher_whose_clock_is_ahead_expires_nothing() {
     world.scan_and_tell(manager, "kettle").await;
     world.until("PENDING", 1).await;
     // As a dispatcher with the database's clock creates it.
-    let id = Id::at(Timestamp::now().minus(Duration::from_secs(7_200))).to_uuid();
+    let id = Id::at(Timestamp::now().minus(Duration::from_secs(3_000))).to_uuid();
     let create = format!("UPDATE deliveries SET id = '{id}', create_time = id_time('{id}')");
     world.database.run(&create).await;
     world.database.run(&change("ACTIVE")).await;
@@ -40,7 +40,7 @@ async fn dispatcher_whose_clock_is_ahead_expires_nothing() {
 async fn retries_and_replays_do_not_wait_for_a_clock_that_went_back() {
     let mut world = World::new().await;
     world.config.dispatcher.retry_schedule = vec![Duration::from_secs(10); 3];
-    world.database.skew_clock("1 hour").await;
+    world.database.skew_clock("50 minutes").await;
     let (paused, receiver) = (
         always(Answer::Status(200)).await,
         scripted(vec![Answer::Status(500)]).await,
