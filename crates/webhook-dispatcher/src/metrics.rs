@@ -99,6 +99,15 @@ pub(crate) static PARTITIONS_DROPPED: LazyLock<IntCounterVec> = LazyLock::new(||
     .expect(UNREGISTERED)
 });
 
+pub(crate) static PARTITIONS_KEPT: LazyLock<IntGaugeVec> = LazyLock::new(|| {
+    register_int_gauge_vec!(
+        "earshot_partitions_kept",
+        "Partitions past retention that could not be dropped in the last turn of this replica",
+        &["table"]
+    )
+    .expect(UNREGISTERED)
+});
+
 pub(crate) static LEASES_EXPIRED: LazyLock<IntCounterVec> = LazyLock::new(|| {
     register_int_counter_vec!(
         "earshot_leases_expired_total",

@@ -3,7 +3,7 @@
 //! One replica at a time has the turn, once an hour. Each step is short. If others use a table, it gives way and
 //! tries again, so no one waits longer than a fifth of a second for it.
 
-use std::{sync::Arc, time::Duration};
+use std::{collections::BTreeMap, sync::Arc, time::Duration};
 
 use domain::Timestamp;
 use runtime::Periodic;
@@ -89,7 +89,7 @@ pub(crate) async fn clean(
     deliveries: Duration,
 ) -> Result<bool, store::Error> {
     let now = retention::earlier_now(conn, Timestamp::now()).await?;
-    let mut complete = true;
+    let mut kept = Kept::default();
     for partition in retention::older_than(conn, Table::Deliveries, deliveries, now).await? {
         let mut expired = 0;
         loop {
@@ -103,10 +103,10 @@ pub(crate) async fn clean(
         if expired > 0 {
             tracing::info!(deliveries = expired, "gave up deliveries past retention");
         }
-        complete &= drop_one(conn, &partition).await?;
+        kept.drop_one(conn, &partition).await?;
     }
     for partition in retention::older_than(conn, Table::DeliveryAttempts, deliveries, now).await? {
-        complete &= drop_one(conn, &partition).await?;
+        kept.drop_one(conn, &partition).await?;
     }
     let before = now.minus(deliveries);
     retention::purge_replays(conn, before).await?;
@@ -119,7 +119,7 @@ pub(crate) async fn clean(
         purge(conn, Unpartitioned::ScanKeys, last.end.into()).await?;
     }
     for partition in &old {
-        complete &= drop_one(conn, partition).await?;
+        kept.drop_one(conn, partition).await?;
     }
     if let Some(from) = retention::kept_from(conn, Table::Scans).await? {
         while retention::exhaust_without_scan(conn, from, BATCH).await? > 0 {
@@ -133,45 +133,70 @@ pub(crate) async fn clean(
         purge(conn, Unpartitioned::PostKeys, last.end.into()).await?;
     }
     for partition in &old {
-        complete &= drop_one(conn, partition).await?;
+        kept.drop_one(conn, partition).await?;
     }
-    Ok(complete)
+    kept.report();
+    Ok(kept.0.is_empty())
 }
 
-/// Returns false if the partition must stay for now.
-async fn drop_one(
-    conn: &mut AsyncPgConnection,
-    partition: &Partition,
-) -> Result<bool, store::Error> {
-    for _ in 0..TRIES {
-        match retention::drop_partition(conn, partition).await? {
-            Dropped::Dropped => {
-                metrics::PARTITIONS_DROPPED
-                    .with_label_values(&[partition.table.as_str()])
-                    .inc();
-                tracing::info!(
-                    table = partition.table.as_str(),
-                    partition = partition.name,
-                    "dropped what is past retention"
-                );
-                return Ok(true);
+/// Tables with partitions past retention that must stay for now, and their number.
+#[derive(Default)]
+struct Kept(BTreeMap<&'static str, i64>);
+
+impl Kept {
+    async fn drop_one(
+        &mut self,
+        conn: &mut AsyncPgConnection,
+        partition: &Partition,
+    ) -> Result<(), store::Error> {
+        let (table, partition_name) = (partition.table.as_str(), &partition.name);
+        for _ in 0..TRIES {
+            match retention::drop_partition(conn, partition).await? {
+                Dropped::Dropped => {
+                    metrics::PARTITIONS_DROPPED
+                        .with_label_values(&[table])
+                        .inc();
+                    tracing::info!(
+                        table,
+                        partition = partition_name,
+                        "dropped what is past retention"
+                    );
+                    return Ok(());
+                }
+                Dropped::Gone => return Ok(()),
+                Dropped::InUse => {
+                    *self.0.entry(table).or_default() += 1;
+                    tracing::info!(
+                        partition = partition_name,
+                        "kept beyond retention: something in it is not finished or still needed"
+                    );
+                    return Ok(());
+                }
+                Dropped::Busy => tokio::time::sleep(BUSY).await,
             }
-            Dropped::Gone => return Ok(true),
-            Dropped::InUse => {
-                tracing::info!(
-                    partition = partition.name,
-                    "kept beyond retention: something in it is not finished or still needed"
-                );
-                return Ok(false);
-            }
-            Dropped::Busy => tokio::time::sleep(BUSY).await,
+        }
+        *self.0.entry(table).or_default() += 1;
+        tracing::info!(
+            partition = partition_name,
+            "others are at work on it, trying again later"
+        );
+        Ok(())
+    }
+
+    fn report(&self) {
+        for table in [
+            Table::Posts,
+            Table::Scans,
+            Table::Deliveries,
+            Table::DeliveryAttempts,
+        ] {
+            let table = table.as_str();
+            let count = self.0.get(table).copied().unwrap_or_default();
+            metrics::PARTITIONS_KEPT
+                .with_label_values(&[table])
+                .set(count);
         }
     }
-    tracing::info!(
-        partition = partition.name,
-        "others are at work on it, trying again later"
-    );
-    Ok(false)
 }
 
 #[cfg(test)]

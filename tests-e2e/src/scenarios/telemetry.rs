@@ -24,6 +24,7 @@ const RARE: &[&str] = &[
     "earshot_model_requests_total",
     "earshot_outbound_blocked_total",
     "earshot_partitions_dropped_total",
+    "earshot_partitions_kept",
     "earshot_platform_budget_ratio",
     "earshot_platform_throttled_total",
     "earshot_poll_failures_total",

@@ -3,6 +3,7 @@ use std::time::Duration;
 use test_support::TestDatabase;
 
 use super::{clean, purge_audit_events};
+use crate::metrics::PARTITIONS_KEPT;
 
 const DAY: Duration = Duration::from_secs(86_400);
 
@@ -77,6 +78,24 @@ async fn only_rows_past_retention_are_removed() {
     );
     assert!(clean(&mut conn, 90 * DAY, 30 * DAY).await.unwrap(), "again");
     assert_eq!(counts(&database).await, [1; 6]);
+}
+
+#[tokio::test]
+async fn partitions_that_cannot_be_dropped_are_counted() {
+    let database = TestDatabase::create().await;
+    rows(&database, 150).await;
+    database.run("UPDATE scans SET fanned_out = false").await;
+    let mut conn = database.connect().await;
+    let kept = |table| PARTITIONS_KEPT.with_label_values(&[table]).get();
+    assert!(!clean(&mut conn, 90 * DAY, 30 * DAY).await.unwrap());
+    assert_eq!(
+        ["posts", "scans", "deliveries"].map(kept),
+        [1, 1, 0],
+        "a Scan without deliveries needs its post"
+    );
+    database.run("UPDATE scans SET fanned_out = true").await;
+    assert!(clean(&mut conn, 90 * DAY, 30 * DAY).await.unwrap());
+    assert_eq!(["posts", "scans", "deliveries"].map(kept), [0; 3]);
 }
 
 #[tokio::test]
