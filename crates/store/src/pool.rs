@@ -175,6 +175,7 @@ async fn establish_bounded(url: &str, patience: Duration) -> ConnectionResult<As
     let silence = Silence {
         answers: Arc::clone(&answers),
         patience,
+        lost_servers: &silence::LOST_SERVERS,
     };
     let mut conn = establish_with(url, Some(silence)).await?;
     conn.batch_execute(BOUNDS)

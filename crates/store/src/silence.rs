@@ -53,6 +53,8 @@ impl Answers {
 pub(crate) struct Silence {
     pub(crate) answers: Arc<Answers>,
     pub(crate) patience: Duration,
+    /// [`LOST_SERVERS`], except in tests.
+    pub(crate) lost_servers: &'static AtomicU64,
 }
 
 impl Silence {
@@ -66,7 +68,7 @@ impl Silence {
             // The open statement gets the error.
             _ = connection => {}
             () = self.is_too_long(&mut ticks) => {
-                LOST_SERVERS.fetch_add(1, Ordering::Relaxed);
+                self.lost_servers.fetch_add(1, Ordering::Relaxed);
                 tracing::warn!("the database takes statements and does not answer: reconnecting");
             }
         }
@@ -74,17 +76,21 @@ impl Silence {
 
     async fn is_too_long(&self, ticks: &mut Interval) {
         let (mut before, mut waited) = (0, Duration::ZERO);
+        let lost_servers = || self.lost_servers.load(Ordering::Relaxed);
+        let mut lost_before = lost_servers();
         loop {
             ticks.tick().await;
             let now = self.answers.0.load(Ordering::Relaxed);
             let is_silent = now & WAITS != 0 && now / ONE_ANSWER == before / ONE_ANSWER;
-            waited = if is_silent {
-                waited + TICK
+            if is_silent {
+                waited += TICK;
             } else {
-                Duration::ZERO
-            };
+                (waited, lost_before) = (Duration::ZERO, lost_servers());
+            }
             before = now;
-            let patience = if now & COMMITS == 0 {
+            // Other statements are not answered either: it is not a standby that the COMMIT waits for.
+            let is_lost = lost_servers() != lost_before;
+            let patience = if now & COMMITS == 0 || is_lost {
                 self.patience
             } else {
                 self.patience * COMMIT_FACTOR
@@ -102,12 +108,17 @@ mod tests {
 
     use super::*;
 
+    fn silence(patience: Duration) -> Silence {
+        Silence {
+            answers: Arc::default(),
+            patience,
+            lost_servers: Box::leak(Box::default()),
+        }
+    }
+
     /// Returns the time until a connection is closed whose first call was `ask`.
     async fn given_up_after(ask: impl FnOnce(&Answers)) -> Duration {
-        let silence = Silence {
-            answers: Arc::default(),
-            patience: Duration::from_secs(40),
-        };
+        let silence = silence(Duration::from_secs(40));
         ask(&silence.answers);
         let begin = Instant::now();
         silence
@@ -125,11 +136,21 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
+    async fn commit_waits_no_longer_than_a_statement_once_the_server_is_known_to_be_lost() {
+        let silence = silence(Duration::from_secs(40));
+        let (lost, begin) = (silence.lost_servers, Instant::now());
+        silence.answers.ask(true);
+        let driven = tokio::spawn(silence.drive(std::future::pending::<Result<(), ()>>()));
+        tokio::time::sleep(Duration::from_secs(100)).await;
+        assert!(!driven.is_finished());
+        lost.fetch_add(1, Ordering::Relaxed);
+        driven.await.unwrap();
+        assert!(begin.elapsed().as_secs() < 105, "{:?}", begin.elapsed());
+    }
+
+    #[tokio::test(start_paused = true)]
     async fn a_connection_that_is_answered_or_idle_is_kept() {
-        let silence = Silence {
-            answers: Arc::default(),
-            patience: Duration::from_secs(3),
-        };
+        let silence = silence(Duration::from_secs(3));
         let answers = Arc::clone(&silence.answers);
         let driven = tokio::spawn(silence.drive(std::future::pending::<Result<(), ()>>()));
         for _ in 0..10 {
