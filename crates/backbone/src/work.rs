@@ -17,7 +17,7 @@ use store::{
     fair::Turns,
     work::{Claim, Claimed, Leased, MAX_CRASHES, Setback, table},
 };
-use tokio::task::JoinSet;
+use tokio::{task::JoinSet, time::Instant};
 use tokio_util::sync::CancellationToken;
 use tracing::{Instrument as _, Span};
 
@@ -29,6 +29,9 @@ use metrics::Metrics;
 const CONTENDED: Duration = Duration::from_millis(5);
 /// Wait after a failed look.
 const RETRY: Duration = Duration::from_secs(1);
+/// A look that takes longer is followed by a rest of twice its time: the looks of a replica must not take the database
+/// more of the time, the more there is to do.
+const SLOW_LOOK: Duration = Duration::from_millis(50);
 
 /// Pace and capacity of one kind of work in a replica.
 #[derive(Debug, Clone, Copy)]
@@ -156,8 +159,10 @@ impl<W: Work> Driver<W> {
                 self.end(ended, &mut hand).await;
             }
             // A database that is silent must not keep the process. Leases that are lost by this end with the replica.
+            let begun = Instant::now();
             let looked = shutdown.run_until_cancelled(self.claim(&mut hand, &mut turns));
             let Some(claimed) = looked.await else { break };
+            let (took, is_ok) = (begun.elapsed(), claimed.is_ok());
             let wait = match rounds.note(&task, claimed) {
                 Some(claimed) => {
                     for leased in claimed.items {
@@ -172,6 +177,12 @@ impl<W: Work> Driver<W> {
                 }
                 None => RETRY,
             };
+            if is_ok && took > SLOW_LOOK {
+                let rest = shutdown.run_until_cancelled(tokio::time::sleep(took * 2));
+                if rest.await.is_none() {
+                    break;
+                }
+            }
             tokio::select! {
                 () = shutdown.cancelled() => break,
                 Some(ended) = tasks.join_next_with_id() => self.end(ended, &mut hand).await,

@@ -25,7 +25,7 @@ use tokio_util::sync::CancellationToken;
 pub use backoff::Backoff;
 pub use config::{Config, ConfigError};
 pub use health::{Check, Health};
-pub use periodic::Periodic;
+pub use periodic::{Periodic, Sparing};
 pub use service::service_main;
 
 /// Arguments of a running service, in addition to its configuration.

@@ -66,6 +66,44 @@ impl<'a> Periodic<'a> {
     }
 }
 
+/// A database that was slow for once must not keep work from being done for long.
+const MAX_REST: Duration = Duration::from_secs(300);
+
+/// Limits reads whose cost grows with the data to a share of the time, however much data there is.
+#[derive(Debug)]
+pub struct Sparing {
+    rest: u32,
+    due: Instant,
+}
+
+impl Sparing {
+    /// After each run comes a pause of `rest` times its duration.
+    #[must_use]
+    pub fn new(rest: u32) -> Self {
+        Self {
+            rest,
+            due: Instant::now(),
+        }
+    }
+
+    /// Runs `work` unless it is in its pause.
+    pub async fn run<T>(&mut self, work: impl Future<Output = T>) -> Option<T> {
+        let begun = Instant::now();
+        if begun < self.due {
+            return None;
+        }
+        let done = work.await;
+        let ended = Instant::now();
+        self.due = ended + (ended - begun).saturating_mul(self.rest).min(MAX_REST);
+        Some(done)
+    }
+
+    /// Ends the pause.
+    pub fn hurry(&mut self) {
+        self.due = Instant::now();
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use std::{io, time::Duration};
@@ -73,7 +111,7 @@ mod tests {
     use tokio::time::{Instant, sleep};
     use tokio_util::sync::CancellationToken;
 
-    use super::Periodic;
+    use super::{Periodic, Sparing};
 
     #[tokio::test(start_paused = true)]
     async fn rounds_begin_at_once_and_then_every_period() {
@@ -90,6 +128,28 @@ mod tests {
         assert!(rounds.after(Duration::from_secs(10)).await);
         begun.push(start.elapsed().as_secs());
         assert_eq!(begun, [0, 10, 35, 48]);
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn costly_work_is_left_out_for_a_multiple_of_its_duration() {
+        let mut sparing = Sparing::new(10);
+        let start = Instant::now();
+        let mut done = Vec::new();
+        for seconds in 0.. {
+            if seconds == 15 {
+                sparing.hurry();
+            }
+            if start.elapsed() > Duration::from_secs(30) {
+                break;
+            }
+            sparing
+                .run(sleep(Duration::from_secs(1)))
+                .await
+                .map(|()| done.push(start.elapsed().as_secs()));
+            sleep(Duration::from_secs(1)).await;
+        }
+        // A pause of ten seconds after each, except the one that ended early, at 17.
+        assert_eq!(done, [1, 12, 18, 29]);
     }
 
     #[tokio::test]

@@ -3,10 +3,10 @@
 use std::{
     collections::HashMap,
     sync::{Arc, Mutex},
-    time::Duration,
+    time::{Duration, Instant},
 };
 
-use backbone::work::{Settings, Work};
+use backbone::work::{self, Settings, Work};
 use domain::Id;
 use store::{
     AsyncPgConnection,
@@ -142,4 +142,62 @@ async fn shutdown_completes_what_is_in_hand() {
     eventually("they are begun", async || letters.begun("b") > 0).await;
     replica.stop().await;
     assert_eq!(database.count("leases").await, 0);
+}
+
+/// Work whose looks take long and always find the same item. Notes when they begin and end.
+#[derive(Default)]
+struct SlowLooks(Mutex<Vec<(Instant, Instant)>>);
+
+impl Work for SlowLooks {
+    type Item = ();
+
+    fn settings(&self) -> Settings {
+        Settings::new("slow", Duration::from_millis(10), 8)
+    }
+
+    async fn claim(
+        &self,
+        conn: &mut AsyncPgConnection,
+        claim: &mut Claim<'_>,
+    ) -> Result<Claimed<()>, store::Error> {
+        let begin = Instant::now();
+        tokio::time::sleep(Duration::from_millis(100)).await;
+        let due = table::Due {
+            key: "a".to_owned(),
+            accounts: vec![Id::NIL],
+            item: (),
+        };
+        let claimed = table::lease(conn, "slow", vec![due], claim).await?;
+        self.0.lock().unwrap().push((begin, Instant::now()));
+        Ok(claimed)
+    }
+
+    async fn run(&self, _leased: &Leased<()>) -> Result<(), store::Error> {
+        Ok(())
+    }
+}
+
+#[tokio::test]
+async fn looks_that_take_long_take_a_third_of_the_time_at_most() {
+    let database = TestDatabase::create().await;
+    let hosted = backbone(&database);
+    let looks = Arc::new(SlowLooks::default());
+    let (own, work) = (hosted.clone(), Arc::clone(&looks));
+    let replica = Replica::start("scanner", hosted, move |context| async move {
+        if own.ready(&context.shutdown).await {
+            work::run(work, own, context.shutdown.clone()).await;
+        }
+        Ok(())
+    });
+    eventually("it looks some times", async || {
+        looks.0.lock().unwrap().len() >= 4
+    })
+    .await;
+    replica.stop().await;
+    for pair in looks.0.lock().unwrap().windows(2) {
+        let [(begin, end), (next, _)] = pair else {
+            unreachable!()
+        };
+        assert!(*next - *end >= (*end - *begin) * 2, "{pair:?}");
+    }
 }
