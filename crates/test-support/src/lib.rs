@@ -3,6 +3,7 @@
 
 mod builders;
 pub mod certificates;
+mod commits;
 mod database;
 mod proxy;
 mod replica;
@@ -12,6 +13,7 @@ mod sql;
 use std::time::{Duration, Instant};
 
 pub use builders::{Fixture, QUOTAS, instructions, post};
+pub use commits::Commits;
 pub use database::TestDatabase;
 pub use proxy::Proxy;
 pub use replica::{Replica, config, publish};

@@ -10,7 +10,7 @@ use bus::{Bus, Error, InProcess, Outcome, Outgoing, Published, QueueDepth, Relay
 use domain::{Id, ScanName, Timestamp};
 use events::{Event, ScanCreated};
 use store::{AsyncConnection, QueryError, outbox};
-use test_support::{TestDatabase, eventually};
+use test_support::{Commits, TestDatabase, eventually};
 use tokio_util::sync::CancellationToken;
 
 use crate::support::{
@@ -64,6 +64,46 @@ async fn only_committed_events_are_consumed() {
     }
     consumer.stop().await;
     delete_queues(&bus, &amqp_url()).await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn relay_whose_commit_is_not_answered_loses_and_repeats_nothing() {
+    let database = TestDatabase::create().await;
+    let commits = Commits::start(database.url()).await;
+    let pool = store::connect(commits.url(), 3).unwrap();
+    let bus: Arc<dyn Bus> = Arc::new(InProcess::new());
+    let mut consumer = start(Arc::clone(&bus), |_, _| Outcome::Done);
+    eventually("it is subscribed", async || {
+        consumer.health.report().is_ready()
+    })
+    .await;
+    let shutdown = CancellationToken::new();
+    let relay = Relay::new(pool, bus);
+    let running = tokio::spawn(relay.run(shutdown.clone()));
+    let mut conn = database.connect().await;
+    commits.lose(true);
+    for generation in 0..20 {
+        outbox::enqueue(&mut conn, &submitted(generation))
+            .await
+            .unwrap();
+    }
+    eventually("all are removed", async || {
+        outbox::pending(&mut conn).await.unwrap().count == 0
+    })
+    .await;
+    commits.lose(false);
+    assert!(commits.lost() > 0);
+    outbox::enqueue(&mut conn, &submitted(20)).await.unwrap();
+    let mut seen = Vec::new();
+    while seen.last() != Some(&20) {
+        seen.push(consumer.next().await);
+    }
+    shutdown.cancel();
+    running.await.unwrap();
+    seen.sort_unstable();
+    // The events were gone at the commit, so none is published again.
+    assert_eq!(seen, (0..=20).collect::<Vec<_>>());
+    consumer.stop().await;
 }
 
 #[tokio::test(flavor = "multi_thread")]
