@@ -3,6 +3,7 @@
 #![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
 
 mod account_feeds;
+mod at_size;
 mod baseline;
 mod codes;
 mod compilations;
