@@ -85,6 +85,8 @@ pub struct Task {
     pub attempt_count: u32,
     /// Attempts before it was last reopened; the schedule counts only the others.
     pub schedule_base: u32,
+    /// Status of the last attempt, if there was a response.
+    pub last_status_code: Option<u16>,
     /// True if a person or a replay has asked for this delivery again.
     pub reopened: bool,
     pub age: Age,
@@ -166,6 +168,7 @@ struct Opening {
     account: Id,
     attempt_count: u32,
     schedule_base: u32,
+    last_status_code: Option<u16>,
     reopened: bool,
     age: Age,
     urgent: bool,
@@ -182,6 +185,7 @@ impl EndpointRow {
             urgent: opening.urgent,
             attempt_count: opening.attempt_count,
             schedule_base: opening.schedule_base,
+            last_status_code: opening.last_status_code,
             reopened: opening.reopened,
             age: opening.age,
             url: connections::open_url(

@@ -9,11 +9,12 @@ use domain::{Post, ScanName, connection::Format};
 
 mod discord;
 mod limits;
+mod plain;
 mod slack;
 mod teams;
 mod text;
 
-/// The body, which is identical at each attempt.
+/// The body, in full.
 pub(crate) fn body(
     format: Format,
     name: ScanName,
@@ -26,6 +27,21 @@ pub(crate) fn body(
         Format::Teams => serde_json::to_vec(&teams::message(post)),
     };
     json.map(Bytes::from)
+}
+
+/// The smallest body of the format. It is for a chat service that refused the full one.
+pub(crate) fn plain_body(
+    format: Format,
+    name: ScanName,
+    post: &Post,
+) -> Result<Bytes, serde_json::Error> {
+    let message = match format {
+        Format::Earshot => return body(format, name, post),
+        Format::Slack => plain::slack(post),
+        Format::Discord => plain::discord(post),
+        Format::Teams => plain::teams(post),
+    };
+    serde_json::to_vec(&message).map(Bytes::from)
 }
 
 /// Heading of a message: the post's title, or its author.

@@ -9,6 +9,9 @@ use store::{connections::Endpoint, deliveries::Task};
 
 use crate::format;
 
+const BAD_REQUEST: u16 = 400;
+const TOO_LARGE: u16 = 413;
+
 /// Content of a request.
 pub(crate) struct Parts<'a> {
     /// Message id for the receiver, identical at each attempt.
@@ -18,6 +21,7 @@ pub(crate) struct Parts<'a> {
     method: Method,
     headers: &'a Headers,
     format: Format,
+    is_plain: bool,
     secrets: &'a [SigningSecret],
 }
 
@@ -30,6 +34,7 @@ impl<'a> Parts<'a> {
             method: task.method,
             headers: &task.headers,
             format: task.format,
+            is_plain: is_refused(task),
             secrets: &task.signing_secrets,
         }
     }
@@ -43,13 +48,19 @@ impl<'a> Parts<'a> {
             method: endpoint.method,
             headers: &endpoint.headers,
             format: endpoint.format,
+            is_plain: false,
             secrets: &endpoint.signing_secrets,
         }
     }
 
-    /// The body, which is identical at each attempt.
+    /// The body. It is identical at each attempt, except after a chat service refused it.
     pub(crate) fn body(&self) -> Result<Bytes, serde_json::Error> {
-        format::body(self.format, self.scan, self.post)
+        let body = if self.is_plain {
+            format::plain_body
+        } else {
+            format::body
+        };
+        body(self.format, self.scan, self.post)
     }
 
     /// Our headers come first: a header of the customer with the same name replaces ours. Signatures come last, and
@@ -73,4 +84,11 @@ impl<'a> Parts<'a> {
             Method::Patch => outbound::Method::PATCH,
         }
     }
+}
+
+/// Returns true if the last attempt was answered as a service answers a message that it does not accept. What was before
+/// the delivery was reopened does not count, because the cause may be gone.
+fn is_refused(task: &Task) -> bool {
+    let is_again = task.attempt_count > task.schedule_base;
+    is_again && matches!(task.last_status_code, Some(BAD_REQUEST | TOO_LARGE))
 }

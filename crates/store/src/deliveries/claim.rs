@@ -5,7 +5,9 @@ use std::{collections::HashMap, sync::Arc};
 use chrono::{DateTime, Utc};
 use diesel::{
     QueryableByName, sql_query,
-    sql_types::{Array, BigInt, Bool, Integer, Nullable, Text, Timestamptz, Uuid as SqlUuid},
+    sql_types::{
+        Array, BigInt, Bool, Integer, Nullable, SmallInt, Text, Timestamptz, Uuid as SqlUuid,
+    },
 };
 use diesel_async::{AsyncPgConnection, RunQueryDsl};
 use domain::{ConnectionName, DeliveryName, Id, ScanName};
@@ -46,10 +48,10 @@ macro_rules! lease {
                  FROM due WHERE d.namespace_id = due.namespace_id AND d.connection_id = due.connection_id \
                    AND d.create_time = due.create_time AND d.id = due.id \
                  RETURNING d.namespace_id, d.connection_id, d.id, d.manager_id, d.scan_id, d.attempt_count, \
-                     d.schedule_base, d.reopen_time, d.urgent, d.traceparent, due.due_time \
+                     d.schedule_base, d.last_status_code, d.reopen_time, d.urgent, d.traceparent, due.due_time \
              ) \
              SELECT l.namespace_id, l.connection_id, l.id, l.manager_id, l.scan_id, l.attempt_count, \
-                 l.schedule_base, l.reopen_time, l.urgent, l.traceparent, n.account_id, p.erase_time IS NOT NULL AS erased, \
+                 l.schedule_base, l.last_status_code, l.reopen_time, l.urgent, l.traceparent, n.account_id, p.erase_time IS NOT NULL AS erased, \
                  statement_timestamp() AS now, ",
             endpoint_columns!(),
             post_columns!(),
@@ -275,6 +277,8 @@ struct TaskRow {
     attempt_count: i32,
     #[diesel(sql_type = Integer)]
     schedule_base: i32,
+    #[diesel(sql_type = Nullable<SmallInt>)]
+    last_status_code: Option<i16>,
     #[diesel(sql_type = Nullable<Timestamptz>)]
     reopen_time: Option<DateTime<Utc>>,
     #[diesel(sql_type = Bool)]
@@ -321,6 +325,7 @@ impl TaskRow {
             account: Id::from_uuid(self.account_id),
             attempt_count,
             schedule_base,
+            last_status_code: self.last_status_code.and_then(|code| code.try_into().ok()),
             reopened: self.reopen_time.is_some(),
             age,
             urgent: self.urgent,

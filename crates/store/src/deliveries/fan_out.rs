@@ -227,6 +227,7 @@ pub async fn fan_out<P>(
                 account,
                 attempt_count: 0,
                 schedule_base: 0,
+                last_status_code: None,
                 reopened: false,
                 age: Age::new(delivery.delivery.time(), delivery.delivery.time()),
                 urgent: false,

@@ -69,7 +69,7 @@ fn public_link(address: &str) -> Option<String> {
 
 /// Escapes the characters that Discord's Markdown interprets where they stand
 /// (<https://support.discord.com/hc/en-us/articles/210298617>). Readers may see a backslash that is not needed.
-fn escaped(given: &str, max: usize) -> String {
+pub(super) fn escaped(given: &str, max: usize) -> String {
     text::cut(given, max, text::units, |place, shown| {
         let text::Place { before, after, .. } = *place;
         let is_word = |neighbour: Option<char>| neighbour.is_some_and(char::is_alphanumeric);

@@ -30,5 +30,12 @@ pub(super) mod teams {
     pub(crate) const ORIGIN: usize = 1_200;
 }
 
+/// The smallest messages. Discord: `content` has at most 2,000 characters
+/// (<https://docs.discord.com/developers/resources/webhook#execute-webhook>).
+pub(super) mod plain {
+    pub(crate) const HEADING: usize = 150;
+    pub(crate) const DISCORD_CONTENT: usize = 2_000;
+}
+
 /// Addresses that are longer are not addresses of posts, and some services refuse a whole message because of one.
 pub(super) const URL: usize = 2_000;

@@ -64,7 +64,7 @@ fn escape(character: char) -> Option<&'static str> {
     }
 }
 
-fn mrkdwn(given: &str, max: usize) -> String {
+pub(super) fn mrkdwn(given: &str, max: usize) -> String {
     text::cut(given, max, text::units, |place, shown| {
         match escape(place.character) {
             Some(escape) => shown.push_str(escape),

@@ -31,6 +31,10 @@ pub(super) fn message(post: &Post) -> Value {
         card["actions"] =
             json!([{"type": "Action.OpenUrl", "title": "Open the post", "url": link}]);
     }
+    message_with(card)
+}
+
+pub(super) fn message_with(card: Value) -> Value {
     json!({
         "type": "message",
         "attachments": [{
@@ -41,12 +45,12 @@ pub(super) fn message(post: &Post) -> Value {
     })
 }
 
-fn block(run: Value) -> Value {
+pub(super) fn block(run: Value) -> Value {
     json!({"type": "RichTextBlock", "inlines": [run]})
 }
 
 /// A run must not be empty.
-fn shown(given: &str, max: usize) -> String {
+pub(super) fn shown(given: &str, max: usize) -> String {
     text::or_dash(text::cut(given, max, json_bytes, |place, shown| {
         shown.push(place.character);
     }))

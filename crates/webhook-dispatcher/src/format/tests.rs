@@ -1,7 +1,7 @@
 use domain::{Post, PostType, ScanName, Subforum, User, connection::Format};
 use serde_json::{Value, json};
 
-use super::body;
+use super::{body, plain_body};
 
 mod hostile;
 mod judge;
@@ -35,6 +35,10 @@ fn post(title: Option<&str>, text: Option<&str>) -> Post {
 
 fn message(format: Format, post: &Post) -> Value {
     serde_json::from_slice(&body(format, name(), post).unwrap()).unwrap()
+}
+
+fn plain_message(format: Format, post: &Post) -> Value {
+    serde_json::from_slice(&plain_body(format, name(), post).unwrap()).unwrap()
 }
 
 const HOSTILE: &str = "<!channel> <@U123> @everyone @here [free](https://evil.example) **bold** `code` \
@@ -185,6 +189,38 @@ fn teams_gets_a_card_without_markdown() {
         }]
     });
     assert_eq!(message, expected);
+}
+
+#[test]
+fn smallest_message_is_a_heading_and_the_address() {
+    let post = post(Some("Which *backup*?"), Some(HOSTILE));
+    let address = "https://forum.example/t/1?a=b&c=d";
+    assert_eq!(
+        plain_message(Format::Slack, &post),
+        json!({
+            "text": "Which *backup*?\n<https://forum.example/t/1?a=b&amp;c=d>",
+            "unfurl_links": false,
+            "unfurl_media": false
+        })
+    );
+    assert_eq!(
+        plain_message(Format::Discord, &post),
+        json!({
+            "content": format!("Which \\*backup\\*?\n{address}"),
+            "allowed_mentions": {"parse": []}
+        })
+    );
+    let teams = plain_message(Format::Teams, &post);
+    let blocks = &teams["attachments"][0]["content"]["body"];
+    let run = json!({"type": "TextRun", "text": format!("Which *backup*?\n{address}")});
+    assert_eq!(
+        *blocks,
+        json!([{"type": "RichTextBlock", "inlines": [run]}])
+    );
+    assert_eq!(
+        plain_message(Format::Earshot, &post),
+        message(Format::Earshot, &post)
+    );
 }
 
 #[test]

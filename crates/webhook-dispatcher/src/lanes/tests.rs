@@ -54,6 +54,7 @@ fn ready_with(connection: ConnectionName, text: &str) -> Ready {
         urgent: false,
         attempt_count: 0,
         schedule_base: 0,
+        last_status_code: None,
         reopened: false,
         age: Age::new(Timestamp::now(), Timestamp::now()),
         url: "https://a.example/".to_owned(),

@@ -12,6 +12,7 @@ mod erased;
 mod failures;
 mod isolation;
 mod lost_answers;
+mod refused_formats;
 mod replays;
 mod replicas;
 mod request;

@@ -3,7 +3,7 @@
 use domain::{Post, connection::Format};
 use proptest::{prelude::*, sample::select};
 
-use super::{judge, message, post};
+use super::{judge, message, plain_message, post};
 
 const FRAGMENTS: &[&str] = &[
     "a",
@@ -132,11 +132,16 @@ proptest! {
         judge::discord(&discord);
         let teams = message(Format::Teams, &post);
         judge::teams(&teams);
+        let plain = [Format::Slack, Format::Discord, Format::Teams].map(|format| plain_message(format, &post));
+        judge::slack(&plain[0]);
+        judge::mattermost(&plain[0]);
+        judge::discord(&plain[1]);
+        judge::teams(&plain[2]);
         // Formats spell an address with escapes of three characters.
         let is_web = post.url.starts_with("http") && url::Url::parse(&post.url).is_ok();
         let is_short = url::Url::parse(&post.url).is_ok_and(|url| url.as_str().len() < 660);
         if is_web && is_short && !post.url.contains('[') {
-            for message in [&slack, &discord, &teams] {
+            for message in [&slack, &discord, &teams].into_iter().chain(&plain) {
                 prop_assert!(judge::has_address(message, &post.url), "{} is missing", post.url);
             }
         }
@@ -170,6 +175,9 @@ fn discord_gets_the_whole_address_of_a_host_without_a_dot() {
     let message = message(Format::Discord, &post);
     judge::discord(&message);
     assert!(judge::has_address(&message, &post.url));
+    let plain = plain_message(Format::Discord, &post);
+    judge::discord(&plain);
+    assert!(judge::has_address(&plain, &post.url));
 }
 
 #[test]
@@ -179,4 +187,7 @@ fn posts_without_visible_text_have_a_heading() {
     judge::slack(&message(Format::Slack, &post));
     judge::discord(&message(Format::Discord, &post));
     judge::teams(&message(Format::Teams, &post));
+    judge::slack(&plain_message(Format::Slack, &post));
+    judge::discord(&plain_message(Format::Discord, &post));
+    judge::teams(&plain_message(Format::Teams, &post));
 }

@@ -1,0 +1,108 @@
+//! Chat services that refuse the message of their format.
+
+use serde_json::Value;
+use store::deliveries;
+use test_support::{Answer, Request, TestServer, eventually};
+
+use crate::support::World;
+
+/// Answers 400 with a reason, unless the body is the smallest of its format.
+fn refuse_all_but_plain(_: usize, request: &Request) -> Answer {
+    if is_plain(request) {
+        return Answer::Status(200);
+    }
+    Answer::Full {
+        status: 400,
+        headers: Vec::new(),
+        body: b"invalid_blocks".to_vec(),
+    }
+}
+
+fn is_plain(request: &Request) -> bool {
+    let message: Value = serde_json::from_slice(&request.body).unwrap();
+    let card = &message["attachments"][0]["content"];
+    let is_full = message.get("blocks").is_some()
+        || message.get("embeds").is_some()
+        || message.get("post").is_some()
+        || card.get("actions").is_some();
+    !is_full
+}
+
+async fn world_with(format: &str, receiver: &TestServer) -> (World, domain::ManagerName) {
+    let world = World::new().await;
+    let manager = world.manager_for(receiver).await;
+    let set = format!("UPDATE connections SET format = '{format}'");
+    world.database.run(&set).await;
+    (world, manager)
+}
+
+#[tokio::test]
+async fn refused_message_is_followed_by_plain_text_with_the_address() {
+    for format in ["SLACK", "DISCORD", "TEAMS"] {
+        let receiver = TestServer::start(refuse_all_but_plain).await;
+        let (world, manager) = world_with(format, &receiver).await;
+        let replica = world.ready_dispatcher().await;
+        world.scan_and_tell(manager, "kettle").await;
+        eventually("the first attempt is recorded", async || {
+            world.database.count("delivery_attempts").await > 0
+        })
+        .await;
+        // Whichever replica makes the second one: it finds the reason in the database.
+        replica.stop().await;
+        let replica = world.ready_dispatcher().await;
+        world.until("SUCCEEDED", 1).await;
+        replica.stop().await;
+
+        assert_eq!(world.attempts().await, ["1 400 -", "2 200 -"], "{format}");
+        let first = "delivery_attempts WHERE number = 1";
+        let reasons = world.database.texts("response_body", first).await;
+        assert_eq!(reasons, ["invalid_blocks"]);
+        let body = String::from_utf8(receiver.requests()[1].body.clone()).unwrap();
+        assert!(
+            body.contains("https://forum.example/hackernews:kettle"),
+            "{body}"
+        );
+    }
+}
+
+/// The cause may be gone, for example a wrong channel.
+#[tokio::test]
+async fn delivery_that_is_requested_again_is_in_full() {
+    let receiver = TestServer::start(|number, _| match number {
+        0..2 => Answer::Status(400),
+        _ => Answer::Status(200),
+    })
+    .await;
+    let (mut world, manager) = world_with("SLACK", &receiver).await;
+    world.config.dispatcher.retry_schedule.truncate(1);
+    let replica = world.ready_dispatcher().await;
+    world.scan_and_tell(manager, "kettle").await;
+    world.until("EXHAUSTED", 1).await;
+    let name = world.database.texts(
+        "concat('namespaces/', ulid(namespace_id), '/connections/', ulid(connection_id), '/deliveries/', ulid(id))",
+        "deliveries",
+    );
+    let name = name.await[0].parse().unwrap();
+    let mut conn = world.database.connect().await;
+    deliveries::reopen(&mut conn, name).await.unwrap().unwrap();
+    world.until("SUCCEEDED", 1).await;
+    replica.stop().await;
+    let plain: Vec<bool> = receiver.requests().iter().map(is_plain).collect();
+    assert_eq!(plain, [false, true, false]);
+}
+
+#[tokio::test]
+async fn our_own_format_stays_in_full() {
+    let receiver = TestServer::start(|number, _| match number {
+        0 => Answer::Status(400),
+        _ => Answer::Status(200),
+    })
+    .await;
+    let (world, manager) = world_with("EARSHOT", &receiver).await;
+    let replica = world.ready_dispatcher().await;
+    world.scan_and_tell(manager, "kettle").await;
+    world.until("SUCCEEDED", 1).await;
+    replica.stop().await;
+    let requests = receiver.requests();
+    assert_eq!(requests[0].body, requests[1].body);
+}
