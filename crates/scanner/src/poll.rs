@@ -22,6 +22,7 @@ mod report;
 mod used_up;
 
 use std::{
+    collections::HashSet,
     sync::Arc,
     time::{Duration, Instant},
 };

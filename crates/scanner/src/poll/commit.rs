@@ -1,8 +1,8 @@
 //! Stores a poll: its posts, their Scans, the cursor and the lease, in one transaction or in blocks.
 
-use std::sync::Arc;
+use std::{collections::HashSet, sync::Arc};
 
-use domain::{ManagerName, Post, ScanName, Timestamp};
+use domain::{Id, ManagerName, Post, ScanName, Timestamp};
 use events::ScanCreated;
 use matching::Index;
 use platforms::Polled;
