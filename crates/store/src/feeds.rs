@@ -168,7 +168,8 @@ async fn candidates(
     }
     let (free, room) = (free(), &*claim.room);
     let crashes = work::crashes("crash_count", "leased_by", "$2");
-    // Many Managers may watch one feed, so their Namespaces are found one by one through the index.
+    // Many Managers may watch one feed, so their Namespaces are found one by one through the index; and OFFSET keeps the
+    // planner, which expects many of them, from reading all Namespaces for each feed.
     let due: Vec<Due> = sql_query(format!(
         "WITH due AS MATERIALIZED ( \
              SELECT name, slow, {crashes} >= {SUSPECT} AS is_suspect, next_poll_time FROM feeds WHERE platform = $1 AND {free} \
@@ -184,7 +185,8 @@ async fn candidates(
                              WHERE w.feed = due.name AND w.namespace_id > one.namespace_id \
                              ORDER BY w.namespace_id LIMIT 1) \
                      FROM one WHERE one.namespace_id IS NOT NULL \
-                 ) SELECT DISTINCT n.account_id FROM one JOIN namespaces AS n ON n.id = one.namespace_id \
+                 ) SELECT DISTINCT n.account_id FROM one CROSS JOIN LATERAL ( \
+                     SELECT account_id FROM namespaces WHERE id = one.namespace_id OFFSET 0) AS n \
              ) AS watching ON true \
              WHERE coalesce(watching.account_id <> ALL (CASE WHEN due.slow THEN $8 ELSE $7 END), true) \
          ) \
