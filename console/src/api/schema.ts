@@ -1253,7 +1253,8 @@ export interface components {
             error?: string;
             /**
              * @description What is odd about a feed that can be read: it has no entries or more than are read, ends too early, gives several
-             *     entries the same id or its entries new ids at each reading, or its pages do not advance. Absent where nothing is.
+             *     entries the same id or its entries new ids at each reading, its pages do not advance, or a part of it cannot be read
+             *     (private communities among several, an instance that shows only its own members). Absent where nothing is.
              */
             notice?: string;
             /** @description The last seven UTC days on which the feed brought anything, newest first. */
