@@ -11,7 +11,7 @@ use runtime::Check;
 use store::{Pool, replicas};
 use tokio::{sync::watch, time::Instant};
 
-use crate::upkeep::in_time;
+use crate::patience::in_time;
 
 const INTERVAL: Duration = Duration::from_secs(5);
 /// A larger difference is reported.
@@ -28,7 +28,7 @@ static CLOCK_SKEW: LazyLock<Gauge> = LazyLock::new(|| {
 });
 
 pub(crate) struct Clock {
-    /// True from the first comparison on in which the clocks agreed.
+    /// True after the first comparison that found the clocks in agreement.
     pub(crate) was_right: watch::Sender<bool>,
     pub(crate) is_wrong: watch::Sender<bool>,
 }

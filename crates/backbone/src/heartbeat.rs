@@ -14,7 +14,7 @@ use tokio::{sync::watch, time::Instant};
 use tokio_util::sync::CancellationToken;
 use uuid::Uuid;
 
-use crate::upkeep::in_time;
+use crate::patience::in_time;
 
 /// Longer than the maximum age of a heartbeat. After beating this long without a break, a replica knows that
 /// silent replicas are gone, and that it was not the database that was unavailable for all.

@@ -9,6 +9,7 @@
 mod clock;
 mod heartbeat;
 mod keys;
+mod patience;
 mod purges;
 pub mod shares;
 mod stats;

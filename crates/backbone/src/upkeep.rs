@@ -3,21 +3,24 @@
 
 use std::{sync::Arc, time::Duration};
 
-use anyhow::{anyhow, ensure};
+use anyhow::ensure;
 use bus::Bus;
 use runtime::{Check, Context, Periodic};
 use store::{
-    AsyncPgConnection, Pool, QueryResult,
+    Pool,
     migrations::{self, Schema},
     pooling,
 };
 use tokio::{
     sync::watch,
-    time::{Instant, timeout, timeout_at},
+    time::{Instant, timeout},
 };
 use tokio_util::sync::CancellationToken;
 
-use crate::clock::Clock;
+use crate::{
+    clock::Clock,
+    patience::{PATIENCE, in_time, late},
+};
 
 const DATABASE_INTERVAL: Duration = Duration::from_secs(1);
 const PARTITIONS_INTERVAL: Duration = Duration::from_secs(3_600);
@@ -25,32 +28,6 @@ const PARTITIONS_RETRY: Duration = Duration::from_secs(60);
 /// The same while nothing can be stored for want of a partition.
 const PARTITIONS_RETRY_AT_ONCE: Duration = Duration::from_secs(5);
 const BUS_INTERVAL: Duration = Duration::from_secs(2);
-/// A database that takes longer for one of these small statements counts as unavailable.
-const PATIENCE: Duration = Duration::from_secs(3);
-
-/// Runs `work` with a time limit of [`PATIENCE`], and returns an error after it. The connection is then closed,
-/// because its server may be gone and another one may be the primary.
-pub(crate) async fn in_time<T>(
-    pool: &Pool,
-    work: impl AsyncFnOnce(&mut AsyncPgConnection) -> QueryResult<T>,
-) -> anyhow::Result<T> {
-    let end = Instant::now() + PATIENCE;
-    let conn = timeout_at(end, pool.get())
-        .await
-        .map_err(|_elapsed| late())?;
-    let mut conn = conn.map_err(store::Error::from)?;
-    match timeout_at(end, work(&mut conn)).await {
-        Ok(done) => Ok(done.map_err(store::Error::from)?),
-        Err(_elapsed) => {
-            drop(store::Connection::take(conn));
-            Err(late())
-        }
-    }
-}
-
-fn late() -> anyhow::Error {
-    anyhow!("no answer within {PATIENCE:?}")
-}
 
 /// Checks that the database answers and has the right schema, and creates its partitions ahead of time.
 pub(crate) async fn watch_database(

@@ -68,7 +68,7 @@ pub struct ConsumeOptions {
     pub max_backoff: Duration,
     /// Health check that reports whether messages flow.
     pub check: Option<Check>,
-    /// While true, no messages are taken.
+    /// No messages are taken while this is true.
     pub suspended: Option<watch::Receiver<bool>>,
 }
 

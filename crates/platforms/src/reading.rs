@@ -266,7 +266,7 @@ impl Reading {
         }
     }
 
-    /// Sets aside a new item of which no post can be made, like [`Reading::set_aside`]. Adapters that read items one by
+    /// Sets aside a new item that cannot become a post, like [`Reading::set_aside`]. Adapters that read items one by
     /// one do not ask for it in each poll.
     fn skip(&mut self, native_id: &str, time: Timestamp, reason: &str) -> Met {
         self.note_hidden(native_id);

@@ -42,7 +42,7 @@ pub(crate) struct Recheck {
     watched: Watched,
     backbone: Backbone,
     doubtful: Mutex<Doubtful>,
-    /// What the last step read ahead.
+    /// Posts that the last step read ahead.
     ahead: Mutex<Option<Stretch>>,
 }
 

@@ -5,8 +5,8 @@ use diesel_async::{AsyncPgConnection, RunQueryDsl};
 
 use crate::QueryResult;
 
-/// Analyzes one table that has grown fivefold since it was last analyzed, the largest first, and returns its name; `None`
-/// if there is none. Reads the catalogue and the size of each table otherwise.
+/// Analyzes one table that has grown fivefold since it was last analyzed, the largest first, and returns its name;
+/// `None` without such a table. Reads the catalogue and the size of each table.
 pub async fn analyze_grown(conn: &mut AsyncPgConnection) -> QueryResult<Option<String>> {
     #[derive(QueryableByName)]
     struct Row {

@@ -352,7 +352,7 @@ pub async fn are_queued(conn: &mut AsyncPgConnection, count: u32) -> QueryResult
 /// Kind of the leases of [`overdue`].
 pub const FAN_OUT: &str = "fan_out";
 
-/// Which Scans without deliveries are overdue, for a replica that looks for them.
+/// Selects overdue Scans without deliveries, for a replica that looks for them.
 #[derive(Debug)]
 pub struct Overdue<'a> {
     /// The shortest age: the event may still come.

@@ -62,7 +62,7 @@ const MAX_BACKDATED: usize = 10;
 /// How much older than its publication an entry may be dated: feeds date by day, in different time zones, and
 /// drafts by their first edit.
 const LATE: Duration = Duration::from_hours(48);
-/// Number of known entries that are taken for pinned ones, without a look at dates.
+/// So many known entries count as pinned, whatever their dates are.
 const FEW: usize = 3;
 /// Number of newest known entries to look for.
 const NEWEST: usize = 5;

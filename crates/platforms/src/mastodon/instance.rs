@@ -39,7 +39,7 @@ pub(super) enum Part {
 }
 
 impl Part {
-    /// What a customer must know about a timeline that is not shown whole.
+    /// Returns what a customer must know about a timeline that is not shown whole.
     pub(super) fn notice(self) -> Option<&'static str> {
         match self {
             Self::Whole => None,

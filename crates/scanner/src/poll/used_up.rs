@@ -20,7 +20,7 @@ pub(crate) struct UsedUp(Mutex<State>);
 
 #[derive(Debug, Default)]
 struct State {
-    /// Of the oldest.
+    /// When the oldest was noted.
     time: Option<Instant>,
     namespaces: Arc<HashSet<Id>>,
 }

@@ -273,7 +273,7 @@ async fn posts_since_the_first_watch_are_found_after_failed_polls() {
     replica.stop().await;
 }
 
-/// Such as one that was renamed in the configuration.
+/// For example one that was renamed in the configuration.
 #[tokio::test]
 async fn feeds_of_a_platform_that_is_not_configured_are_reported() {
     let world = World::new().await;

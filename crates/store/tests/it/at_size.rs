@@ -1,4 +1,4 @@
-//! What the statements read that services repeat, in a large installation: a table for `docs/benchmarks.md`.
+//! Measures what repeated statements of the services read in a large installation: a table for `docs/benchmarks.md`.
 
 use std::{collections::BTreeSet, time::Instant};
 
