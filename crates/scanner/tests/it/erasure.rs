@@ -10,9 +10,8 @@ use crate::support::{HACKER_NEWS, LEMMY, World, post};
 
 /// Waits for the end of today's walk: its steps would overwrite the begin of the next one.
 async fn until_walked(world: &World, platform: &str) {
-    let ended =
-        format!("rechecks WHERE platform = '{platform}' AND next_time > now() + interval '1 hour'");
-    eventually("today's walk ends", async || {
+    let ended = format!("rechecks WHERE platform = '{platform}' AND begin_time > now()");
+    eventually("the walk ends", async || {
         world.database.count(&ended).await == 1
     })
     .await;
@@ -25,11 +24,7 @@ async fn walk(world: &World, platform: &str) {
         .database
         .run("UPDATE rechecks SET next_time = now(), begin_time = now()")
         .await;
-    let ended = format!("rechecks WHERE platform = '{platform}' AND begin_time > now()");
-    eventually("the walk ends", async || {
-        world.database.count(&ended).await == 1
-    })
-    .await;
+    until_walked(world, platform).await;
 }
 
 /// Makes the second looks due that an hour later would be.

@@ -32,10 +32,11 @@ async fn a_scan_that_dispatchers_died_with_three_times_is_set_aside_and_no_other
     let receiver = always(Answer::Status(200)).await;
     let manager = world.manager_for(&receiver).await;
     let deadly = world.scan(manager, "deadly").await;
-    // Two dispatchers died with it, and the third one has it in hand.
+    // Three dispatchers died with it, the last one a minute ago.
     let lease = format!(
-        "INSERT INTO leases (kind, key, leased_by, crash_count) \
-         VALUES ('fan_out', '{}', gen_random_uuid(), 2)",
+        "WITH dead AS (INSERT INTO replicas (id, service, heartbeat_time) \
+             VALUES (gen_random_uuid(), 'webhook-dispatcher', now() - interval '1 minute') RETURNING id) \
+         INSERT INTO leases (kind, key, leased_by, crash_count) SELECT 'fan_out', '{}', id, 2 FROM dead",
         deadly.scan.to_uuid()
     );
     world.database.run(&lease).await;
