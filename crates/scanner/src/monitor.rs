@@ -3,8 +3,8 @@
 //! Every replica reports the database's state of all feeds, so it does not matter which replica polled. A platform
 //! with problems makes no replica unready, because the others are still scanned.
 //!
-//! It costs one statement over all feeds and one over the oldest work every [`LOOK`], and a hundredth of the time at most; one over the catalog every [`SIZES`], and an hourly pass over
-//! stored posts.
+//! It costs one statement over all feeds and one over the oldest work every [`LOOK`], or less often, so that they take at
+//! most a hundredth of the time; one over the catalog every [`SIZES`], and an hourly pass over stored posts.
 
 use std::{
     collections::{BTreeMap, BTreeSet},

@@ -69,8 +69,8 @@ pub(crate) async fn enqueue(conn: &mut AsyncPgConnection, subject: Subject) -> Q
     Ok(())
 }
 
-/// Returns the purges that are due, the longest due first, without those with the keys `known`. A purge that would be due much later than [`LOOK_AGAIN`]
-/// is due now: the database's clock went back. Reads a table that is mostly small.
+/// Returns the purges that are due, the longest due first, without those with the keys `known`. A purge that would be due
+/// much later than [`LOOK_AGAIN`] is due now: the database's clock went back. Reads a table that is mostly small.
 pub async fn due(
     conn: &mut AsyncPgConnection,
     known: &[String],

@@ -11,8 +11,8 @@ use tokio::{
 };
 use url::Url;
 
-/// While it loses answers, it forwards a COMMIT, waits until it is done, and closes the connection instead of forwarding
-/// the answer.
+/// A proxy of PostgreSQL that can lose answers: it then forwards a COMMIT, waits until it is done, and closes the connection
+/// in place of the answer.
 pub struct Commits {
     url: String,
     state: Arc<State>,

@@ -62,7 +62,7 @@ const MAX_BACKDATED: usize = 10;
 /// How much older than its publication an entry may be dated: feeds date by day, in different time zones, and
 /// drafts by their first edit.
 const LATE: Duration = Duration::from_hours(48);
-/// So many known entries count as pinned, whatever their dates are.
+/// Up to this number of known entries count as pinned, without regard to their dates.
 const FEW: usize = 3;
 /// Number of newest known entries to look for.
 const NEWEST: usize = 5;

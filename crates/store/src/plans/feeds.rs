@@ -140,8 +140,8 @@ async fn lock(
 }
 
 /// Sets `watched` where it changes. A separate statement after the locks, so that it sees what was committed before
-/// them. A feed that is watched again is due at once, and notes since when; one that is no longer watched keeps the time, which decides
-/// when it is deleted.
+/// them. A feed that is watched again is due at once, and notes since when. One that is no longer watched keeps the time,
+/// which decides when it is deleted.
 async fn mark(conn: &mut AsyncPgConnection, names: &[String]) -> QueryResult<()> {
     sql_query(
         "WITH found AS (SELECT name, EXISTS (SELECT FROM feed_watchers WHERE feed = name) AS is_watched \
