@@ -10,6 +10,7 @@ mod clock;
 mod heartbeat;
 mod keys;
 mod patience;
+pub mod places;
 mod purges;
 pub mod shares;
 mod stats;

@@ -59,7 +59,8 @@ impl Work for Queue {
     }
 
     async fn run(&self, leased: &Leased<Generation>) -> Result<(), store::Error> {
-        self.compiler.compile(&leased.item).await
+        let compilation = self.compiler.compile(&leased.item);
+        self.compiler.in_turn(leased.account, compilation).await
     }
 
     async fn set_aside(

@@ -67,7 +67,10 @@ impl Work for Recompilation {
             feedback::begin(&mut conn, leased.item, self.due).await
         };
         match begun {
-            Ok(Some(submission)) => self.compiler.compile_again(&submission).await,
+            Ok(Some(submission)) => {
+                let compilation = self.compiler.compile_again(&submission);
+                self.compiler.in_turn(leased.account, compilation).await
+            }
             Ok(None) => Ok(()),
             // An unreadable row stays unreadable. It rests.
             Err(error @ store::Error::Json(_)) => {

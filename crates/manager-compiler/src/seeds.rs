@@ -8,8 +8,10 @@ use std::{sync::Arc, time::Duration};
 
 use domain::manager::{ApplyError, ApplyErrorCode};
 use futures::StreamExt;
-use outbound::{Client, Error, Failure, Limits};
-use tokio::time::Instant;
+use outbound::{
+    Client, Error, Failure, Limits,
+    large::{self, Deadline},
+};
 use tracing::Instrument as _;
 use url::Url;
 
@@ -79,17 +81,20 @@ impl Seeds {
         source: &str,
         platforms: &Arc<Vec<Platform>>,
     ) -> Self {
-        let end = Instant::now() + PATIENCE;
+        let deadline = Deadline::after(PATIENCE);
         let mut fetches = Vec::with_capacity(urls.len());
         for url in urls {
             let place = Url::parse(url)
                 .ok()
                 .filter(|url| feeds::platform_page(url, source, platforms).is_some());
-            fetches.push(async move {
+            let deadline = &deadline;
+            // A place ends with its page, so pages of a compilation never wait for each other in a circle.
+            fetches.push(large::separately(async move {
                 let fetched = match place {
                     // The address is sufficient; the page is not fetched.
                     Some(url) => Ok(Fetched::place(url)),
-                    None => tokio::time::timeout_at(end, fetch(client, url))
+                    None => deadline
+                        .cut(fetch(client, url))
                         .instrument(tracing::info_span!("fetch seed"))
                         .await
                         .unwrap_or_else(|_elapsed| {
@@ -108,7 +113,7 @@ impl Seeds {
                     url: shown(url),
                     is_gone: GONE.contains(&reason.as_str()),
                 })
-            });
+            }));
         }
         let results: Vec<_> = futures::stream::iter(fetches)
             .buffered(AT_A_TIME)

@@ -6,16 +6,17 @@
 
 use std::{sync::Arc, time::Instant};
 
-use backbone::Backbone;
+use backbone::{Backbone, places::Places};
 use bus::{Consumer, Outcome};
 use domain::{
-    FeedName, Instructions, ManagerName, Timestamp,
+    FeedName, Id, Instructions, ManagerName, Timestamp,
     instructions::MAX_FEEDS,
     manager::{ApplyError, ApplyErrorCode, Input, Origin, SourceType},
 };
 use events::{ManagerApplied, ManagerSubmitted};
 use matching::Plan;
 use model_endpoint::Endpoint;
+use outbound::large;
 use prometheus::HistogramVec;
 use runtime::{Config, config};
 use store::{
@@ -39,6 +40,8 @@ use crate::{
 /// Maximum number of verdicts, the latest first; older ones are about older instructions.
 const MAX_VERDICTS: i64 = 200;
 const MAX_MESSAGE_CHARS: usize = 1_000;
+/// Large pages that are read at a time.
+const LARGE: usize = 8;
 
 static COMPILE_DURATION: std::sync::LazyLock<HistogramVec> = std::sync::LazyLock::new(|| {
     prometheus::register_histogram_vec!(
@@ -64,6 +67,8 @@ pub(crate) struct ManagerCompiler {
     restricted: Vec<config::PlatformConfig>,
     discovery: Discovery,
     client: outbound::Client,
+    /// Places for large pages.
+    large: Arc<Places>,
     model: Option<Endpoint>,
     /// Default quotas, for accounts without overrides.
     pub(crate) quotas: quotas::Limits,
@@ -89,6 +94,7 @@ impl ManagerCompiler {
                 .collect(),
             discovery: Discovery::new(&config.platforms, &backbone.pool),
             client,
+            large: Arc::new(Places::new(LARGE)),
             model: config.compiler.model.as_ref().map(Endpoint::new),
             quotas: backbone::default_quotas(config),
             arrivals: Arrivals::default(),
@@ -115,6 +121,12 @@ impl Consumer for ManagerCompiler {
 }
 
 impl ManagerCompiler {
+    /// Runs a compilation of an account, whose large pages take places.
+    pub(crate) async fn in_turn<W: Future>(&self, account: Id, compilation: W) -> W::Output {
+        let large = Arc::clone(&self.large);
+        large::in_turn(move || Arc::clone(&large).take(account), compilation).await
+    }
+
     /// Moves a waiting Manager from PENDING_APPLY to APPLIED or APPLY_FAILED.
     pub(crate) async fn compile(&self, claimed: &Generation) -> Result<(), store::Error> {
         let begin = Instant::now();

@@ -22,6 +22,7 @@ use crate::{
     client::header_map,
     decode::{ACCEPTED, Decoder},
     exchange::{forbidden, retry_after},
+    large::{self, SMALL_BYTES},
     trace::{Stage, Trace},
 };
 
@@ -71,7 +72,7 @@ impl Client {
 
         let trace = Arc::new(Trace::default());
         let work = Box::pin(self.fetch_hops(url, limits, headers, &trace));
-        match tokio::time::timeout(limits.total, work).await {
+        match large::timeout(limits.total, work).await {
             Ok(outcome) => outcome,
             Err(_) => Err(trace.timeout(limits.total).into()),
         }
@@ -173,7 +174,7 @@ pub(crate) async fn read(
         .headers
         .get(CONTENT_ENCODING)
         .map(|value| value.to_str().unwrap_or("?"));
-    let mut decoder = Decoder::new(encoding, limits.max_body_bytes)?;
+    let mut decoded = Decoded::new(encoding, limits.max_body_bytes)?;
     let mut read_bytes = 0;
     while let Some(frame) = body.frame().await {
         let frame = frame.map_err(|error| Failure::of(&error))?;
@@ -184,15 +185,74 @@ pub(crate) async fn read(
         if read_bytes > limits.max_wire_bytes {
             return Err(too_large);
         }
-        decoder.write(&data)?;
+        decoded.write(data).await?;
     }
     // An empty body is empty in any coding: 304 responses have the header without a body.
     let bytes = if read_bytes == 0 {
         Vec::new()
     } else {
-        decoder.finish()?
+        decoded.finish().await?
     };
     let status = head.status.as_u16();
     let wait = retry_after(&head.headers, Timestamp::now());
     Ok(Page::new(url, status, &head.headers, wait, bytes.into()))
+}
+
+/// A body as it is decompressed. One that becomes large waits for a place, and needs little memory until then.
+struct Decoded<'a> {
+    encoding: Option<&'a str>,
+    max_bytes: usize,
+    decoder: Decoder,
+    /// What was read as long as it is small.
+    small: Option<Vec<Bytes>>,
+}
+
+impl<'a> Decoded<'a> {
+    fn new(encoding: Option<&'a str>, max_bytes: usize) -> Result<Self, Error> {
+        Ok(Self {
+            encoding,
+            max_bytes,
+            decoder: Decoder::new(encoding, max_bytes.min(SMALL_BYTES))?,
+            small: Some(Vec::new()),
+        })
+    }
+
+    async fn write(&mut self, data: Bytes) -> Result<(), Error> {
+        let written = self.decoder.write(&data);
+        let Some(small) = &mut self.small else {
+            return written;
+        };
+        small.push(data);
+        let bytes: usize = small.iter().map(Bytes::len).sum();
+        if bytes > SMALL_BYTES || is_too_large(&written) {
+            return self.grow().await;
+        }
+        written
+    }
+
+    async fn finish(mut self) -> Result<Vec<u8>, Error> {
+        let small = self.small.is_some();
+        let decoder = std::mem::replace(&mut self.decoder, Decoder::new(None, 0)?);
+        let finished = decoder.finish();
+        if small && is_too_large(&finished) {
+            self.grow().await?;
+            return self.decoder.finish();
+        }
+        finished
+    }
+
+    /// Decompresses again, with the limit of large bodies: a few bytes can become many at once.
+    async fn grow(&mut self) -> Result<(), Error> {
+        self.decoder = Decoder::new(None, 0)?;
+        large::take_place().await;
+        self.decoder = Decoder::new(self.encoding, self.max_bytes)?;
+        for data in self.small.take().unwrap_or_default() {
+            self.decoder.write(&data)?;
+        }
+        Ok(())
+    }
+}
+
+fn is_too_large<T>(written: &Result<T, Error>) -> bool {
+    matches!(written, Err(Error::TooLarge { .. }))
 }

@@ -18,6 +18,7 @@ mod decode;
 mod error;
 mod exchange;
 mod fetch;
+pub mod large;
 mod page;
 mod resolve;
 mod trace;

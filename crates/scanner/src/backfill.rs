@@ -37,7 +37,7 @@ use store::{
 };
 use tokio_util::sync::CancellationToken;
 
-use crate::{metrics, plans::Plans, watched::Watched};
+use crate::{metrics, plans::Plans, poll::Limits, watched::Watched};
 
 mod kept;
 mod look_back;
@@ -60,6 +60,7 @@ pub(crate) struct Backfill {
     config: Arc<Config>,
     backbone: Backbone,
     plans: Arc<Plans>,
+    limits: Arc<Limits>,
     next_catch_up: Mutex<Instant>,
     shutdown: CancellationToken,
 }
@@ -147,7 +148,8 @@ impl Work for LookBacks {
     async fn run(&self, leased: &Leased<LookBack>) -> Result<(), store::Error> {
         let (backbone, look_back) = (&self.0.backbone, &leased.item);
         let (id, failures) = (look_back.id, look_back.failure_count);
-        let stored = self.0.look_back(look_back).await;
+        let work = self.0.look_back(look_back);
+        let stored = self.0.limits.in_turn(look_back.account, work).await;
         if let Err(error) = &stored {
             // The platform must not be asked again and again for posts that cannot be stored.
             let wait = backoff(failures);
@@ -186,6 +188,7 @@ impl Backfill {
         config: Arc<Config>,
         backbone: Backbone,
         plans: Arc<Plans>,
+        limits: Arc<Limits>,
         shutdown: CancellationToken,
     ) -> Self {
         let named = watched.into_iter();
@@ -194,6 +197,7 @@ impl Backfill {
             config,
             backbone,
             plans,
+            limits,
             next_catch_up: Mutex::new(Instant::now()),
             shutdown,
         }

@@ -55,7 +55,7 @@ impl Fetch for Guarded {
         Ok(Fetched {
             status: page.status,
             headers: headers_of(&page),
-            body: page.body.to_vec(),
+            body: page.body.into(),
             final_url: page.url,
         })
     }

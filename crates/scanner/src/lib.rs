@@ -28,7 +28,7 @@ mod watched;
 use std::sync::Arc;
 
 use anyhow::Context as _;
-use backbone::{Backbone, shares::Shares, work};
+use backbone::{Backbone, work};
 use platforms::{AddressKey, Fetch, Settings};
 use runtime::{Backoff, Config, Context};
 use store::Pool;
@@ -36,8 +36,7 @@ use tokio::task::JoinSet;
 use tokio_util::sync::CancellationToken;
 
 use backfill::{Backfill, Backfills, LookBacks};
-use poll::{Limits, UsedUp};
-use site_pace::SitePace;
+use poll::Limits;
 use watched::Watched;
 
 pub use llm_filter::LlmFilter;
@@ -72,11 +71,7 @@ pub async fn run(config: Arc<Config>, context: Context, backbone: Backbone) -> a
     index.ok();
 
     let size = usize::try_from(config.database.max_connections)?;
-    let limits = Arc::new(Limits {
-        connections: Shares::of(size),
-        site_pace: SitePace::default(),
-        used_up: UsedUp::default(),
-    });
+    let limits = Arc::new(Limits::new(size));
     let mut pollers = JoinSet::new();
     for watched in &platforms {
         let poller = poller::Poller::new(
@@ -108,6 +103,7 @@ pub async fn run(config: Arc<Config>, context: Context, backbone: Backbone) -> a
         Arc::clone(&config),
         backbone.clone(),
         Arc::clone(&plans),
+        limits,
         context.shutdown.clone(),
     ));
     let (host, shutdown) = (&backbone, &context.shutdown);

@@ -28,6 +28,7 @@ use std::{
 };
 
 use domain::{ManagerName, Post, Timestamp};
+use outbound::large;
 use platforms::{Cursor, PollError, PollLimits, Polled, Throttled};
 use store::feeds::{IdCounts, LeasedFeed, Next};
 use tracing::{Instrument as _, Span};
@@ -63,7 +64,7 @@ struct Read {
 impl Poll {
     /// Polls once, or, for a stream, again and again while the lease is kept.
     pub(crate) async fn run(mut self) {
-        while let Some(read) = self.poll().instrument(self.span()).await {
+        while let Some(read) = self.poll_in_turn().await {
             self.feed = LeasedFeed {
                 cursor: Some(read.cursor.to_json()),
                 first_watch_time: None,
@@ -85,6 +86,11 @@ impl Poll {
 
     fn span(&self) -> Span {
         tracing::info_span!("poll feed", feed.name = %self.feed.name.masked(), feed.platform = self.watched.name())
+    }
+
+    async fn poll_in_turn(&self) -> Option<Read> {
+        let poll = self.poll().instrument(self.span());
+        self.limits.in_turn(self.account, poll).await
     }
 
     /// Polls once. Returns what it read if the lease is kept.
@@ -131,7 +137,7 @@ impl Poll {
         loop {
             let adapter = &self.watched.platform.adapter;
             let poll = adapter.poll(self.feed.name.what(), cursor.as_ref(), &limits);
-            let answer = tokio::time::timeout(
+            let answer = large::timeout(
                 DEADLINE,
                 budget::undertake(false, Some(&self.feed.name), poll),
             );

@@ -1,12 +1,23 @@
 //! Pages from well-behaved and misbehaving servers.
 
-use std::{io::Write, net::SocketAddr, time::Duration};
+use std::{
+    io::Write,
+    net::SocketAddr,
+    sync::{
+        Arc,
+        atomic::{AtomicUsize, Ordering},
+    },
+    time::Duration,
+};
 
 use crate::support::{answer, client_with_names, dev_client, dev_policy, ok, read_request, serve};
 use domain::{Issue, address::AddressPolicy};
 use flate2::{Compression, write::GzEncoder};
-use outbound::{Client, Error, Failure, Limits, Page};
-use tokio::io::AsyncWriteExt;
+use outbound::{
+    Client, Error, Failure, Limits, Page,
+    large::{self, SMALL_BYTES},
+};
+use tokio::{io::AsyncWriteExt, sync::Semaphore};
 
 fn limits() -> Limits {
     Limits {
@@ -24,6 +35,20 @@ async fn fetch(client: &Client, address: SocketAddr) -> Result<Page, Error> {
 
 fn word(outcome: Result<Page, Error>) -> &'static str {
     outcome.unwrap_err().word()
+}
+
+/// Returns an answer with a compressed body.
+fn gzip(body: &[u8]) -> Vec<u8> {
+    let mut encoder = GzEncoder::new(Vec::new(), Compression::best());
+    encoder.write_all(body).unwrap();
+    let packed = encoder.finish().unwrap();
+    let mut bytes = format!(
+        "HTTP/1.1 200 OK\r\ncontent-encoding: gzip\r\ncontent-length: {}\r\n\r\n",
+        packed.len()
+    )
+    .into_bytes();
+    bytes.extend(packed);
+    bytes
 }
 
 #[tokio::test]
@@ -328,17 +353,9 @@ async fn a_huge_page_is_cut_at_the_limit() {
 
 #[tokio::test]
 async fn a_gzip_bomb_is_cut_at_the_limit() {
-    let mut encoder = GzEncoder::new(Vec::new(), Compression::best());
-    encoder.write_all(&vec![0; 100 << 20]).unwrap();
-    let bomb = encoder.finish().unwrap();
+    let bomb = gzip(&vec![0; 100 << 20]);
     assert!(bomb.len() < limits().max_wire_bytes);
-    let mut bytes = format!(
-        "HTTP/1.1 200 OK\r\ncontent-encoding: gzip\r\ncontent-length: {}\r\n\r\n",
-        bomb.len()
-    )
-    .into_bytes();
-    bytes.extend(bomb);
-    let address = answer(bytes).await;
+    let address = answer(bomb).await;
 
     let outcome = fetch(&dev_client(), address).await;
 
@@ -424,5 +441,43 @@ async fn urls_with_odd_characters_can_be_requested() {
         let url = format!("http://{address}{path}");
         let page = dev_client().fetch(&url, limits(), &[]).await.unwrap();
         assert_eq!(page.text(), format!("GET {expected} HTTP/1.1"));
+    }
+}
+
+#[tokio::test]
+async fn large_bodies_wait_for_a_place_before_they_are_read() {
+    let places = Arc::new(Semaphore::new(0));
+    let waiting = Arc::new(AtomicUsize::new(0));
+    let take = {
+        let (places, waiting) = (Arc::clone(&places), Arc::clone(&waiting));
+        move || {
+            waiting.fetch_add(1, Ordering::SeqCst);
+            Arc::clone(&places).acquire_owned()
+        }
+    };
+    let (small, large) = ("x".repeat(SMALL_BYTES), "x".repeat(SMALL_BYTES + 1));
+    let read = async |address| {
+        let client = dev_client();
+        let fetched = large::in_turn(take.clone(), async { fetch(&client, address).await });
+        fetched.await.unwrap().body.len()
+    };
+
+    assert_eq!(read(answer(ok(&small)).await).await, SMALL_BYTES);
+    assert_eq!(waiting.load(Ordering::SeqCst), 0, "no place is needed");
+
+    for (number, body) in [ok(&large).into_bytes(), gzip(large.as_bytes())]
+        .into_iter()
+        .enumerate()
+    {
+        let address = answer(body).await;
+        let release = async {
+            while waiting.load(Ordering::SeqCst) == number {
+                tokio::task::yield_now().await;
+            }
+            places.add_permits(1);
+        };
+        let (bytes, ()) = tokio::join!(read(address), release);
+        assert_eq!(bytes, SMALL_BYTES + 1);
+        places.forget_permits(1);
     }
 }

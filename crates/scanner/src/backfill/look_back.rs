@@ -3,6 +3,7 @@
 use std::{collections::HashMap, time::Duration};
 
 use domain::{ManagerName, Post, Timestamp};
+use outbound::large;
 use platforms::{Cursor, PollError, PollLimits, Polled};
 use store::{
     AsyncConnection,
@@ -46,7 +47,7 @@ impl Backfill {
         };
         let adapter = &watched.platform.adapter;
         let poll = adapter.poll(look_back.feed.what(), cursor.as_ref(), &limits);
-        let answer = tokio::time::timeout(
+        let answer = large::timeout(
             DEADLINE,
             budget::undertake(true, Some(&look_back.feed), poll),
         )

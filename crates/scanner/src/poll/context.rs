@@ -2,8 +2,9 @@
 
 use std::{sync::Arc, time::Duration};
 
-use backbone::{Backbone, shares::Shares};
+use backbone::{Backbone, places::Places, shares::Shares};
 use domain::{Id, Post};
+use outbound::large;
 use platforms::{Cursor, Polled};
 use runtime::Config;
 use store::feeds::LeasedFeed;
@@ -15,12 +16,34 @@ use crate::{plans::Plans, site_pace::SitePace, watched::Watched};
 /// A poll that takes at least so long is slow. The next poll of its feed then counts as slow as well.
 pub(crate) const SLOW: Duration = Duration::from_secs(5);
 
+/// Polls and look-backs with a large document at a time. One can need 30 MB.
+const LARGE: usize = 12;
+
 /// Limits of what an account takes from others.
 pub(crate) struct Limits {
     /// Connections that its polls store with at a time.
     pub(crate) connections: Shares,
+    /// Places for large documents.
+    large: Arc<Places>,
     pub(crate) site_pace: SitePace,
     pub(crate) used_up: UsedUp,
+}
+
+impl Limits {
+    pub(crate) fn new(connections: usize) -> Self {
+        Self {
+            connections: Shares::of(connections),
+            large: Arc::new(Places::new(LARGE)),
+            site_pace: SitePace::default(),
+            used_up: UsedUp::default(),
+        }
+    }
+
+    /// Runs work of an account, which has a place from its first large document to its end.
+    pub(crate) async fn in_turn<W: Future>(&self, account: Id, work: W) -> W::Output {
+        let large = Arc::clone(&self.large);
+        large::in_turn(move || Arc::clone(&large).take(account), work).await
+    }
 }
 
 pub(crate) struct Poll {

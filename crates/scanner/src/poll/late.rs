@@ -15,6 +15,7 @@
 use std::{collections::HashSet, time::Duration};
 
 use domain::{Post, Timestamp};
+use outbound::large;
 use platforms::{Cursor, PollError, PollLimits, Polled};
 use rand::seq::IteratorRandom as _;
 use serde::{Deserialize, Serialize};
@@ -167,7 +168,7 @@ impl Poll {
         let read = adapter.poll(feed.what(), Some(cursor), &limits);
         let read = budget::undertake(true, Some(feed), read);
         let cut_off = |_| PollError::Unavailable(platforms::FetchError::Timeout);
-        let found = tokio::time::timeout(DEADLINE, read).await;
+        let found = large::timeout(DEADLINE, read).await;
         let mut found = match found.map_err(cut_off).flatten() {
             Ok(found) => found,
             Err(error) => {

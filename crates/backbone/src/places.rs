@@ -1,0 +1,73 @@
+//! Places of a process for work that needs much of something, such as memory.
+
+use std::sync::Arc;
+
+use domain::Id;
+use tokio::sync::{OwnedSemaphorePermit, Semaphore};
+
+use crate::shares::Shares;
+
+/// Places of which one account may have a third.
+pub struct Places {
+    all: Arc<Semaphore>,
+    accounts: Shares,
+}
+
+/// A place, until it is dropped.
+pub struct Place {
+    _of_account: Option<OwnedSemaphorePermit>,
+    _of_all: Option<OwnedSemaphorePermit>,
+}
+
+impl Places {
+    #[must_use]
+    pub fn new(places: usize) -> Self {
+        Self {
+            all: Arc::new(Semaphore::new(places)),
+            accounts: Shares::each((places / 3).max(1)),
+        }
+    }
+
+    /// Waits for a place. What the account has already keeps its work from waiting among that of others.
+    pub async fn take(self: Arc<Self>, account: Id) -> Place {
+        let of_account = self.accounts.take(account, 1).await;
+        // It is never closed.
+        let of_all = Arc::clone(&self.all).acquire_owned().await.ok();
+        Place {
+            _of_account: of_account,
+            _of_all: of_all,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::pin::pin;
+
+    use futures::{FutureExt as _, poll};
+
+    use super::*;
+
+    fn account(number: u128) -> Id {
+        Id::from_uuid(uuid::Uuid::from_u128(number))
+    }
+
+    #[tokio::test]
+    async fn account_leaves_two_thirds_of_the_places_to_others() {
+        let places = Arc::new(Places::new(6));
+        let take = |number| Arc::clone(&places).take(account(number));
+        let first = take(1).await;
+        let _second = take(1).await;
+        let mut third = pin!(take(1));
+        assert!(poll!(&mut third).is_pending());
+        let others: Vec<Place> = futures::future::join_all([take(2), take(2), take(3), take(3)])
+            .now_or_never()
+            .unwrap();
+        drop(first);
+        let _third = third.now_or_never().unwrap();
+        let mut more = pin!(take(4));
+        assert!(poll!(&mut more).is_pending());
+        drop(others);
+        assert!(poll!(&mut more).is_ready());
+    }
+}
