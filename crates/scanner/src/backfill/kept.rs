@@ -2,7 +2,7 @@
 
 use std::{
     collections::{BTreeSet, HashMap, HashSet},
-    time::Duration,
+    time::{Duration, Instant},
 };
 
 use domain::{FeedName, ManagerName, Post, Reach, Timestamp};
@@ -16,12 +16,16 @@ use tracing::{Instrument as _, Span};
 
 use super::{
     Backfill, MAX_REMATCHES,
-    record::{Step, Stored, let_others_pass, record_past, set_aside, store_blocks, unless_changed},
+    record::{
+        End, Step, Stored, let_others_pass, record_past, set_aside, store_blocks, unless_changed,
+    },
 };
 use crate::{find::Matches, plans::is_current};
 
 /// Maximum number of Managers that are matched at once.
 const AT_ONCE: i64 = 100;
+/// Time after which a step leaves Managers to the next one, so that accounts take turns.
+const STEP: Duration = Duration::from_secs(1);
 /// The newest posts of a feed without stored posts are left to its polls.
 const FRESH: Duration = Duration::from_secs(3_600);
 
@@ -135,26 +139,43 @@ impl Backfill {
                 })
                 .collect(),
             scans_per_day: self.scans_per_day(),
+            end: Some(End {
+                time: Instant::now() + STEP,
+                shutdown: &self.shutdown,
+            }),
         };
         let mut before = Stored::default();
         let mut tries = 0;
         while tries < MAX_REMATCHES {
             tries += 1;
-            let picks = all.picks();
-            let (blocks, last) = step.split(&picks);
+            let mut picks = all.picks();
+            // Stable: the posts of a Manager stay in order.
+            picks.sort_by_key(|pick| pick.manager);
+            let (blocks, mut last) = step.split(&picks);
             let done = store_blocks(&step, all, blocks, &mut before).await?;
             all.note_stored(done);
             if !done.is_empty() {
                 tries = 0;
             }
-            if done.len() == blocks.len() {
+            let rest = &blocks[done.len()..];
+            let is_over = !rest.is_empty() && step.is_over(done, rest);
+            let mut left = HashSet::new();
+            if is_over {
+                if self.shutdown.is_cancelled() {
+                    return Ok(None);
+                }
+                left.extend(rest.iter().chain(last).map(|pick| pick.manager));
+                last = &[];
+            }
+            if rest.is_empty() || is_over {
                 let last = step.explain(all, last).await;
                 let_others_pass(step.pool, waiting, &last).await?;
                 let mut conn = self.backbone.pool.get().await?;
                 let stored =
                     unless_changed(&mut conn, all.index(), &step, async |conn, counter| {
                         let claimed = backfills::claim(conn, waiting, asked).await?;
-                        let claimed: BTreeSet<ManagerName> = claimed.into_iter().collect();
+                        let mut claimed: BTreeSet<ManagerName> = claimed.into_iter().collect();
+                        claimed.retain(|manager| !left.contains(manager));
                         let mut last = last;
                         last.retain(|one| claimed.contains(&one.manager));
                         let stored = record_past(conn, &step, &last, counter).await?;

@@ -90,6 +90,7 @@ impl Backfill {
                     .filter_map(|one| Some((one.manager, one.catch_up_since?)))
                     .collect(),
                 scans_per_day: self.scans_per_day(),
+                end: None,
             };
             // After a failure, each Manager is stored separately, because one of them may be the cause.
             let apart = look_back.failure_count > 0;

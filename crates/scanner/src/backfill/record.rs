@@ -2,7 +2,7 @@
 
 use std::{
     collections::{BTreeMap, BTreeSet, HashMap},
-    time::Duration,
+    time::{Duration, Instant},
 };
 
 use domain::{ManagerName, Post, Timestamp};
@@ -13,6 +13,7 @@ use store::{
     keyed,
     scans::{self, NewScan, Origin, ScanCounter},
 };
+use tokio_util::sync::CancellationToken;
 
 use crate::{
     find::{Matches, Pick},
@@ -43,6 +44,13 @@ pub(super) struct Step<'a> {
     pub(super) catch_up: HashMap<ManagerName, Timestamp>,
     /// Default quota of Scans a day.
     pub(super) scans_per_day: u32,
+    pub(super) end: Option<End<'a>>,
+}
+
+/// When a step ends although matches are left, if they are ordered by Manager.
+pub(super) struct End<'a> {
+    pub(super) time: Instant,
+    pub(super) shutdown: &'a CancellationToken,
 }
 
 impl Step<'_> {
@@ -58,6 +66,16 @@ impl Step<'_> {
     pub(super) fn split<'m>(&self, picks: &'m [Pick]) -> (&'m [Pick], &'m [Pick]) {
         let block = self.block();
         picks.split_at(picks.len().saturating_sub(1) / block * block)
+    }
+
+    /// Returns true if the step must end between these matches. It completes a Manager in any case, because the next
+    /// step matches the others from their first post on.
+    pub(super) fn is_over(&self, done: &[Pick], rest: &[Pick]) -> bool {
+        self.end.as_ref().is_some_and(|end| {
+            let manager = |picks: &[Pick]| picks.first().map(|pick| pick.manager);
+            let is_late = || Instant::now() >= end.time && !done.is_empty();
+            end.shutdown.is_cancelled() || is_late() && manager(done) != manager(rest)
+        })
     }
 
     /// Returns these matches in full. Call without a connection: a model may be asked.
@@ -88,7 +106,7 @@ impl Stored {
 }
 
 /// Stores blocks, and adds their result to `stored`. Returns the matches of these blocks, or only some of them if
-/// plans changed since the posts were matched.
+/// plans changed since the posts were matched, or the step is over.
 pub(super) async fn store_blocks<'m>(
     step: &Step<'_>,
     all: &Matches<'_, impl Fn(&ManagerName, &Post) -> bool>,
@@ -96,6 +114,10 @@ pub(super) async fn store_blocks<'m>(
     stored: &mut Stored,
 ) -> Result<&'m [Pick], store::Error> {
     for (number, block) in blocks.chunks(step.block()).enumerate() {
+        let (done, rest) = blocks.split_at(number * step.block());
+        if step.is_over(done, rest) {
+            return Ok(done);
+        }
         let block = step.explain(all, block).await;
         let_others_pass(step.pool, step.waiting, &block).await?;
         let mut conn = step.pool.get().await?;
@@ -104,7 +126,7 @@ pub(super) async fn store_blocks<'m>(
         });
         match recorded.await? {
             Some(some) => stored.add(some),
-            None => return Ok(&blocks[..number * step.block()]),
+            None => return Ok(done),
         }
     }
     Ok(blocks)

@@ -479,3 +479,71 @@ async fn stored_posts_from_before_the_accounts_first_watch_are_matched_within_th
     assert_eq!(world.scanned(later).await, ["A new kettle"]);
     replica.stop().await;
 }
+
+/// Publishes posts that a poll stores, with a Manager that matches none of them.
+async fn keep_kettles(world: &World, kettles: usize) {
+    world.manager("toaster", &[LEMMY]).await;
+    let kettles = (0..kettles).map(|n| aged("lemmy", &format!("Kettle {n}"), 5));
+    world.platforms.publish(kettles.collect());
+}
+
+#[tokio::test]
+async fn long_step_of_a_backfill_leaves_managers_to_the_next_one() {
+    const KETTLES: usize = 60;
+    let world = World::new().await;
+    keep_kettles(&world, KETTLES).await;
+    let replica = world.ready_scanner().await;
+    eventually("all are kept", async || {
+        world.database.count("recent_posts").await == KETTLES as i64
+    })
+    .await;
+    replica.stop().await;
+    // They wait when the first step begins. Without a dispatcher, each takes 0.8 seconds for each 20 Scans.
+    let first = world.manager("kettle", &[LEMMY]).await;
+    let second = world.manager("kettle", &[LEMMY]).await;
+    let replica = world.ready_scanner().await;
+    eventually("a step ends between them", async || {
+        let id = first.manager.to_uuid();
+        let one = format!("backfills WHERE state = 'DONE' AND manager_id = '{id}'");
+        let id = second.manager.to_uuid();
+        let other = format!("backfills WHERE state = 'WAITING' AND manager_id = '{id}'");
+        let both = format!("{one} AND EXISTS (SELECT FROM {other})");
+        world.database.count(&both).await == 1
+    })
+    .await;
+    world.until_backfilled().await;
+    for manager in [first, second] {
+        let found = world.scanned(manager).await;
+        assert_eq!(found.len(), KETTLES);
+        assert_eq!(BTreeSet::from_iter(found).len(), KETTLES);
+    }
+    replica.stop().await;
+}
+
+#[tokio::test]
+async fn shutdown_ends_a_step_of_a_backfill_and_the_next_replica_continues() {
+    const KETTLES: usize = 200;
+    let world = World::new().await;
+    keep_kettles(&world, KETTLES).await;
+    let replica = world.ready_scanner().await;
+    eventually("all are kept", async || {
+        world.database.count("recent_posts").await == KETTLES as i64
+    })
+    .await;
+    let manager = world.manager("kettle", &[LEMMY]).await;
+    // The last of ten blocks comes eight seconds later.
+    world.until_scanned(manager, 1).await;
+    replica.stop().await;
+    assert!(world.scanned(manager).await.len() < KETTLES);
+    // With a dispatcher, the rest is quick.
+    world
+        .database
+        .run("UPDATE scans SET fanned_out = true")
+        .await;
+    let replica = world.ready_scanner().await;
+    world.until_backfilled().await;
+    let found = world.scanned(manager).await;
+    assert_eq!(found.len(), KETTLES);
+    assert_eq!(BTreeSet::from_iter(found).len(), KETTLES);
+    replica.stop().await;
+}
