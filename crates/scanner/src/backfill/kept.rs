@@ -143,6 +143,7 @@ impl Backfill {
                 time: Instant::now() + STEP,
                 shutdown: &self.shutdown,
             }),
+            limits: &self.limits,
         };
         let mut before = Stored::default();
         let mut tries = 0;
@@ -170,6 +171,7 @@ impl Backfill {
             if rest.is_empty() || is_over {
                 let last = step.explain(all, last).await;
                 let_others_pass(step.pool, waiting, &last).await?;
+                let _share = step.share().await;
                 let mut conn = self.backbone.pool.get().await?;
                 let stored =
                     unless_changed(&mut conn, all.index(), &step, async |conn, counter| {

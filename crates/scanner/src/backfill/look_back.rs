@@ -91,6 +91,7 @@ impl Backfill {
                     .collect(),
                 scans_per_day: self.scans_per_day(),
                 end: None,
+                limits: &self.limits,
             };
             // After a failure, each Manager is stored separately, because one of them may be the cause.
             let apart = look_back.failure_count > 0;
@@ -113,6 +114,7 @@ impl Backfill {
             }
             let last = step.explain(&all, last).await;
             let_others_pass(step.pool, &waiting, &last).await?;
+            let _share = step.share().await;
             let mut conn = self.backbone.pool.get().await?;
             let unreached = polled.gap.as_ref().map(|gap| {
                 let newest = polled.posts.first().map(|post| post.time);

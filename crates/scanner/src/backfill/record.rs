@@ -13,12 +13,13 @@ use store::{
     keyed,
     scans::{self, NewScan, Origin, ScanCounter},
 };
+use tokio::sync::OwnedSemaphorePermit;
 use tokio_util::sync::CancellationToken;
 
 use crate::{
     find::{Matches, Pick},
     plans::{Plans, is_current},
-    poll::tell_of,
+    poll::{Limits, tell_of},
 };
 
 /// Number of Scans in one transaction, except for the last few of a step.
@@ -45,6 +46,7 @@ pub(super) struct Step<'a> {
     /// Default quota of Scans a day.
     pub(super) scans_per_day: u32,
     pub(super) end: Option<End<'a>>,
+    pub(super) limits: &'a Limits,
 }
 
 /// When a step ends although matches are left, if they are ordered by Manager.
@@ -66,6 +68,12 @@ impl Step<'_> {
     pub(super) fn split<'m>(&self, picks: &'m [Pick]) -> (&'m [Pick], &'m [Pick]) {
         let block = self.block();
         picks.split_at(picks.len().saturating_sub(1) / block * block)
+    }
+
+    /// Waits for a connection of those that the account may store with.
+    pub(super) async fn share(&self) -> Option<OwnedSemaphorePermit> {
+        let connections = &self.limits.connections;
+        connections.take(self.waiting.account, 1).await
     }
 
     /// Returns true if the step must end between these matches. It completes a Manager in any case, because the next
@@ -120,6 +128,7 @@ pub(super) async fn store_blocks<'m>(
         }
         let block = step.explain(all, block).await;
         let_others_pass(step.pool, step.waiting, &block).await?;
+        let _share = step.share().await;
         let mut conn = step.pool.get().await?;
         let recorded = unless_changed(&mut conn, all.index(), step, async |conn, counter| {
             record_past(conn, step, &block, counter).await

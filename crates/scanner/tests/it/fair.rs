@@ -1,12 +1,17 @@
 //! Feeds of one account do not delay those of another.
 
-use std::time::{Duration, Instant};
+use std::{
+    sync::atomic::{AtomicI64, Ordering},
+    time::{Duration, Instant},
+};
 
+use diesel_async::SimpleAsyncConnection as _;
 use domain::manager::SourceType;
 use runtime::config::{Access, Kind, PlatformConfig};
 use test_support::{Answer, TestServer, eventually};
+use tokio::sync::watch;
 
-use crate::support::{World, watching};
+use crate::support::{HACKER_NEWS, LEMMY, World, watching};
 
 const FEED: &str =
     "<?xml version=\"1.0\"?><rss version=\"2.0\"><channel><title>a blog</title></channel></rss>";
@@ -80,5 +85,90 @@ async fn polls_of_many_feeds_of_one_site_are_spread() {
     eventually("all feeds are polled", async || site.count() == FEEDS).await;
     // Twenty at once, and then ten a second.
     assert!(begin.elapsed() > Duration::from_millis(1_900));
+    scanner.kill();
+}
+
+/// Connections of the database that wait for a lock.
+const WAITING: &str =
+    "pg_stat_activity WHERE datname = current_database() AND wait_event_type = 'Lock'";
+
+/// Waits until `is_so`, and returns the most connections that waited for locks at a time.
+async fn most_waiting(world: &World, what: &str, is_so: &str) -> i64 {
+    let most = AtomicI64::new(0);
+    eventually(what, async || {
+        most.fetch_max(world.database.count(WAITING).await, Ordering::SeqCst);
+        world.database.count(is_so).await > 0
+    })
+    .await;
+    most.into_inner()
+}
+
+#[tokio::test]
+async fn polls_of_one_account_that_wait_for_the_database_leave_connections_to_others() {
+    const SHARE: i64 = 2;
+    const FEEDS: usize = 6;
+    let mut world = World::new().await;
+    world.config.database.max_connections = 2 * SHARE as u32;
+    world.config.platforms = vec![blogs(Duration::from_hours(1))];
+    let (release, released) = watch::channel(false);
+    let site = TestServer::start(move |_, _| Answer::once(&released, rss())).await;
+    let feeds: Vec<String> = (0..FEEDS)
+        .map(|n| format!("blogs:{}", site.url(&format!("/f{n}"))))
+        .collect();
+    let feeds: Vec<&str> = feeds.iter().map(String::as_str).collect();
+    world.manager("kettle", &feeds).await;
+    let scanner = world.ready_scanner().await;
+    eventually("all feeds are polled", async || site.count() == FEEDS).await;
+    let mut lock = world.database.connect().await;
+    lock.batch_execute("BEGIN; SELECT FROM feeds WHERE name LIKE 'blogs:%' FOR UPDATE")
+        .await
+        .unwrap();
+    release.send_replace(true);
+    let all = format!("(SELECT count(*) AS n FROM {WAITING}) AS w WHERE n >= {SHARE}");
+    let before = most_waiting(&world, "its share is used up", &all).await;
+
+    let mut conn = world.database.connect().await;
+    let other = world.fixture.beside(&mut conn, "globex").await;
+    let theirs = format!("blogs:{}", site.url("/o"));
+    let instructions = watching("kettle", &[&theirs]);
+    other.applied_manager(&mut conn, &instructions, &[]).await;
+    let read = format!("feeds WHERE name = '{theirs}' AND cursor IS NOT NULL");
+    let after = most_waiting(&world, "the other feed is read", &read).await;
+    assert_eq!(before.max(after), SHARE);
+    drop(lock);
+    scanner.kill();
+}
+
+#[tokio::test]
+async fn backfills_of_one_account_leave_connections_to_others() {
+    let mut world = World::new().await;
+    // One for each account.
+    world.config.database.max_connections = 3;
+    let feeds = [LEMMY, HACKER_NEWS];
+    world.manager("toaster", &feeds).await;
+    let scanner = world.ready_scanner().await;
+    world.publish("lemmy", "A kettle");
+    world.publish("hackernews", "A kettle");
+    eventually("both are kept", async || {
+        world.database.count("recent_posts").await == 2
+    })
+    .await;
+    let mut lock = world.database.connect().await;
+    lock.batch_execute("BEGIN; LOCK TABLE scans IN SHARE MODE")
+        .await
+        .unwrap();
+    world.manager("kettle", &feeds).await;
+    let first = most_waiting(&world, "a step waits", WAITING).await;
+
+    // Polls without matches go on.
+    let mut conn = world.database.connect().await;
+    let other = world.fixture.beside(&mut conn, "globex").await;
+    let instructions = watching("pan", &["lemmy:c/rust"]);
+    other.applied_manager(&mut conn, &instructions, &[]).await;
+    let read = "feeds WHERE name = 'lemmy:c/rust' AND cursor IS NOT NULL";
+    let then = most_waiting(&world, "the other feed is read", read).await;
+    assert_eq!(first.max(then), 1);
+    drop(lock);
+    world.until_backfilled().await;
     scanner.kill();
 }
