@@ -126,11 +126,17 @@ impl Caller {
     pub(crate) async fn reserve_page(&self) -> Result<(), ApiError> {
         let has_reserved = self.extra().reserved.is_some();
         if !has_reserved {
-            let in_flight = &self.state.in_flight;
-            let reserved = in_flight.reserve(self.key.account, MAX_PAGE_BYTES).await?;
+            let reserved = self.reserve(MAX_PAGE_BYTES).await?;
             self.extra().reserved = Some(reserved);
         }
         Ok(())
+    }
+
+    /// Waits until the account may have so many bytes in memory, for work whose response does not show its size. Call it
+    /// like [`Self::reserve_page`].
+    pub(crate) async fn reserve(&self, bytes: usize) -> Result<Reserved, ApiError> {
+        let in_flight = &self.state.in_flight;
+        in_flight.reserve(self.key.account, bytes).await
     }
 
     /// Waits until the account may have another large body in memory.
@@ -150,10 +156,7 @@ impl Caller {
         };
         let reserved = match reserved {
             Some(reserved) => reserved,
-            None => {
-                let in_flight = &self.state.in_flight;
-                in_flight.reserve(self.key.account, bytes).await?
-            }
+            None => self.reserve(bytes).await?,
         };
         let points = rates::cost_of_response(bytes);
         if points > 0 {

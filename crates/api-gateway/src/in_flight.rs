@@ -97,6 +97,13 @@ impl InFlight {
 }
 
 impl Reserved {
+    /// Returns what exceeds so many bytes.
+    pub(crate) fn keep(&mut self, bytes: usize) {
+        for permit in [&mut self.of_account, &mut self.of_process] {
+            drop(permit.split(permit.num_permits().saturating_sub(bytes)));
+        }
+    }
+
     /// Returns `body`, which keeps what it needs of the reserved bytes until it is written or dropped.
     pub(crate) fn hold(mut self, body: BoxBody) -> BoxBody {
         let body = match body.try_into_bytes() {
@@ -104,9 +111,7 @@ impl Reserved {
             // A stream, which has no size.
             Err(body) => return body,
         };
-        for permit in [&mut self.of_account, &mut self.of_process] {
-            drop(permit.split(permit.num_permits().saturating_sub(body.len())));
-        }
+        self.keep(body.len());
         BoxBody::new(CountedBody {
             rest: body,
             _reserved: self,

@@ -34,6 +34,8 @@ use crate::{
 pub const MAX_POSTS: i64 = 1_000;
 /// Maximum size of a feed's posts as JSON, exceeded by about [`SLACK_BYTES`] at most.
 pub const MAX_BYTES: i64 = 20_000_000;
+/// Maximum number of posts that [`by_url`] reads: a post can be in each feed of an account.
+pub const MAX_AT_URLS: u32 = 100;
 /// Maximum age by the post's own time.
 pub const MAX_AGE: Duration = Duration::from_hours(72);
 /// Average number of new posts after which a feed is trimmed.
@@ -266,9 +268,9 @@ pub async fn watched(
     Ok(names.filter_map(Result::ok).collect())
 }
 
-/// Returns posts by their address or by [`Post::id`], each with all feeds that brought it, among the feeds that any
-/// Manager of the Namespace watches. An address's scheme, fragment and closing slash are ignored. Served by
-/// `recent_posts_url_idx` and the primary key.
+/// Returns posts by their address or by [`Post::id`], each with the feeds that brought it, among the feeds that any
+/// Manager of the Namespace watches. An address's scheme, fragment and closing slash are ignored. At most the
+/// newest [`MAX_AT_URLS`]. Served by `recent_posts_url_idx` and the primary key.
 pub async fn by_url(
     conn: &mut AsyncPgConnection,
     namespace: Id,
@@ -280,11 +282,12 @@ pub async fn by_url(
         "SELECT feed, post FROM recent_posts AS kept \
          WHERE (url_key = ANY ($1) OR post_key = ANY ($2)) \
            AND EXISTS (SELECT FROM feed_watchers AS w WHERE w.feed = kept.feed AND w.namespace_id = $3) \
-         ORDER BY time DESC, feed",
+         ORDER BY time DESC, feed LIMIT $4",
     )
     .bind::<Array<SqlUuid>, _>(addresses)
     .bind::<Array<SqlUuid>, _>(keys)
     .bind::<SqlUuid, _>(namespace.to_uuid())
+    .bind::<BigInt, _>(i64::from(MAX_AT_URLS))
     .load(conn)
     .await?;
     read(rows)

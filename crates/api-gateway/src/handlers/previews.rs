@@ -23,6 +23,8 @@ use crate::{
     state::AppState,
 };
 
+/// Size of the largest stored posts.
+const MAX_POST_BYTES: usize = 160 * 1024;
 /// URI schemes of ids that are the same on every platform that has the post.
 const SCHEMES: [&str; 5] = ["at", "http", "https", "tag", "urn"];
 
@@ -60,14 +62,23 @@ pub(crate) async fn preview(
     let watched = Watched::of(&manager, &instructions);
     // Many previews of one account would keep all cores busy.
     let permit = state.preview_for(caller.key.account).await?;
+    // The posts can take much memory, and are read at once.
+    let mut reserved = match most_stored(&preview.subject) {
+        0 => None,
+        posts => Some(caller.reserve(posts as usize * MAX_POST_BYTES).await?),
+    };
     let tried = {
         let mut conn = caller.connection().await?;
         tried(&mut conn, namespace, preview.subject, &watched, feeds).await?
     };
+    if let Some(reserved) = &mut reserved {
+        let posts = tried.iter().filter_map(|tried| tried.post.as_ref());
+        reserved.keep(posts.map(|(post, _)| bytes_of(post)).sum());
+    }
     let now = Timestamp::now();
     let results = background::spawn(move || {
         // Held until the posts are matched, even if the client leaves.
-        let _permit = permit;
+        let _held = (permit, reserved);
         let screen = &manager.screen;
         let screens = [
             Screen::new(&muted, &[]),
@@ -92,6 +103,20 @@ pub(crate) async fn preview(
     .context("preview posts")
     .map_err(ApiError::Internal)?;
     Ok(Found(Previewed { results }))
+}
+
+/// Returns the largest number of stored posts that a preview reads.
+fn most_stored(subject: &Subject) -> u32 {
+    match subject {
+        Subject::Given(_) => 0,
+        Subject::Recent(count) => *count,
+        Subject::Urls(_) => recent_posts::MAX_AT_URLS,
+    }
+}
+
+fn bytes_of(post: &Post) -> usize {
+    let parts = [&post.title, &post.text];
+    parts.into_iter().flatten().map(String::len).sum()
 }
 
 /// Returns the plan of the draft or, without a draft, of the instructions in use.

@@ -4,7 +4,7 @@ use domain::{
     Post,
     key::{ApiKey, Role},
 };
-use serde_json::Value;
+use serde_json::{Value, json};
 use test_support::{eventually, post};
 use tokio::{
     io::AsyncWriteExt,
@@ -133,6 +133,12 @@ async fn account_that_does_not_read_its_responses_is_refused_until_it_does() {
         refused.body["message"],
         "too many bytes of responses wait to be read: read them first"
     );
+    // A preview may read as much.
+    let manager = path.trim_end_matches("/scans");
+    let instructions = json!({"feeds": ["hackernews:newest"], "require": [["title"]]});
+    let preview = json!({"recent": 100, "instructions": instructions});
+    let refused = acme.post(&format!("{manager}:preview"), &preview).await;
+    assert_eq!(refused.status, 429, "{:#}", refused.body);
     // Other accounts, and short responses of this one, are not affected.
     let other = app.account("other").await;
     let namespace = other.namespace().await;
@@ -150,4 +156,6 @@ async fn account_that_does_not_read_its_responses_is_refused_until_it_does() {
         acme.get(&path).await.status == 200
     })
     .await;
+    let preview = acme.post(&format!("{manager}:preview"), &preview).await;
+    assert_eq!(preview.status, 200, "{:#}", preview.body);
 }
