@@ -6,7 +6,10 @@
 
 use std::{sync::Arc, time::Duration};
 
-use backbone::work::{Settings, Work};
+use backbone::{
+    Backbone,
+    work::{Settings, Work},
+};
 use domain::{Instructions, ManagerName, Timestamp};
 use events::ManagerApplied;
 use store::{
@@ -14,7 +17,7 @@ use store::{
     feedback::{self, Due},
     managers::{self, Submission},
     outbox,
-    work::{Claim, Claimed, Leased, table},
+    work::{Claim, Claimed, Leased, Setback, table},
 };
 
 use crate::{compile, service::ManagerCompiler};
@@ -80,6 +83,20 @@ impl Work for Recompilation {
             }
             Err(error) => Err(error),
         }
+    }
+
+    async fn set_aside(
+        &self,
+        conn: &mut AsyncPgConnection,
+        backbone: &Backbone,
+        leased: &Leased<ManagerName>,
+        setback: &Setback,
+    ) -> Result<(), store::Error> {
+        let Setback { reason, retry_in } = setback;
+        feedback::note_setback(conn, leased.item, reason).await?;
+        let (kind, replica) = (self.settings().kind, backbone.replica);
+        table::set_aside(conn, kind, &leased.key, replica, reason, *retry_in).await?;
+        Ok(())
     }
 }
 

@@ -12,7 +12,9 @@ use diesel::{
     },
 };
 use diesel_async::{AsyncPgConnection, RunQueryDsl};
-use domain::{Id, Instructions, ManagerName, Match, Timestamp, manager::Origin};
+use domain::{
+    Id, Instructions, ManagerName, Match, Timestamp, instructions::MAX_BRIEF_CHARS, manager::Origin,
+};
 use uuid::Uuid;
 
 use crate::{
@@ -194,6 +196,32 @@ pub async fn reapply(
     let watched = if enable { &*instructions.feeds } else { &[] };
     let version = plans::record_change(conn, name, watched, defaults, now).await?;
     Ok(Some(version))
+}
+
+/// Adds to the brief of a Manager's active instructions why they are not compiled again. The next compilation writes a
+/// new brief.
+pub async fn note_setback(
+    conn: &mut AsyncPgConnection,
+    name: ManagerName,
+    reason: &str,
+) -> QueryResult<()> {
+    const NOT_AGAIN: &str = " They were not compiled again: ";
+    let note = format!("{NOT_AGAIN}{}.", words::text(reason));
+    let room = MAX_BRIEF_CHARS.saturating_sub(note.chars().count());
+    // In place of the last such note.
+    sql_query(
+        "UPDATE managers SET instructions = jsonb_set(instructions, '{brief}', \
+             to_jsonb(left(split_part(coalesce(instructions->>'brief', ''), $3, 1), $4) || $5)) \
+         WHERE namespace_id = $1 AND id = $2 AND state = 'APPLIED' AND instructions IS NOT NULL",
+    )
+    .bind::<SqlUuid, _>(name.namespace.to_uuid())
+    .bind::<SqlUuid, _>(name.manager.to_uuid())
+    .bind::<Text, _>(NOT_AGAIN)
+    .bind::<Integer, _>(i32::try_from(room).unwrap_or(i32::MAX))
+    .bind::<Text, _>(note)
+    .execute(conn)
+    .await?;
+    Ok(())
 }
 
 /// The customer's latest feedback, newest first. Served by the primary key of `scans`.

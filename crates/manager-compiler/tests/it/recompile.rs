@@ -165,6 +165,49 @@ async fn claim_of_a_dead_compiler_is_taken_over() {
 }
 
 #[tokio::test]
+async fn recompilation_that_ends_three_compilers_is_set_aside_and_the_owner_is_told() {
+    let world = World::new().await;
+    let is_deadly = Arc::new(AtomicU8::new(0));
+    let deadly = Arc::clone(&is_deadly);
+    let server = TestServer::start(move |_, _| match deadly.load(Ordering::SeqCst) {
+        0 => Answer::page(ESPRESSO),
+        _ => Answer::Hang,
+    })
+    .await;
+    let name = at_work(&world, &server).await;
+    is_deadly.store(1, Ordering::SeqCst);
+    let due = "UPDATE managers SET recompile_after = now() - interval '1 s'";
+    age(&world).await;
+    for _ in 0..3 {
+        let asked = server.count();
+        let compiler = world.compiler();
+        eventually("the page is being fetched", async || server.count() > asked).await;
+        compiler.kill();
+        // Simulates the end of the pause.
+        world.database.run(due).await;
+    }
+    let asked = server.count();
+    let compiler = world.compiler();
+    eventually("it is set aside", async || {
+        let set_aside = "leases WHERE kind = 'recompile' AND leased_by IS NULL AND error <> ''";
+        world.database.count(set_aside).await == 1
+    })
+    .await;
+    assert_eq!(server.count(), asked, "it was not tried again");
+    let brief = world.get(name).await.instructions.unwrap().brief;
+    let told = " They were not compiled again: the service stopped 3 times in a row while it worked on this.";
+    assert!(brief.ends_with(told), "{brief}");
+    assert!(has_term(&world, name, "espresso").await);
+    let mut conn = world.database.connect().await;
+    feedback::note_setback(&mut conn, name, "another reason")
+        .await
+        .unwrap();
+    let brief = world.get(name).await.instructions.unwrap().brief;
+    assert_eq!(brief.matches("not compiled again").count(), 1, "{brief}");
+    compiler.kill();
+}
+
+#[tokio::test]
 async fn failing_pages_of_one_account_delay_no_recompilation_of_another() {
     let world = World::new().await;
     let server = TestServer::start(|_, request| match &*request.path {
