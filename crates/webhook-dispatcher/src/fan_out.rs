@@ -11,12 +11,13 @@
 
 mod overdue;
 
-use std::{collections::BTreeSet, sync::Arc};
+use std::{collections::BTreeSet, panic::AssertUnwindSafe, sync::Arc};
 
 use anyhow::anyhow;
 use bus::{Consumer, Outcome};
 use domain::{ScanName, error_chain};
 use events::{ScanCreated, TraceContext};
+use futures::FutureExt as _;
 use store::{
     deliveries::{self, Made},
     is_passing, keyed,
@@ -55,18 +56,35 @@ impl FanOut {
             let (dispatcher, receiver) = (Arc::clone(dispatcher), Arc::clone(&receiver));
             // The workers must not keep themselves running.
             let again = asked.downgrade();
-            tokio::spawn(async move {
-                while let Some(batch) = next_batch(&receiver).await {
-                    let surplus = work(&dispatcher, batch).await;
-                    if let Some(again) = again.upgrade() {
-                        for asked in surplus {
-                            let _ = again.send(asked);
-                        }
-                    }
-                }
-            });
+            tokio::spawn(keep_working(receiver, again, move |batch| {
+                let dispatcher = Arc::clone(&dispatcher);
+                async move { work(&dispatcher, batch).await }
+            }));
         }
         Self { asked }
+    }
+}
+
+/// Works on batches until all senders are gone. `work` returns those of its batch that must come again.
+async fn keep_working<W>(
+    receiver: Arc<Mutex<mpsc::UnboundedReceiver<Asked>>>,
+    again: mpsc::WeakUnboundedSender<Asked>,
+    work: impl Fn(Vec<Asked>) -> W,
+) where
+    W: Future<Output = Vec<Asked>>,
+{
+    while let Some(batch) = next_batch(&receiver).await {
+        // A batch that panics is answered as interrupted, and ends no worker.
+        let worked = AssertUnwindSafe(work(batch)).catch_unwind().await;
+        let surplus = worked.unwrap_or_else(|_| {
+            tracing::error!("the fan-out of a batch panicked");
+            Vec::new()
+        });
+        if let Some(again) = again.upgrade() {
+            for asked in surplus {
+                let _ = again.send(asked);
+            }
+        }
     }
 }
 
@@ -82,7 +100,7 @@ impl Consumer for FanOut {
             scan: event.name,
             traceparent: TraceContext::current().sampled().map(str::to_owned),
         };
-        // The workers outlive every sender, unless they panicked.
+        // The workers outlive every sender.
         let _ = self.asked.send(Asked { made, done });
         match answer.await {
             Ok(Ok(())) => Outcome::Done,
@@ -174,4 +192,47 @@ fn send_on(dispatcher: &Arc<Dispatcher>, fanned_out: Permitted) -> BTreeSet<Scan
     send::pump(dispatcher);
     dispatcher.signals.waits(dispatcher, fanned_out.waiting);
     fanned_out.surplus
+}
+
+#[cfg(test)]
+mod tests {
+    use domain::Id;
+
+    use super::*;
+
+    fn asked() -> (Asked, oneshot::Receiver<Result<(), String>>) {
+        let (done, answer) = oneshot::channel();
+        let made = Made {
+            scan: ScanName {
+                namespace: Id::generate(),
+                manager: Id::generate(),
+                scan: Id::generate(),
+            },
+            traceparent: None,
+        };
+        (Asked { made, done }, answer)
+    }
+
+    #[tokio::test]
+    async fn worker_goes_on_after_a_batch_that_panics() {
+        let (sender, receiver) = mpsc::unbounded_channel();
+        let (deadly, answer) = asked();
+        let is_deadly = deadly.made.scan;
+        let work = move |batch: Vec<Asked>| async move {
+            assert_ne!(batch[0].made.scan, is_deadly);
+            for asked in batch {
+                let _ = asked.done.send(Ok(()));
+            }
+            Vec::new()
+        };
+        let receiver = Arc::new(Mutex::new(receiver));
+        let worker = tokio::spawn(keep_working(receiver, sender.downgrade(), work));
+        sender.send(deadly).unwrap();
+        assert!(answer.await.is_err());
+        let (other, answer) = asked();
+        sender.send(other).unwrap();
+        assert_eq!(answer.await, Ok(Ok(())));
+        drop(sender);
+        worker.await.unwrap();
+    }
 }
