@@ -22,7 +22,7 @@ use anyhow::anyhow;
 use diesel_async::AsyncConnection;
 use domain::Timestamp;
 use events::{Encoded, TraceContext};
-use runtime::Backoff;
+use runtime::{Backoff, Periodic};
 use store::{Pool, outbox};
 use tokio::{
     sync::Notify,
@@ -110,7 +110,12 @@ impl Relay {
     /// Runs one round after the other. Only the leading worker sweeps, and logs failures.
     async fn work(&self, shutdown: &CancellationToken, leads: bool) {
         let mut backoff = Backoff::reconnect();
-        let mut failing = false;
+        let mut log = leads.then(|| Periodic::new(shutdown));
+        let mut note = |result: anyhow::Result<()>| {
+            if let Some(log) = &mut log {
+                log.note("relay the outbox", result);
+            }
+        };
         let mut sweep = interval(SWEEP_INTERVAL);
         sweep.set_missed_tick_behavior(MissedTickBehavior::Delay);
         // Events of these keys are left alone until `retry_at`.
@@ -141,21 +146,15 @@ impl Relay {
                                 continue;
                             }
                             if refused.is_empty() {
-                                if std::mem::replace(&mut failing, false) {
-                                    backoff.reset();
-                                    if leads {
-                                        tracing::info!("the outbox is relayed again");
-                                    }
-                                }
+                                backoff.reset();
+                                note(Ok(()));
                                 break;
                             }
                             (anyhow!("the bus does not take {refused:?}"), false)
                         }
                         Err(error) => (error.into(), true),
                     };
-                if !std::mem::replace(&mut failing, true) && leads {
-                    tracing::warn!("cannot relay the outbox, retrying: {error:#}");
-                }
+                note(Err(error));
                 if !is_away {
                     if retry_at <= Instant::now() {
                         retry_at = Instant::now() + backoff.next();

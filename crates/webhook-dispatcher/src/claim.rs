@@ -16,6 +16,7 @@ use std::{
 };
 
 use domain::{ConnectionName, Id};
+use runtime::Periodic;
 use store::{
     AsyncConnection, AsyncPgConnection,
     deliveries::{self, Claimed, Want},
@@ -137,7 +138,7 @@ pub(crate) async fn run(dispatcher: &Arc<Dispatcher>, shutdown: CancellationToke
 }
 
 async fn claims(dispatcher: &Arc<Dispatcher>, shutdown: &CancellationToken) {
-    let mut failing = false;
+    let mut rounds = Periodic::new(shutdown);
     let mut looked = Looked {
         next: Instant::now(),
         urgent: Round::default(),
@@ -150,22 +151,12 @@ async fn claims(dispatcher: &Arc<Dispatcher>, shutdown: &CancellationToken) {
             }
             round(dispatcher, &mut looked).await.map(|()| PAUSE)
         };
-        let pause = match round.await {
-            Ok(pause) => {
-                if std::mem::replace(&mut failing, false) {
-                    tracing::info!("due deliveries are found again");
-                }
-                pause
-            }
-            Err(error) => {
-                if !std::mem::replace(&mut failing, true) {
-                    let error = anyhow::Error::from(error);
-                    tracing::warn!("cannot look for due deliveries: {error:#}");
-                }
-                looked.next = Instant::now();
-                AWAY
-            }
-        };
+        let round = round.await;
+        let pause = rounds.note("look for due deliveries", round);
+        let pause = pause.unwrap_or_else(|| {
+            looked.next = Instant::now();
+            AWAY
+        });
         tokio::select! {
             () = shutdown.cancelled() => return,
             () = tokio::time::sleep(pause) => {}
