@@ -1,6 +1,7 @@
 //! One account that makes a service need memory.
 
 mod matches;
+mod trickle;
 
 use std::{
     sync::{
@@ -49,6 +50,10 @@ pub(super) fn tests(shared: &Arc<Shared>) -> Vec<Test> {
         shared.test_memory(
             "posts_that_match_many_terms_end_no_scanner",
             matches::attack,
+        ),
+        shared.test_memory(
+            "large_documents_that_arrive_slowly_end_no_scanner",
+            trickle::attack,
         ),
     ]
 }
