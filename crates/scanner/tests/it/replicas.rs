@@ -2,6 +2,7 @@
 
 use std::{collections::BTreeSet, time::Duration};
 
+use diesel_async::SimpleAsyncConnection as _;
 use platforms::simulator::{Fault, FaultKind};
 use test_support::eventually;
 
@@ -100,6 +101,48 @@ async fn feed_that_ends_three_scanners_is_set_aside_and_the_others_go_on() {
     .await;
     world.publish("hackernews", "Kettle 4");
     world.until_scanned(manager, 4).await;
+    replica.kill();
+}
+
+#[tokio::test]
+async fn backfill_that_ends_three_scanners_fails_and_the_others_go_on() {
+    let world = World::new().await;
+    world.manager("toaster", &[LEMMY]).await;
+    let replica = world.ready_scanner().await;
+    world.publish("lemmy", "A kettle");
+    eventually("it is kept", async || {
+        world.database.count("recent_posts").await == 1
+    })
+    .await;
+    replica.stop().await;
+    let mut lock = world.database.connect().await;
+    lock.batch_execute("BEGIN; LOCK TABLE scans IN SHARE MODE")
+        .await
+        .unwrap();
+    let deadly = world.manager("kettle", &[LEMMY]).await;
+    for _ in 0..3 {
+        let replica = world.scanner();
+        let leased = format!(
+            "leases WHERE kind = 'backfill' AND leased_by = '{}'",
+            replica.backbone.replica
+        );
+        eventually("it is leased", async || {
+            world.database.count(&leased).await == 1
+        })
+        .await;
+        replica.kill();
+    }
+    let replica = world.scanner();
+    let failed = "backfills WHERE state = 'FAILED' \
+         AND error = 'the service stopped 3 times in a row while it worked on this'";
+    eventually("it is set aside", async || {
+        world.database.count(failed).await == 1
+    })
+    .await;
+    lock.batch_execute("ROLLBACK").await.unwrap();
+    let other = world.manager("kettle", &[LEMMY]).await;
+    world.until_scanned(other, 1).await;
+    assert!(world.scanned(deadly).await.is_empty());
     replica.kill();
 }
 
