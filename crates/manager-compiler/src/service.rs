@@ -122,9 +122,13 @@ impl Consumer for ManagerCompiler {
 
 impl ManagerCompiler {
     /// Runs a compilation of an account, whose large pages take places.
-    pub(crate) async fn in_turn<W: Future>(&self, account: Id, compilation: W) -> W::Output {
+    pub(crate) fn in_turn<W: Future>(
+        &self,
+        account: Id,
+        compilation: W,
+    ) -> impl Future<Output = W::Output> + use<W> {
         let large = Arc::clone(&self.large);
-        large::in_turn(move || Arc::clone(&large).take(account), compilation).await
+        large::in_turn(move || Arc::clone(&large).take(account), compilation)
     }
 
     /// Moves a waiting Manager from PENDING_APPLY to APPLIED or APPLY_FAILED.

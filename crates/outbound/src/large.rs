@@ -50,7 +50,10 @@ struct Waits {
 }
 
 /// Runs a piece of work, which takes one place by `take` for all its large bodies.
-pub async fn in_turn<W, T>(take: impl Fn() -> T + Send + Sync + 'static, work: W) -> W::Output
+pub fn in_turn<W, T>(
+    take: impl Fn() -> T + Send + Sync + 'static,
+    work: W,
+) -> impl Future<Output = W::Output>
 where
     W: Future,
     T: Future<Output: Send + Sync + 'static> + Send + 'static,
@@ -60,7 +63,7 @@ where
         take: Box::new(take),
         waits: Mutex::default(),
     });
-    within(gate, work).await
+    within(gate, work)
 }
 
 /// Runs a part of the work in [`in_turn`] that takes and returns a place of its own.
@@ -71,9 +74,10 @@ pub async fn separately<W: Future>(work: W) -> W::Output {
     }
 }
 
-async fn within<W: Future>(gate: Arc<Gate>, work: W) -> W::Output {
+fn within<W: Future>(gate: Arc<Gate>, work: W) -> impl Future<Output = W::Output> {
     let place = OnceCell::new();
-    TURN.scope(Arc::new(Turn { gate, place }), work).await
+    // Boxed, because the work of a poll is a large future.
+    TURN.scope(Arc::new(Turn { gate, place }), Box::pin(work))
 }
 
 /// Waits for the place of the current work, unless it has one or needs none.

@@ -16,7 +16,7 @@ use crate::{plans::Plans, site_pace::SitePace, watched::Watched};
 /// A poll that takes at least so long is slow. The next poll of its feed then counts as slow as well.
 pub(crate) const SLOW: Duration = Duration::from_secs(5);
 
-/// Polls and look-backs with a large document at a time. One can need 30 MB.
+/// Polls and look-backs with a large document at a time.
 const LARGE: usize = 12;
 
 /// Limits of what an account takes from others.
@@ -40,9 +40,13 @@ impl Limits {
     }
 
     /// Runs work of an account, which has a place from its first large document to its end.
-    pub(crate) async fn in_turn<W: Future>(&self, account: Id, work: W) -> W::Output {
+    pub(crate) fn in_turn<W: Future>(
+        &self,
+        account: Id,
+        work: W,
+    ) -> impl Future<Output = W::Output> + use<W> {
         let large = Arc::clone(&self.large);
-        large::in_turn(move || Arc::clone(&large).take(account), work).await
+        large::in_turn(move || Arc::clone(&large).take(account), work)
     }
 }
 

@@ -105,10 +105,10 @@ async fn most_waiting(world: &World, what: &str, is_so: &str) -> i64 {
 
 #[tokio::test]
 async fn polls_of_one_account_that_wait_for_the_database_leave_connections_to_others() {
-    const SHARE: i64 = 2;
+    const SHARE: u32 = 2;
     const FEEDS: usize = 6;
     let mut world = World::new().await;
-    world.config.database.max_connections = 2 * SHARE as u32;
+    world.config.database.max_connections = 2 * SHARE;
     world.config.platforms = vec![blogs(Duration::from_hours(1))];
     let (release, released) = watch::channel(false);
     let site = TestServer::start(move |_, _| Answer::once(&released, rss())).await;
@@ -134,7 +134,7 @@ async fn polls_of_one_account_that_wait_for_the_database_leave_connections_to_ot
     other.applied_manager(&mut conn, &instructions, &[]).await;
     let read = format!("feeds WHERE name = '{theirs}' AND cursor IS NOT NULL");
     let after = most_waiting(&world, "the other feed is read", &read).await;
-    assert_eq!(before.max(after), SHARE);
+    assert_eq!(before.max(after), i64::from(SHARE));
     drop(lock);
     scanner.kill();
 }
