@@ -93,6 +93,8 @@ impl Work for Backfills {
     async fn run(&self, leased: &Leased<Waiting>) -> Result<(), store::Error> {
         let backfill = &self.0;
         {
+            let connections = &backfill.limits.connections;
+            let _share = connections.take(leased.item.account, 1).await;
             let mut conn = backfill.backbone.pool.get().await?;
             feeds::wait_for_polls(&mut conn, leased.item.feed.as_str()).await?;
         }

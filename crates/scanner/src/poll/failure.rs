@@ -81,6 +81,7 @@ impl Poll {
 
     async fn release_failed(&self, error: String, trouble: Trouble, next: Next) {
         let released = async {
+            let _share = self.limits.connections.take(self.account, 1).await;
             let mut conn = self.backbone.pool.get().await?;
             let outcome = PollOutcome::Failed { error, trouble };
             let replica = self.backbone.replica;
