@@ -21,6 +21,8 @@ SECRET_FILES = {
     "encryption/keys": "keys",
     "model/api-key": "",
     "reddit/client-secret": "",
+    "proxy/url": "proxy",
+    "company-ca/ca.crt": "authority",
     "store/database-url": "database",
     "store/bus-url": "bus",
     "store/encryption-keys": "keys",
@@ -46,8 +48,9 @@ def problems(root):
     folder = root / "helm"
     chart = helm.Chart.load(str(folder))
     sets = {"defaults": {}}
-    for path in sorted((folder / "ci").glob("*.yaml")):
-        sets[path.stem] = helm.values_from_yaml(path.read_text(encoding="utf-8")) or {}
+    # chart-testing knows these names alone.
+    for path in sorted((folder / "ci").glob("*-values.yaml")):
+        sets[path.stem.removesuffix("-values")] = helm.values_from_yaml(path.read_text(encoding="utf-8")) or {}
     for name, values in sets.items():
         for problem in one_set(root, chart, folder, values, PROMISES.get(name)):
             yield f"{name}: {problem}"
@@ -75,7 +78,7 @@ def one_set(root, chart, folder, values, promise):
     objects = [obj for path, text in files.items() if not path.endswith(".txt") for obj in yaml.safe_load_all(text) if obj]
     for obj in objects:
         name = f"{obj['kind']}/{obj['metadata']['name']}"
-        for problem in [*invalid(obj), *unconfined(obj)]:
+        for problem in [*invalid(obj), *unconfined(obj), *opened(obj)]:
             yield f"{name}: {problem}"
     configurations = {
         obj["metadata"]["name"].removeprefix("release-earshot-"): obj["data"]["earshot.toml"]
@@ -126,6 +129,24 @@ def pods(objects):
             yield f"{obj['kind']}/{obj['metadata']['name']}", template["spec"]
 
 
+def opened(obj):
+    """A rule of a NetworkPolicy opens all ports where it names none."""
+    if obj["kind"] == "NetworkPolicy":
+        for rule in obj["spec"]["egress"]:
+            if not rule.get("ports"):
+                yield f"opens all ports of {rule.get('to', 'everything')}"
+
+
+def volumes_kept(objects):
+    """With another policy the kubelet gives each file to the group at each start, and RabbitMQ refuses a cookie that others can read."""
+    claims = [obj for obj in objects if obj["kind"] == "StatefulSet"]
+    for obj in claims:
+        if obj["spec"]["template"]["spec"]["securityContext"].get("fsGroupChangePolicy") != "OnRootMismatch":
+            yield f"StatefulSet/{obj['metadata']['name']}: changes the owners of its files at each start"
+    if len(claims) != 2:
+        yield f"has {len(claims)} evaluation servers"
+
+
 def ids_assigned(objects):
     """What `restricted-v2` of OpenShift wants: no id of our own, and DNS on its pods' port."""
     for name, pod in pods(objects):
@@ -133,7 +154,7 @@ def ids_assigned(objects):
             for field in {"runAsUser", "runAsGroup", "fsGroup", "supplementalGroups"} & security.keys():
                 yield f"{name}: sets {field}"
     for obj in objects:
-        if obj["kind"] == "NetworkPolicy":
+        if obj["kind"] == "NetworkPolicy" and obj["spec"]["egress"]:
             open_ports = {(port["port"], port["protocol"]) for rule in obj["spec"]["egress"] for port in rule["ports"]}
             if not {(5353, "UDP"), (5353, "TCP")} <= open_ports:
                 yield f"{obj['metadata']['name']}: cannot ask DNS on port 5353"
@@ -151,6 +172,18 @@ def from_csi(objects):
 def on_openshift(objects):
     yield from ids_assigned(objects)
     yield from from_csi(objects)
+
+
+def evaluated_on_openshift(objects):
+    yield from ids_assigned(objects)
+    yield from volumes_kept(objects)
+
+
+def by_proxy(objects):
+    for obj in objects:
+        if obj["kind"] == "NetworkPolicy":
+            if any("ipBlock" in peer for rule in obj["spec"]["egress"] for peer in rule.get("to", [])):
+                yield f"{obj['metadata']['name']}: reaches the internet past the proxy"
 
 
 def without_secrets(objects):
@@ -190,7 +223,15 @@ def on_both(objects):
 
 
 # What the set of values of this name is there for.
-PROMISES = {"openshift": on_openshift, "csi-files": without_secrets, "ipv6": on_ipv6, "dual-stack": on_both}
+PROMISES = {
+    "openshift": on_openshift,
+    "openshift-evaluation": evaluated_on_openshift,
+    "evaluation": volumes_kept,
+    "csi-files": without_secrets,
+    "ipv6": on_ipv6,
+    "dual-stack": on_both,
+    "proxy": by_proxy,
+}
 
 
 # Not checkov of PyPI: it takes 290 MB, and all that version 3.3.30 says of these renders is meant so: no namespace, no CPU limit, no

@@ -7,9 +7,22 @@ import tempfile
 import tomllib
 
 SERVICES = ("api-gateway", "manager-compiler", "scanner", "webhook-dispatcher")
+AUTHORITY = """-----BEGIN CERTIFICATE-----
+MIIBcTCCARegAwIBAgIUSqLYpHJtUX1lMryB70tCD2ZqOiEwCgYIKoZIzj0EAwIw
+DTELMAkGA1UEAwwCY2EwIBcNMjYxMTI3MDgzMzQ5WhgPMjEyNjExMDMwODMzNDla
+MA0xCzAJBgNVBAMMAmNhMFkwEwYHKoZIzj0CAQYIKoZIzj0DAQcDQgAE1fp7DTa6
+D3Yiya1eW6natUAX/VlmN+j6brBXZv0UyS5MYKu2YYsOCqaWmLZ2iLkr5CcQEYvD
+i3R77+nccVuLKaNTMFEwHQYDVR0OBBYEFINTH9mKSwkWSquEfoTXK2HdO/IoMB8G
+A1UdIwQYMBaAFINTH9mKSwkWSquEfoTXK2HdO/IoMA8GA1UdEwEB/wQFMAMBAf8w
+CgYIKoZIzj0EAwIDSAAwRQIgIgakI2rHaLdXK54RYnkjL94b/86qorrf6MCmm/Kx
+D/UCIQCtS3ZabY4uAZkgabq6T8Ovra0dJ4fkEQOLe7HP+47mgw==
+-----END CERTIFICATE-----
+"""
 SAMPLES = {
+    "authority": AUTHORITY,
     "database": "postgres://earshot:x@database.internal/earshot",
     "bus": "amqps://earshot:x@rabbitmq.internal/earshot",
+    "proxy": "http://proxy.internal:3128",
     "keys": "2026-11:AAECAwQFBgcICQoLDA0ODxAREhMUFRYXGBkaGxwdHh8=",
 }
 
