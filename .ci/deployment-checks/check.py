@@ -4,6 +4,7 @@ import pathlib
 import subprocess
 import sys
 import tempfile
+import tomllib
 
 import yaml
 
@@ -36,6 +37,11 @@ def dockerfile():
     # Cargo reads it, and a build without it is another one.
     if ".cargo" not in copied:
         yield "does not copy .cargo, which has the settings of the build"
+    build = tomllib.loads((ROOT / ".cargo/config.toml").read_text(encoding="utf-8"))["env"]
+    for target in ("GNU", "MUSL"):
+        # Of 64 KiB, as a power of two. jemalloc aborts on a kernel with larger pages than it was built for.
+        if build.get(f"AARCH64_UNKNOWN_LINUX_{target}_JEMALLOC_SYS_WITH_LG_PAGE") != "16":
+            yield f".cargo/config.toml: jemalloc for arm64 ({target}) does not support pages of 64 KiB"
 
 
 def queries():

@@ -71,6 +71,9 @@ def one_service(root, name, service, document):
                 yield f"mounts {source}, which has CRLF in a checkout on Windows"
         elif source not in document["volumes"]:
             yield f"mounts the volume {source}, which is not declared"
+    # Root's would make the broker's cookie where it is first, and the broker may not read that.
+    if name == "rabbitmq" and service["healthcheck"]["test"][:3] != ["CMD", "gosu", "rabbitmq"]:
+        yield "has a health check that does not run as the broker's user"
     if "start_interval" in service.get("healthcheck", {}):
         yield "has a start_interval, which engines before 25 refuse"
     for port in service.get("ports", []):
