@@ -1739,7 +1739,8 @@ export interface components {
         Format: "EARSHOT" | "SLACK" | "DISCORD" | "TEAMS";
         /**
          * @description The most requests in a second; without it, as many as the Connection takes, or what the chat service of its `format`
-         *     takes: one a second for `SLACK`, four a second for `TEAMS`, 28 a minute for `DISCORD`.
+         *     takes: one a second for `SLACK`, four a second for `TEAMS`. `DISCORD` gets 28 a minute whatever it is, which is what a
+         *     channel takes.
          */
         MaxPerSecond: number;
         /**

@@ -457,7 +457,8 @@ The shape of the body that is sent: our own, or what the incoming webhooks of a 
 MaxPerSecond: TypeAlias = int
 """
 The most requests in a second; without it, as many as the Connection takes, or what the chat service of its `format`
-takes: one a second for `SLACK`, four a second for `TEAMS`, 28 a minute for `DISCORD`.
+takes: one a second for `SLACK`, four a second for `TEAMS`. `DISCORD` gets 28 a minute whatever it is, which is what a
+channel takes.
 
 """
 

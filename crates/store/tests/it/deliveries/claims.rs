@@ -335,7 +335,7 @@ async fn nothing_waits_for_as_long_as_the_clock_went_back() {
 }
 
 #[tokio::test]
-async fn chat_service_has_a_pace_unless_its_connection_sets_one() {
+async fn chat_service_has_a_pace_and_discord_keeps_it() {
     let mut at = sending(1).await;
     lanes::note_due(&mut at.at.conn, &at.connections)
         .await
@@ -345,7 +345,8 @@ async fn chat_service_has_a_pace_unless_its_connection_sets_one() {
         ("SLACK", "NULL", Some(60)),
         ("TEAMS", "NULL", Some(240)),
         ("DISCORD", "NULL", Some(28)),
-        ("DISCORD", "10000", Some(600_000)),
+        ("DISCORD", "1", Some(28)),
+        ("SLACK", "10000", Some(600_000)),
         ("EARSHOT", "1", Some(60)),
     ] {
         let set =
