@@ -6,7 +6,7 @@
 //! the wait, up to ten minutes. Deliveries that a person requests pass at any time, and a success closes it too.
 //! Requests that were in flight when it opened change nothing any more, unless the endpoint asks for a longer pause.
 //!
-//! An endpoint that answers 429 or 503 with `Retry-After` means all requests: the breaker opens for that long, ten
+//! An endpoint that answers 429, or 503 with `Retry-After`, means all requests: the breaker opens for that long, ten
 //! minutes at most, and then lets one probe pass. This is no failure that counts. If the probe gets the same answer, the
 //! wait doubles. Longer waits look like those of a clock that went back (`store::lanes::follow_clock`).
 
@@ -28,7 +28,7 @@ pub(crate) struct Outcome {
     pub(crate) probe: bool,
     /// A person requested it.
     pub(crate) urgent: bool,
-    /// The endpoint asked for no request for this long (`Retry-After`).
+    /// The endpoint asked for no request for this long (`schedule::asked_pause`).
     pub(crate) hold: Option<Duration>,
 }
 

@@ -6,7 +6,11 @@ use runtime::config::Dispatcher as Settings;
 use store::deliveries::Verdict;
 
 const GONE: u16 = 410;
+const TOO_MANY_REQUESTS: u16 = 429;
+const UNAVAILABLE: u16 = 503;
 const MAX_RETRY_AFTER: Duration = Duration::from_secs(24 * 3_600);
+/// Pause after a 429 that names none.
+const UNNAMED_PAUSE: Duration = Duration::from_secs(5);
 /// Tolerance for differences between the clocks of replicas: if less than this is left of the maximum age, the
 /// delivery does not wait for it.
 const CLOSE: Duration = Duration::from_secs(1);
@@ -48,10 +52,15 @@ fn verdict_with(tried: Tried, settings: &Settings, jitter: f64) -> Verdict {
     Verdict::RetryIn(wait.mul_f64(jitter).max(asked).min(left))
 }
 
-/// Returns how long the endpoint wants no request, of any delivery.
+/// Returns how long the endpoint wants no request, of any delivery. A 429 without a time asks for a short pause, and a
+/// 503 without one is an ordinary failure.
 pub(crate) fn asked_pause(status: Option<u16>, retry_after: Option<Duration>) -> Option<Duration> {
-    let asked =
-        retry_after.filter(|asked| matches!(status, Some(429 | 503)) && !asked.is_zero())?;
+    let asked = retry_after.filter(|asked| !asked.is_zero());
+    let asked = match status? {
+        TOO_MANY_REQUESTS => asked.unwrap_or(UNNAMED_PAUSE),
+        UNAVAILABLE => asked?,
+        _ => return None,
+    };
     Some(asked.min(MAX_RETRY_AFTER))
 }
 
@@ -104,6 +113,28 @@ mod tests {
             assert_eq!(
                 found, expected,
                 "{status:?}, attempt {number}, retry after {retry_after:?}"
+            );
+        }
+    }
+
+    #[test]
+    fn pause_is_asked_for_by_429_and_by_503_with_a_time() {
+        for (status, retry_after, expected) in [
+            (Some(429), Some(60), Some(60)),
+            (Some(503), Some(60), Some(60)),
+            (Some(429), None, Some(5)),
+            (Some(429), Some(0), Some(5)),
+            (Some(429), Some(1), Some(1)),
+            (Some(503), None, None),
+            (Some(503), Some(0), None),
+            (Some(500), Some(60), None),
+            (None, None, None),
+        ] {
+            let found = super::asked_pause(status, retry_after.map(seconds));
+            assert_eq!(
+                found,
+                expected.map(seconds),
+                "{status:?}, retry after {retry_after:?}"
             );
         }
     }
