@@ -14,32 +14,31 @@ mod slack;
 mod teams;
 mod text;
 
-/// The body, in full.
-pub(crate) fn body(
-    format: Format,
-    name: ScanName,
-    post: &Post,
-) -> Result<Bytes, serde_json::Error> {
-    let json = match format {
-        Format::Earshot => webhook::body(name, post),
-        Format::Slack => serde_json::to_vec(&slack::message(post)),
-        Format::Discord => serde_json::to_vec(&discord::message(post)),
-        Format::Teams => serde_json::to_vec(&teams::message(post)),
-    };
-    json.map(Bytes::from)
+/// How much of a post a message for a chat service has.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Shape {
+    Full,
+    /// The smallest message, for a service that refused the full one.
+    Plain,
+    /// The smallest message, with the thread that only forum and media channels of Discord take, and require.
+    PlainThread,
 }
 
-/// The smallest body of the format. It is for a chat service that refused the full one.
-pub(crate) fn plain_body(
+pub(crate) fn body(
     format: Format,
+    shape: Shape,
     name: ScanName,
     post: &Post,
 ) -> Result<Bytes, serde_json::Error> {
-    let message = match format {
-        Format::Earshot => return body(format, name, post),
-        Format::Slack => plain::slack(post),
-        Format::Discord => plain::discord(post),
-        Format::Teams => plain::teams(post),
+    let message = match (format, shape) {
+        (Format::Earshot, _) => return webhook::body(name, post).map(Bytes::from),
+        (Format::Slack, Shape::Full) => slack::message(post),
+        (Format::Slack, _) => plain::slack(post),
+        (Format::Discord, Shape::Full) => discord::message(post),
+        (Format::Discord, Shape::Plain) => plain::discord(post),
+        (Format::Discord, Shape::PlainThread) => plain::discord_thread(post),
+        (Format::Teams, Shape::Full) => teams::message(post),
+        (Format::Teams, _) => plain::teams(post),
     };
     serde_json::to_vec(&message).map(Bytes::from)
 }

@@ -7,10 +7,11 @@ use domain::{
 };
 use store::{connections::Endpoint, deliveries::Task};
 
-use crate::format;
+use crate::format::{self, Shape};
 
 const BAD_REQUEST: u16 = 400;
 const TOO_LARGE: u16 = 413;
+const UNPROCESSABLE: u16 = 422;
 
 /// Content of a request.
 pub(crate) struct Parts<'a> {
@@ -21,7 +22,7 @@ pub(crate) struct Parts<'a> {
     method: Method,
     headers: &'a Headers,
     format: Format,
-    is_plain: bool,
+    shape: Shape,
     secrets: &'a [SigningSecret],
 }
 
@@ -34,7 +35,7 @@ impl<'a> Parts<'a> {
             method: task.method,
             headers: &task.headers,
             format: task.format,
-            is_plain: is_refused(task),
+            shape: shape(task),
             secrets: &task.signing_secrets,
         }
     }
@@ -48,19 +49,14 @@ impl<'a> Parts<'a> {
             method: endpoint.method,
             headers: &endpoint.headers,
             format: endpoint.format,
-            is_plain: false,
+            shape: Shape::Full,
             secrets: &endpoint.signing_secrets,
         }
     }
 
     /// The body. It is identical at each attempt, except after a chat service refused it.
     pub(crate) fn body(&self) -> Result<Bytes, serde_json::Error> {
-        let body = if self.is_plain {
-            format::plain_body
-        } else {
-            format::body
-        };
-        body(self.format, self.scan, self.post)
+        format::body(self.format, self.shape, self.scan, self.post)
     }
 
     /// Our headers come first: a header of the customer with the same name replaces ours. Signatures come last, and
@@ -86,9 +82,18 @@ impl<'a> Parts<'a> {
     }
 }
 
-/// Returns true if the last attempt was answered as a service answers a message that it does not accept. What was before
-/// the delivery was reopened does not count, because the cause may be gone.
-fn is_refused(task: &Task) -> bool {
-    let is_again = task.attempt_count > task.schedule_base;
-    is_again && matches!(task.last_status_code, Some(BAD_REQUEST | TOO_LARGE))
+/// Returns the full message, unless the last attempt was answered as a service answers a message that it does not accept.
+/// What was before the delivery was reopened does not count, because the cause may be gone. Plain messages with and
+/// without a thread take turns: a Discord channel takes one kind alone, and its webhook does not say which.
+fn shape(task: &Task) -> Shape {
+    let tries = task.attempt_count.saturating_sub(task.schedule_base);
+    let is_refused = matches!(
+        task.last_status_code,
+        Some(BAD_REQUEST | TOO_LARGE | UNPROCESSABLE)
+    );
+    match tries {
+        1.. if is_refused && tries % 2 == 1 => Shape::PlainThread,
+        1.. if is_refused => Shape::Plain,
+        _ => Shape::Full,
+    }
 }

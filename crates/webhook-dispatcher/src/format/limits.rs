@@ -31,10 +31,12 @@ pub(super) mod teams {
 }
 
 /// The smallest messages. Discord: `content` has at most 2,000 characters
-/// (<https://docs.discord.com/developers/resources/webhook#execute-webhook>).
+/// (<https://docs.discord.com/developers/resources/webhook#execute-webhook>), the name of a thread 100
+/// (<https://docs.discord.com/developers/resources/channel#start-thread-in-forum-or-media-channel>).
 pub(super) mod plain {
     pub(crate) const HEADING: usize = 150;
     pub(crate) const DISCORD_CONTENT: usize = 2_000;
+    pub(crate) const DISCORD_THREAD: usize = 100;
 }
 
 /// Addresses that are longer are not addresses of posts, and some services refuse a whole message because of one.

@@ -20,6 +20,13 @@ pub(super) fn discord(post: &Post) -> Value {
     json!({"content": lines(heading, link), "allowed_mentions": {"parse": []}})
 }
 
+pub(super) fn discord_thread(post: &Post) -> Value {
+    let name = heading(post).replace('\n', " ");
+    let mut message = discord(post);
+    message["thread_name"] = text::plain(&name, limits::DISCORD_THREAD).into();
+    message
+}
+
 /// A Workflow posts only what is in a card.
 pub(super) fn teams(post: &Post) -> Value {
     let heading = teams::shown(&heading(post), limits::HEADING);

@@ -1,6 +1,6 @@
 //! Makes untrusted text fit for display.
 
-use url::Url;
+use url::{Host, Url};
 
 use super::limits;
 
@@ -105,19 +105,27 @@ fn is_shown(character: char) -> bool {
 /// outside of browsers. `None` for anything else.
 pub(super) fn link(text: &str) -> Option<String> {
     let url = Url::parse(text).ok()?;
-    if !matches!(url.scheme(), "http" | "https") || url.host_str().is_none() {
+    if !matches!(url.scheme(), "http" | "https") {
         return None;
     }
     let mut spelled = String::new();
+    // Those of an IPv6 address are the first of each, and without them it would be none.
+    let mut host_brackets = match url.host()? {
+        Host::Ipv6(_) => 2,
+        _ => 0,
+    };
     for character in url.as_str().chars() {
         match character {
+            '[' | ']' if host_brackets > 0 => {
+                host_brackets -= 1;
+                spelled.push(character);
+            }
             '|' | '<' | '>' | '"' | '\'' | '`' | '\\' | '(' | ')' | '*' | '[' | ']' => {
                 spelled.push_str(&format!("%{:02X}", u32::from(character)));
             }
             other => spelled.push(other),
         }
     }
-    // A literal IPv6 address needs its brackets, but no post has such an address.
     (spelled.len() <= limits::URL && Url::parse(&spelled).is_ok()).then_some(spelled)
 }
 
@@ -169,6 +177,14 @@ mod tests {
             (
                 "https://example.com/(a)",
                 Some("https://example.com/%28a%29"),
+            ),
+            (
+                "http://[2001:db8::1]:1313/[a](b)",
+                Some("http://[2001:db8::1]:1313/%5Ba%5D%28b%29"),
+            ),
+            (
+                "http://[a]@[::1]/?[b]",
+                Some("http://%5Ba%5D@[::1]/?%5Bb%5D"),
             ),
             ("javascript:alert(1)", None),
             ("data:text/html,x", None),

@@ -1,18 +1,20 @@
 //! Chat services that refuse the message of their format.
 
+use std::time::Duration;
+
 use serde_json::Value;
 use store::deliveries;
 use test_support::{Answer, Request, TestServer, eventually};
 
 use crate::support::World;
 
-/// Answers 400 with a reason, unless the body is the smallest of its format.
-fn refuse_all_but_plain(_: usize, request: &Request) -> Answer {
+/// Answers `status` with a reason, unless the body is the smallest of its format.
+fn refuse_all_but_plain(status: u16, request: &Request) -> Answer {
     if is_plain(request) {
         return Answer::Status(200);
     }
     Answer::Full {
-        status: 400,
+        status,
         headers: Vec::new(),
         body: b"invalid_blocks".to_vec(),
     }
@@ -38,8 +40,9 @@ async fn world_with(format: &str, receiver: &TestServer) -> (World, domain::Mana
 
 #[tokio::test]
 async fn refused_message_is_followed_by_plain_text_with_the_address() {
-    for format in ["SLACK", "DISCORD", "TEAMS"] {
-        let receiver = TestServer::start(refuse_all_but_plain).await;
+    for (format, status) in [("SLACK", 400), ("DISCORD", 413), ("TEAMS", 422)] {
+        let receiver =
+            TestServer::start(move |_, request| refuse_all_but_plain(status, request)).await;
         let (world, manager) = world_with(format, &receiver).await;
         let replica = world.ready_dispatcher().await;
         world.scan_and_tell(manager, "kettle").await;
@@ -53,11 +56,37 @@ async fn refused_message_is_followed_by_plain_text_with_the_address() {
         world.until("SUCCEEDED", 1).await;
         replica.stop().await;
 
-        assert_eq!(world.attempts().await, ["1 400 -", "2 200 -"], "{format}");
+        let attempts = [format!("1 {status} -"), "2 200 -".to_owned()];
+        assert_eq!(world.attempts().await, attempts, "{format}");
         let first = "delivery_attempts WHERE number = 1";
         let reasons = world.database.texts("response_body", first).await;
         assert_eq!(reasons, ["invalid_blocks"]);
         let body = String::from_utf8(receiver.requests()[1].body.clone()).unwrap();
+        assert!(
+            body.contains("https://forum.example/hackernews:kettle"),
+            "{body}"
+        );
+    }
+}
+
+/// Discord's webhooks do not say what kind of channel they belong to.
+#[tokio::test]
+async fn forum_channels_get_a_thread_and_text_channels_get_none() {
+    for is_forum in [true, false] {
+        let receiver = TestServer::start(move |_, request| {
+            let message: Value = serde_json::from_slice(&request.body).unwrap();
+            let is_taken = message.get("thread_name").is_some() == is_forum && is_plain(request);
+            Answer::Status(if is_taken { 204 } else { 400 })
+        })
+        .await;
+        let (mut world, manager) = world_with("DISCORD", &receiver).await;
+        world.config.dispatcher.retry_schedule = vec![Duration::from_millis(1); 2];
+        let replica = world.ready_dispatcher().await;
+        world.scan_and_tell(manager, "kettle").await;
+        world.until("SUCCEEDED", 1).await;
+        replica.stop().await;
+        let last = receiver.requests().pop().unwrap();
+        let body = String::from_utf8(last.body).unwrap();
         assert!(
             body.contains("https://forum.example/hackernews:kettle"),
             "{body}"

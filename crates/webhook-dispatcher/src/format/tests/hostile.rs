@@ -3,7 +3,7 @@
 use domain::{Post, connection::Format};
 use proptest::{prelude::*, sample::select};
 
-use super::{judge, message, plain_message, post};
+use super::{Shape, judge, message, message_of, plain_message, post};
 
 const FRAGMENTS: &[&str] = &[
     "a",
@@ -86,7 +86,11 @@ fn text() -> impl Strategy<Value = String> {
 }
 
 fn address() -> impl Strategy<Value = String> {
-    let tail = select(&["a", "&", "é", "(", "|", "%2F", "😀", "_", "\"", "\\"][..]);
+    let tail = select(
+        &[
+            "a", "&", "é", "(", "[", "]", "|", "%2F", "😀", "_", "\"", "\\",
+        ][..],
+    );
     let times = prop_oneof![4 => 0..40_usize, 1 => 200..2_100_usize];
     let web = (select(HOSTS), tail, times)
         .prop_map(|(host, tail, times)| format!("http://{host}/t?a={}", tail.repeat(times)));
@@ -137,11 +141,13 @@ proptest! {
         judge::mattermost(&plain[0]);
         judge::discord(&plain[1]);
         judge::teams(&plain[2]);
+        let thread = message_of(Shape::PlainThread, Format::Discord, &post);
+        judge::discord(&thread);
         // Formats spell an address with escapes of three characters.
         let is_web = post.url.starts_with("http") && url::Url::parse(&post.url).is_ok();
         let is_short = url::Url::parse(&post.url).is_ok_and(|url| url.as_str().len() < 660);
-        if is_web && is_short && !post.url.contains('[') {
-            for message in [&slack, &discord, &teams].into_iter().chain(&plain) {
+        if is_web && is_short {
+            for message in [&slack, &discord, &teams].into_iter().chain(&plain).chain([&thread]) {
                 prop_assert!(judge::has_address(message, &post.url), "{} is missing", post.url);
             }
         }
@@ -189,5 +195,6 @@ fn posts_without_visible_text_have_a_heading() {
     judge::teams(&message(Format::Teams, &post));
     judge::slack(&plain_message(Format::Slack, &post));
     judge::discord(&plain_message(Format::Discord, &post));
+    judge::discord(&message_of(Shape::PlainThread, Format::Discord, &post));
     judge::teams(&plain_message(Format::Teams, &post));
 }

@@ -111,6 +111,10 @@ pub(super) fn discord(message: &Value) {
     if let Some(content) = message.get("content") {
         within(content, 2_000, "content");
     }
+    if let Some(name) = message.get("thread_name") {
+        within(name, 100, "thread_name");
+        assert!(!text(name, "thread_name").contains('\n'));
+    }
     let Some(embeds) = message.get("embeds") else {
         assert!(message.get("content").is_some(), "an empty message");
         return;
