@@ -7,6 +7,26 @@ use test_support::{Answer, eventually};
 
 use crate::support::{World, always};
 
+/// The form of Teams' Workflows, which refuse a request whose query was decoded and encoded again.
+#[tokio::test]
+async fn path_and_query_are_sent_as_they_were_given() {
+    let world = World::new().await;
+    let receiver = always(Answer::Status(202)).await;
+    let path = "/powerautomate/automations/direct/workflows/01ab/triggers/manual/paths/invoke\
+        ?api-version=1&sp=%2Ftriggers%2Fmanual%2Frun&sv=1.0&sig=abcDEF123-_xyz~&a=%c3%A9+b&&c";
+    let connection = {
+        let mut conn = world.database.connect().await;
+        let url = receiver.url(path);
+        world.fixture.connection(&mut conn, &url).await
+    };
+    let manager = world.manager(&[connection]).await;
+    let replica = world.ready_dispatcher().await;
+    world.scan_and_tell(manager, "kettle").await;
+    world.until("SUCCEEDED", 1).await;
+    replica.stop().await;
+    assert_eq!(receiver.requests()[0].path, path);
+}
+
 #[tokio::test]
 async fn request_contains_only_the_event() {
     let world = World::new().await;
