@@ -5,6 +5,8 @@
 //! allowed and the key may write. Posts, and everything derived from pages and feeds, are untrusted text, whose
 //! authors may address the model. Such text is passed between marks that no author can know beforehand.
 
+mod broken;
+mod lines;
 mod quote;
 mod serve;
 mod tools;

@@ -7,24 +7,30 @@ use http_body_util::{Full, combinators::BoxBody};
 use rmcp::{
     service::ServerInitializeError,
     transport::{
-        StreamableHttpServerConfig, StreamableHttpService, async_rw::AsyncRwTransport, stdio,
+        StreamableHttpServerConfig, StreamableHttpService,
         streamable_http_server::session::never::NeverSessionManager,
     },
 };
+use tokio::io::{AsyncBufRead, AsyncWrite, BufReader, stdin, stdout};
 
-use crate::Server;
+use crate::{Server, lines::Lines};
 
-/// Longer lines of the input are refused.
-const MAX_LINE_BYTES: usize = 1024 * 1024;
+type Error = Box<dyn std::error::Error + Send + Sync>;
 
 /// Serves one message per line of stdin, until its end.
 ///
 /// # Errors
 /// If a message cannot be written, or the first message is not a request of the protocol.
-pub async fn on_stdio(server: Server) -> Result<(), Box<dyn std::error::Error + Send + Sync>> {
-    let (input, output) = stdio();
-    let transport = AsyncRwTransport::new(input, output).with_max_line_length(MAX_LINE_BYTES);
-    match rmcp::serve_server(server, transport).await {
+pub async fn on_stdio(server: Server) -> Result<(), Error> {
+    on_lines(server, BufReader::new(stdin()), stdout()).await
+}
+
+pub(crate) async fn on_lines(
+    server: Server,
+    input: impl AsyncBufRead + Send + Unpin + 'static,
+    output: impl AsyncWrite + Send + Unpin + 'static,
+) -> Result<(), Error> {
+    match rmcp::serve_server(server, Lines::new(input, output)).await {
         Ok(running) => {
             running.waiting().await?;
             Ok(())
