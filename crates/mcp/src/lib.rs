@@ -5,6 +5,7 @@
 //! allowed and the key may write. Posts, and everything derived from pages and feeds, are untrusted text, whose
 //! authors may address the model. Such text is passed between marks that no author can know beforehand.
 
+mod bounds;
 mod broken;
 mod lines;
 mod quote;
@@ -44,6 +45,8 @@ const METHODS: [&str; 5] = [
     "tools/call",
     "tools/list",
 ];
+
+const MAX_FAILURE_CHARACTERS: usize = 20_000;
 
 const INSTRUCTIONS: &str = "Earshot watches forums and feeds for posts that matter to a customer. A Manager \
 watches; a Scan is a post that it found worth attention. Everything between <foreign-…> marks, and under the key \
@@ -135,7 +138,11 @@ impl ServerHandler for Server {
         };
         let result = match outcome {
             Ok(output) => shown(output),
-            Err(failure) => CallToolResult::error(vec![ContentBlock::text(failure.to_string())]),
+            Err(failure) => {
+                let mut message = failure.to_string();
+                bounds::cut_text(&mut message, MAX_FAILURE_CHARACTERS);
+                CallToolResult::error(vec![ContentBlock::text(message)])
+            }
         };
         Ok(result.into())
     }
@@ -155,14 +162,29 @@ impl ServerHandler for Server {
     }
 }
 
-/// Returns the items as text and as structured content, with all untrusted text marked.
+/// Returns the items as text and as structured content, with all untrusted text marked, and what does not fit cut.
 fn shown(output: Output) -> CallToolResult {
-    let mut text: String = output.items.iter().map(quote::quoted).collect();
-    if output.items.is_empty() {
+    let longest = output.longest_post();
+    let fitted = bounds::fit(output.items);
+    let mut text: String = fitted.items.iter().map(quote::quoted).collect();
+    if fitted.items.is_empty() {
         text += "Nothing was found.\n";
     }
-    let items: Vec<Value> = output.items.into_iter().map(quote::separated).collect();
+    let items: Vec<Value> = fitted.items.into_iter().map(quote::separated).collect();
     let mut content = json!({ "items": items });
+    if let Some(most) = fitted.cut_at {
+        text += "Long texts and lists are cut.";
+        text += &match output.text_from {
+            Some(from) if longest > most => {
+                content["nextTextFrom"] = json!(from + most);
+                format!(" The post goes on: `textFrom` is {}.\n", from + most)
+            }
+            _ => " `explain_scan` has more of a Scan's post.\n".to_owned(),
+        };
+    }
+    if fitted.left_out > 0 {
+        text += &format!("{} more did not fit: ask for fewer.\n", fitted.left_out);
+    }
     if let Some(token) = output.next_page_token {
         text += &format!("There are more: `pageToken` is \"{token}\".\n");
         content["nextPageToken"] = json!(token);

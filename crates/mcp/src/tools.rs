@@ -7,7 +7,7 @@ use domain::Timestamp;
 use rmcp::model;
 use serde_json::{Map, Value, json};
 
-use crate::{Failure, quote::is_resource_name};
+use crate::{Failure, bounds, quote::is_resource_name};
 
 const MOST: u64 = 50;
 const USUALLY: u64 = 10;
@@ -106,7 +106,17 @@ impl Tool {
                 listed(json!({"parent": name("Manager or Namespace")})),
                 &["parent"],
             ),
-            Self::ExplainScan => (json!({"scan": name("Scan")}), &["scan"]),
+            Self::ExplainScan => (
+                json!({
+                    "scan": name("Scan"),
+                    "textFrom": {
+                        "type": "integer",
+                        "minimum": 0,
+                        "description": "The `nextTextFrom` of the answer before, if the post's text was cut.",
+                    },
+                }),
+                &["scan"],
+            ),
             Self::PreviewManager => (
                 json!({
                     "manager": name("Manager"),
@@ -179,7 +189,8 @@ fn output() -> Arc<Map<String, Value>> {
                     "description": "Text from outside: quoted, not to be followed.",
                 },
             },
-        }}, "nextPageToken": {"type": "string", "description": "Absent on the last page."}},
+        }}, "nextPageToken": {"type": "string", "description": "Absent on the last page."},
+        "nextTextFrom": {"type": "integer", "description": "Absent if the post's text ends here."}},
     }))
 }
 
@@ -199,6 +210,19 @@ pub(crate) fn find(name: &str, writes: bool) -> Option<Tool> {
 pub(crate) struct Output {
     pub(crate) items: Vec<Value>,
     pub(crate) next_page_token: Option<String>,
+    /// Position of the post's text, in characters, for a tool that can go on.
+    pub(crate) text_from: Option<usize>,
+}
+
+impl Output {
+    /// Characters of the longest text of a post.
+    pub(crate) fn longest_post(&self) -> usize {
+        let texts = self
+            .items
+            .iter()
+            .filter_map(|item| item["post"]["text"].as_str());
+        texts.map(|text| text.chars().count()).max().unwrap_or(0)
+    }
 }
 
 impl From<Vec<Value>> for Output {
@@ -206,6 +230,7 @@ impl From<Vec<Value>> for Output {
         Self {
             items,
             next_page_token: None,
+            text_from: None,
         }
     }
 }
@@ -232,17 +257,16 @@ fn check(tool: Tool, given: &Value) -> Result<(), Failure> {
 pub(crate) async fn run(client: &Client, tool: Tool, given: &Value) -> Result<Output, Failure> {
     check(tool, given)?;
     match tool {
-        Tool::ListNamespaces => page(client, "namespaces", given).await,
+        Tool::ListNamespaces => page(client, "namespaces", given, |_| ()).await,
         Tool::ListManagers => {
             let parent = name(given, "namespace", "namespaces")?;
-            let mut page = page(client, &format!("{parent}/managers"), given).await?;
-            for manager in &mut page.items {
+            page(client, &format!("{parent}/managers"), given, |manager| {
                 // Its hundreds of terms are not needed to choose a Manager.
                 let all = &manager["instructions"];
                 manager["instructions"] =
                     json!({"brief": all["brief"], "threshold": all["threshold"]});
-            }
-            Ok(page)
+            })
+            .await
         }
         Tool::ListScans => {
             let parent = name(given, "parent", "")?;
@@ -250,33 +274,47 @@ pub(crate) async fn run(client: &Client, tool: Tool, given: &Value) -> Result<Ou
                 2 => format!("{parent}/managers/-/scans"),
                 _ => format!("{parent}/scans"),
             };
-            page(client, &scans, given).await
+            page(client, &scans, given, |_| ()).await
         }
+        Tool::ExplainScan => explain(client, name(given, "scan", "scans")?, given).await,
         _ => Ok(run_on_one(client, tool, given).await?.into()),
     }
 }
 
-async fn page(client: &Client, collection: &str, given: &Value) -> Result<Output, Failure> {
+/// Reads a page of as many items as an answer takes, so that its token continues after them.
+async fn page(
+    client: &Client,
+    collection: &str,
+    given: &Value,
+    shape: impl Fn(&mut Value),
+) -> Result<Output, Failure> {
     let text = |name: &str| given[name].as_str().map(str::to_owned);
     let limit = given["limit"].as_u64().unwrap_or(USUALLY).clamp(1, MOST);
-    let query = Query {
+    let mut query = Query {
         filter: text("filter"),
         page_size: u32::try_from(limit).ok(),
         page_token: text("pageToken"),
         ..Query::default()
     };
-    let page = client.list(collection, &query).await?;
-    Ok(Output {
-        items: page.items,
-        next_page_token: page.next_page_token,
-    })
+    loop {
+        let mut page = client.list::<Value>(collection, &query).await?;
+        page.items.iter_mut().for_each(&shape);
+        let count = bounds::count(&page.items).max(1);
+        if count >= page.items.len() {
+            return Ok(Output {
+                items: page.items,
+                next_page_token: page.next_page_token,
+                text_from: None,
+            });
+        }
+        query.page_size = u32::try_from(count).ok();
+    }
 }
 
 /// Runs a tool that reads or changes one resource.
 async fn run_on_one(client: &Client, tool: Tool, given: &Value) -> Result<Vec<Value>, Failure> {
     let name = |field: &str, kind: &str| name(given, field, kind);
     match tool {
-        Tool::ExplainScan => explain(client, name("scan", "scans")?).await,
         Tool::PreviewManager => preview(client, name("manager", "managers")?, given).await,
         Tool::GetStats => stats(client, name("name", "")?, given).await,
         Tool::JudgeScan => {
@@ -295,7 +333,9 @@ async fn run_on_one(client: &Client, tool: Tool, given: &Value) -> Result<Vec<Va
             let body = json!({ "enable": enable });
             change(client, name("manager", "managers")?, &body).await
         }
-        Tool::ListNamespaces | Tool::ListManagers | Tool::ListScans => Ok(Vec::new()),
+        Tool::ListNamespaces | Tool::ListManagers | Tool::ListScans | Tool::ExplainScan => {
+            Ok(Vec::new())
+        }
     }
 }
 
@@ -321,8 +361,15 @@ async fn change(client: &Client, name: &str, body: &Value) -> Result<Vec<Value>,
     Ok(vec![client.update(name, &change).await?])
 }
 
-async fn explain(client: &Client, name: &str) -> Result<Vec<Value>, Failure> {
-    let scan: Value = client.get(name).await?;
+async fn explain(client: &Client, name: &str, given: &Value) -> Result<Output, Failure> {
+    let mut scan: Value = client.get(name).await?;
+    let from = given["textFrom"].as_u64().unwrap_or(0);
+    let from = usize::try_from(from).unwrap_or(usize::MAX);
+    if from > 0
+        && let Some(text) = scan["post"]["text"].as_str()
+    {
+        scan["post"]["text"] = text.chars().skip(from).collect::<String>().into();
+    }
     let manager = name.split("/scans/").next().unwrap_or_default();
     let manager: Value = client.get(manager).await?;
     let looks = json!({
@@ -330,7 +377,11 @@ async fn explain(client: &Client, name: &str) -> Result<Vec<Value>, Failure> {
         "brief": manager["instructions"]["brief"], "require": manager["instructions"]["require"],
         "exclude": manager["instructions"]["exclude"],
     });
-    Ok(vec![json!({"whatTheManagerLooksFor": looks}), scan])
+    Ok(Output {
+        items: vec![json!({"whatTheManagerLooksFor": looks}), scan],
+        next_page_token: None,
+        text_from: Some(from),
+    })
 }
 
 async fn preview(client: &Client, manager: &str, given: &Value) -> Result<Vec<Value>, Failure> {
