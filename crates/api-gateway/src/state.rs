@@ -29,8 +29,7 @@ use crate::{
 
 /// Number of previews that a replica computes for one account at a time.
 const PREVIEWS: usize = 1;
-/// Number of requests of assistants that a replica answers for one account at a time. Each holds its answer several
-/// times in memory.
+/// Number of tools that a replica runs for one account at a time. Each holds its answer several times in memory.
 const ASSISTANTS: usize = 2;
 
 pub(crate) struct AppState {
@@ -125,7 +124,7 @@ impl AppState {
         }
     }
 
-    /// Waits for a permit of `account` to answer an assistant.
+    /// Waits for a permit of `account` to run a tool.
     pub(crate) async fn assistant_for(
         &self,
         account: Id,

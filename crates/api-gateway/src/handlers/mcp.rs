@@ -33,7 +33,13 @@ pub(crate) async fn serve(
 ) -> Result<HttpResponse, ApiError> {
     let message = body.parse(|message| Ok(message.clone())).await?;
     let given = given(&request, message.to_string().into()).map_err(internal)?;
-    let _permit = state.assistant_for(caller.key.account).await?;
+    // Other messages cost nothing. A host takes the server for dead if its `ping` waits.
+    let is_call = message["method"] == "tools/call";
+    let _permit = if is_call {
+        Some(state.assistant_for(caller.key.account).await?)
+    } else {
+        None
+    };
     let client = api.client(request.peer_addr(), passed_on(&request, &given));
     let server = mcp::Server::with_writes(client, caller.key.role.may_write());
     let answered = timeout(TIMEOUT, mcp::over_http(server, given)).await;

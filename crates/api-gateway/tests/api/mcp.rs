@@ -7,7 +7,7 @@ use domain::{
 use reqwest::Method;
 use serde_json::{Value, json};
 use store::keys::NewKey;
-use test_support::post;
+use test_support::{eventually, post};
 
 use crate::{app::TestApp, client::Client, scans::record};
 
@@ -103,13 +103,15 @@ async fn every_revision_lists_and_calls_tools_without_a_session() {
         assert_eq!(items[0]["untrusted"]["nickname"], "ours");
     }
     // A client of an older revision is offered the newest one that begins with a handshake.
-    let hello = json!({
-        "protocolVersion": "2024-11-05", "capabilities": {},
-        "clientInfo": {"name": "test", "version": "1"},
-    });
-    let offered = ask(&acme, REVISIONS[1], "initialize", &hello).await;
-    let version = &offered.body["result"]["protocolVersion"];
-    assert_eq!(version, REVISIONS[1], "{}", offered.body);
+    for older in ["2024-11-05", "2025-03-26"] {
+        let hello = json!({
+            "protocolVersion": older, "capabilities": {},
+            "clientInfo": {"name": "test", "version": "1"},
+        });
+        let offered = ask(&acme, REVISIONS[1], "initialize", &hello).await;
+        let version = &offered.body["result"]["protocolVersion"];
+        assert_eq!(version, REVISIONS[1], "{}", offered.body);
+    }
     let unknown = ask(&acme, "1999-01-01", "tools/list", &json!({})).await;
     assert_eq!(unknown.status, 400, "{}", unknown.body);
     assert!(
@@ -243,6 +245,107 @@ async fn the_requests_of_a_tool_count_towards_the_rate_limit() {
     let refused = call(&acme, "list_namespaces", &json!({})).await;
     assert_eq!(refused["isError"], true, "{refused}");
     assert!(refused.to_string().contains("refused (429)"), "{refused}");
+}
+
+/// A lock on a row of `managers` keeps the tools running.
+#[tokio::test]
+async fn other_messages_do_not_wait_for_running_tools() {
+    const WAITING: &str =
+        "pg_stat_activity WHERE datname = current_database() AND wait_event_type = 'Lock'";
+    let app = TestApp::start().await;
+    let acme = app.account("acme").await;
+    let manager = acme.manager(&acme.namespace().await).await;
+    let rows = app
+        .database
+        .begin(&["SELECT FROM managers FOR UPDATE"])
+        .await;
+    let arguments = json!({"manager": manager, "enable": false});
+    // As many as an account may run at a time.
+    let tools = futures::future::join_all([
+        call(&acme, "enable_manager", &arguments),
+        call(&acme, "enable_manager", &arguments),
+    ]);
+    let others = async {
+        eventually("both run", async || app.database.count(WAITING).await == 2).await;
+        for method in ["ping", "tools/list"] {
+            let reply = ask(&acme, REVISIONS[1], method, &json!({})).await;
+            assert_eq!(reply.status, 200, "{method}: {}", reply.body);
+        }
+        drop(rows);
+    };
+    let (tools, ()) = futures::join!(tools, others);
+    for tool in tools {
+        assert_eq!(tool["isError"], false, "{tool}");
+    }
+}
+
+/// Every item is seen once, and each answer fits.
+#[tokio::test]
+async fn a_list_with_long_posts_is_read_in_answers_that_fit() {
+    let app = TestApp::start().await;
+    let acme = app.account("acme").await;
+    let manager = acme.manager(&acme.namespace().await).await;
+    let text = |n: usize| format!("backup {n} ") + &"\"é\n".repeat(3_000);
+    let posts: Vec<Post> = (0..12)
+        .map(|n| Post {
+            text: Some(text(n)),
+            ..post(&n.to_string(), "backup")
+        })
+        .collect();
+    record(&app, &manager, &posts).await;
+    let mut arguments = json!({"parent": manager, "limit": 12});
+    let mut seen = Vec::new();
+    loop {
+        let page = call(&acme, "list_scans", &arguments).await;
+        assert!(page.to_string().chars().count() <= 100_000);
+        let content = &page["structuredContent"];
+        let items = content["items"].as_array().unwrap();
+        assert!(!items.is_empty() && items.len() < 12, "{}", items.len());
+        let texts = items
+            .iter()
+            .map(|item| item["untrusted"]["post"]["text"].clone());
+        seen.extend(texts);
+        let token = &content["nextPageToken"];
+        if token.is_null() {
+            break;
+        }
+        arguments["pageToken"] = token.clone();
+    }
+    let expected: Vec<Value> = (0..12).rev().map(|n| json!(text(n))).collect();
+    assert_eq!(seen, expected);
+}
+
+#[tokio::test]
+async fn a_long_post_is_read_piece_by_piece() {
+    let app = TestApp::start().await;
+    let acme = app.account("acme").await;
+    let manager = acme.manager(&acme.namespace().await).await;
+    let long = "backup é\n".repeat(9_000);
+    let posts = [Post {
+        text: Some(long.clone()),
+        ..post("1", "backup")
+    }];
+    record(&app, &manager, &posts).await;
+    let scans = acme.get(&format!("/v1/{manager}/scans")).await;
+    let mut arguments = json!({"scan": scans.body["scans"][0]["name"]});
+    let mut read = String::new();
+    loop {
+        let answer = call(&acme, "explain_scan", &arguments).await;
+        assert!(answer.to_string().chars().count() <= 100_000);
+        let content = &answer["structuredContent"];
+        let piece = content["items"][1]["untrusted"]["post"]["text"].as_str();
+        let piece = piece.unwrap_or_else(|| panic!("{answer}"));
+        let next = &content["nextTextFrom"];
+        read += match next.is_null() {
+            true => piece,
+            false => piece.strip_suffix('…').unwrap(),
+        };
+        if next.is_null() {
+            break;
+        }
+        arguments["textFrom"] = next.clone();
+    }
+    assert!(read == long, "{} of {}", read.len(), long.len());
 }
 
 #[tokio::test]
