@@ -235,7 +235,9 @@ PROMISES = {
 
 
 # Not checkov of PyPI: it takes 290 MB, and all that version 3.3.30 says of these renders is meant so: no namespace, no CPU limit, no
-# digest, IfNotPresent, hooks without probes, ids that OpenShift assigns, and the evaluation's passwords in variables.
+# digest, IfNotPresent, hooks without probes, ids that OpenShift assigns, and the evaluation's passwords in variables. Nor kubeconform
+# and kube-score, which Debian does not have: kubernetes_validate knows the schemas of the first, and the pods' part of the second's
+# advice is below.
 def unconfined(obj):
     """The `restricted` profile of Kubernetes, and a read-only root."""
     spec = obj if obj["kind"] == "Pod" else obj.get("spec", {}).get("template", {})
