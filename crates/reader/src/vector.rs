@@ -1,0 +1,32 @@
+/// Length of a vector.
+pub const DIMENSIONS: usize = 384;
+
+/// Direction of a text's meaning: a vector of length one.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Vector([f32; DIMENSIONS]);
+
+impl Vector {
+    /// Returns the mean of some tokens, scaled to length one; `None` without tokens.
+    pub(crate) fn mean<'a>(tokens: impl IntoIterator<Item = &'a [f32]>) -> Option<Self> {
+        let mut sum = [0.0_f32; DIMENSIONS];
+        for token in tokens {
+            for (sum, value) in sum.iter_mut().zip(token) {
+                *sum += value;
+            }
+        }
+        let length = sum.iter().map(|value| value * value).sum::<f32>().sqrt();
+        (length > 0.0 && length.is_finite()).then(|| Self(sum.map(|value| value / length)))
+    }
+
+    /// Returns the cosine of the angle between two vectors: 1 if the texts mean the same, about 0 if they are unrelated.
+    #[must_use]
+    pub fn likeness(&self, other: &Self) -> f32 {
+        self.0.iter().zip(&other.0).map(|(a, b)| a * b).sum()
+    }
+
+    /// Returns the numbers, for a learned layer.
+    #[must_use]
+    pub fn values(&self) -> &[f32; DIMENSIONS] {
+        &self.0
+    }
+}

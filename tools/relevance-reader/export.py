@@ -1,0 +1,49 @@
+"""export.py MODEL_DIR OUT: writes the encoder file that the crate `reader` loads.
+
+MODEL_DIR has all-MiniLM-L6-v2. Its weights become 8-bit numbers, a scale per channel. The model returns a vector for each token;
+`reader` takes the means. File: `earread1`, SHA-256 of what follows, then vocabulary (a token per line) and model, each after its length.
+"""
+
+import hashlib
+import json
+import struct
+import subprocess
+import sys
+import tempfile
+from pathlib import Path
+
+import torch
+from onnxruntime.quantization import QuantType, quantize_dynamic
+from transformers import BertModel
+
+MAGIC = b"earread1"
+
+
+class Tokens(torch.nn.Module):
+    def __init__(self, model):
+        super().__init__()
+        self.model = model
+
+    def forward(self, input_ids):
+        return self.model(input_ids=input_ids).last_hidden_state
+
+
+def main(folder, out):
+    model = BertModel.from_pretrained(folder, add_pooling_layer=False, attn_implementation="eager").eval()
+    with tempfile.TemporaryDirectory() as work:
+        plain, ready, small = (Path(work) / f"{name}.onnx" for name in ("plain", "ready", "small"))
+        axes = {"input_ids": {0: "text", 1: "token"}}
+        torch.onnx.export(Tokens(model), (torch.tensor([[101, 2023, 102]]),), plain, input_names=["input_ids"],
+                          output_names=["tokens"], dynamic_axes=axes, opset_version=17, dynamo=False)
+        prepare = [sys.executable, "-m", "onnxruntime.quantization.preprocess", "--skip_symbolic_shape", "True"]
+        subprocess.run([*prepare, "--input", plain, "--output", ready], check=True)
+        quantize_dynamic(ready, small, weight_type=QuantType.QInt8, per_channel=True)
+        words = json.loads((Path(folder) / "tokenizer.json").read_text())["model"]["vocab"]
+        parts = ["\n".join(sorted(words, key=words.get)).encode(), small.read_bytes()]
+    body = b"".join(struct.pack("<I", len(part)) + part for part in parts)
+    Path(out).write_bytes(MAGIC + hashlib.sha256(body).digest() + body)
+    print(f"{out}: {(len(body) + 40) / 1e6:.1f} MB, {hashlib.sha256(body).hexdigest()}")
+
+
+if __name__ == "__main__":
+    main(*sys.argv[1:])
