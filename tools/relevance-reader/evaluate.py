@@ -1,0 +1,60 @@
+"""Prints the figures of today's verdict and of the reader, on customers that neither has seen."""
+
+import argparse
+
+import numpy as np
+
+from features import rows
+from heads import linear
+from likeness import Likeness
+from measure import GOALS, figures, folds
+from vectors import Reader
+
+RIDGE_OF_LIKENESS = 60.0
+RIDGE_OF_POST = {"SALES": 600.0, "COMPETITOR": 2_000.0, "CRISIS": 800.0}
+
+
+def show(name, focus, found, total, scores):
+    one = [figures(found, score, total, GOALS[focus]) for score in scores]
+    mean = {key: np.nanmean([figure[key] for figure in one]) for key in one[0]}
+    spread = np.nanstd([figure["P@R"] for figure in one])
+    cells = " | ".join(f"{value:.3f}" for value in mean.values())
+    print(f"| {focus} | {name} | {cells} | {spread:.3f} |", flush=True)
+
+
+def main():
+    parser = argparse.ArgumentParser()
+    parser.add_argument("--focus", nargs="*", default=list(GOALS))
+    parser.add_argument("--seeds", type=int, default=3)
+    parser.add_argument("--pages", action="store_true", help="offers from the pages alone, not from offers.json")
+    parser.add_argument("--groups", action="store_true", help="also each group of columns alone and left out")
+    arguments = parser.parse_args()
+    reader = Reader()
+    print("| Focus | Verdict | AP | precision at the goal's recall | mean AP | mean precision | mean recall | deviation |")
+    print("|---|---|---|---|---|---|---|---|")
+    for focus in arguments.focus:
+        found, total = rows(focus)
+        likeness = Likeness(reader, found["post"], hand=not arguments.pages)
+        fold = [folds(found["customer"], 5, seed) for seed in range(arguments.seeds)]
+        columns, names = likeness.columns(found)
+        about = likeness.about(focus, found)
+        group = np.array([name.split(".")[0] for name in names])
+
+        def scores(kept, post):
+            x = np.hstack([columns[:, kept], about] if post else [columns[:, kept]])
+            ridge = np.full(x.shape[1], RIDGE_OF_LIKENESS)
+            ridge[kept.sum() :] = RIDGE_OF_POST[focus]
+            return [linear(focus, found, one, x, ridge) for one in fold]
+
+        every = np.ones(len(names), bool)
+        show("today", focus, found, total, scores(~every, False))
+        show("with likeness", focus, found, total, scores(every, False))
+        show("with the post's vector", focus, found, total, scores(~every, True))
+        show("with both", focus, found, total, scores(every, True))
+        for name in np.unique(group) if arguments.groups else ():
+            show(f"{name} alone", focus, found, total, scores(group == name, False))
+            show(f"both, without {name}", focus, found, total, scores(group != name, True))
+
+
+if __name__ == "__main__":
+    main()
