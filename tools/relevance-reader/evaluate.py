@@ -6,7 +6,7 @@ import numpy as np
 
 from features import rows
 from heads import linear
-from likeness import Likeness
+from likeness import columns, of_judged
 from measure import GOALS, figures, folds
 from vectors import Reader
 
@@ -34,14 +34,13 @@ def main():
     print("|---|---|---|---|---|---|---|---|")
     for focus in arguments.focus:
         found, total = rows(focus)
-        likeness = Likeness(reader, found["post"], hand=not arguments.pages)
+        likeness = of_judged(reader, found["post"], hand=not arguments.pages)
         fold = [folds(found["customer"], 5, seed) for seed in range(arguments.seeds)]
-        columns, names = likeness.columns(found)
-        about = likeness.about(focus, found)
+        like, names, about = columns(likeness, focus, found)
         group = np.array([name.split(".")[0] for name in names])
 
         def scores(kept, post):
-            x = np.hstack([columns[:, kept], about] if post else [columns[:, kept]])
+            x = np.hstack([like[:, kept], about] if post else [like[:, kept]])
             ridge = np.full(x.shape[1], RIDGE_OF_LIKENESS)
             ridge[kept.sum() :] = RIDGE_OF_POST[focus]
             return [linear(focus, found, one, x, ridge) for one in fold]

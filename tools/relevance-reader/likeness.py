@@ -1,4 +1,4 @@
-"""What vectors say about a pair of customer and post.
+"""What vectors say about a pair of customer and post: 20 numbers, which `crates/reader/src/likeness.rs` computes as well.
 
 A post has one vector per sentence and one of the whole, all from the same run of the encoder: the mean of its tokens.
 A customer has vectors of its brief and of its offers. Being close to an offer is not enough, since a need in a
@@ -21,105 +21,94 @@ NEED = re.compile(
     r"alternative|switch|cheap|choose|decide|how (?:do|can|to))", re.I)
 QUESTIONS = ("Which {} should I buy?", "I am looking for {}. Any recommendations?")
 NEAR = 0.6  # a category this near to an offer is not another good
-HEAT, HEAT_OF_RARE = 0.05, 0.6
+HEAT = 0.05
 NONE = -0.3
+CATEGORIES = (HERE / "categories.txt").read_text().split("\n")[:-1]
+
+
+def of_judged(reader, ids, hand=True):
+    """Reads judged posts and all customers. `hand` takes the offers from offers.json where it has the customer."""
+    posts = {id: (post["title"], post["text"]) for id in dict.fromkeys(ids) for post in [sources()[0][id]]}
+    written = json.loads((HERE / "offers.json").read_text()) if hand else {}
+    sold = {id: (texts.brief(parts), written.get(id) or texts.offers(parts)) for id, parts in texts.pages().items()}
+    return Likeness(reader, posts, sold)
 
 
 class Likeness:
-    def __init__(self, reader, ids, hand=True):
-        """Reads the posts `ids`; `hand` takes the offers from offers.json where it has the customer, and from the pages otherwise."""
-        posts = {id: sources()[0][id] for id in dict.fromkeys(ids)}
+    def __init__(self, reader, posts, sold):
+        """Reads posts (title and text by id); `sold` has brief and offers of each customer."""
         self.vectors = reader
-        self.pages = texts.pages()
-        self.hand = json.loads((HERE / "offers.json").read_text()) if hand else {}
-        self.names = (HERE / "categories.txt").read_text().split("\n")[:-1]
-        self.categories = reader(self.names)
+        self.sold = sold
+        # Kinds of goods by themselves, then as each question.
+        self.categories = [reader(asked(CATEGORIES, form)) for form in ("{}", *QUESTIONS)]
         self.at = {id: at for at, id in enumerate(posts)}
-        self.words = [texts.sentences(post["title"], post["text"]) for post in posts.values()]
+        self.words = [texts.sentences(title, text) for title, text in posts.values()]
         read = reader.read(self.words)
         self.whole = np.stack([vectors[0] for vectors in read])
-        self.parts = np.concatenate([vectors[1:] for vectors in read])
-        self.starts = np.cumsum([0] + [len(vectors) - 1 for vectors in read])
-        self.words = [words[: len(vectors) - 1] for words, vectors in zip(self.words, read)]
-        ordinary = [texts.sentences(title, text) for title, text in texts.background()]
-        self.ordinary = np.stack([vectors[0] for vectors in reader.read(ordinary)])
+        self.parts = [vectors[1:] for vectors in read]
+        self.words = [words[: len(vectors)] for words, vectors in zip(self.words, self.parts)]
 
-    def offers(self, customer):
-        return self.hand.get(customer) or texts.offers(self.pages[customer])
-
-    def columns(self, rows, groups=("brief", "offers", "rare", "contrast", "questions", "sentences")):
-        """Returns the columns of the groups, by customer so that its vectors are made once."""
+    def columns(self, customers, posts):
+        """Returns a row per pair, and the names of the columns."""
         found, names = None, None
-        for customer in np.unique(rows["customer"]):
-            index = np.flatnonzero(rows["customer"] == customer)
-            values = self.of_customer(customer, [self.at[post] for post in rows["post"][index]])
-            values = {name: column for name, column in values.items() if name.split(".")[0] in groups}
+        for customer in np.unique(customers):
+            index = np.flatnonzero(customers == customer)
+            values = self.of_customer(customer, [self.at[post] for post in posts[index]])
             names = list(values)
-            found = np.zeros((len(rows["post"]), len(names))) if found is None else found
+            found = np.zeros((len(posts), len(names))) if found is None else found
             found[index] = np.column_stack(list(values.values()))
         return found, names
 
     def of_customer(self, customer, at):
-        offers = self.vectors(self.offers(customer))
-        brief = self.vectors([texts.brief(self.pages[customer])])[0]
-        is_other = (self.categories @ offers.T).max(1) < NEAR
-        others = self.categories[is_other]
-        rare, rare_others = Rarity(self.ordinary, offers), Rarity(self.ordinary, others)
-        asked = [
-            (self.vectors([question.format(name) for name in self.offers(customer)]),
-             self.vectors([question.format(name) for name in self.names])[is_other])
-            for question in QUESTIONS
-        ]
-        titles = self.parts[self.starts[at]]
+        text, names = self.sold[customer]
+        brief = self.vectors([text])[0]
+        offers = [self.vectors(asked(names, form)) for form in ("{}", *QUESTIONS)]
+        is_other = (self.categories[0] @ offers[0].T).max(1) < NEAR
+        others = [vectors[is_other] for vectors in self.categories]
         out = {}
-        for view, x in (("title", titles), ("whole", self.whole[at])):
-            like, other = x @ offers.T, x @ others.T
-            like_rare, other_rare = rare(like), rare_others(other)
-            out[f"brief.{view}"] = x @ brief
-            out[f"offers.{view}"], out[f"offers.{view}3"] = like.max(1), top(like, 3).mean(1)
-            out[f"rare.{view}"], out[f"rare.{view}3"] = like_rare.max(1), top(like_rare, 3).mean(1)
-            out[f"contrast.{view}"] = like.max(1) - other.max(1)
-            out[f"contrast.{view}.share"] = share(like, other, HEAT)
-            out[f"contrast.{view}.rare"] = like_rare.max(1) - other_rare.max(1)
-            out[f"contrast.{view}.rare_share"] = share(like_rare, other_rare, HEAT_OF_RARE)
-            for number, (mine, theirs) in enumerate(asked):
-                ask = (x @ mine.T).max(1)
-                out[f"questions.{view}{number}"] = ask
-                out[f"questions.{view}{number}.contrast"] = ask - (x @ theirs.T).max(1)
-                out[f"questions.{view}{number}.lift"] = ask - like.max(1)
-        sentences = [self.of_sentences(post, offers, others, rare, rare_others, brief) for post in at]
-        out |= {name: np.array([row[name] for row in sentences]) for name in sentences[0]}
-        return out
+        for view, x in (("title", np.stack([self.parts[post][0] for post in at])), ("whole", self.whole[at])):
+            like = (x @ offers[0].T).max(1)
+            for number in range(1, len(offers)):
+                question = (x @ offers[number].T).max(1)
+                out[f"questions.{view}{number}"] = question
+                out[f"questions.{view}{number}.contrast"] = question - (x @ others[number].T).max(1)
+                out[f"questions.{view}{number}.lift"] = question - like
+        sentences = [self.of_sentences(post, brief, offers[0], others[0]) for post in at]
+        return out | {name: np.array([row[name] for row in sentences]) for name in sentences[0]}
 
-    def of_sentences(self, post, offers, others, rare, rare_others, brief):
-        own = slice(self.starts[post], self.starts[post + 1])
-        x, words = self.parts[own], self.words[post]
+    def of_sentences(self, post, brief, offers, others):
+        x = self.parts[post]
         like, other = x @ offers.T, x @ others.T
-        like_rare, other_rare = rare(like), rare_others(other)
-        need = np.array([bool(NEED.search(text)) for text in words])
+        need = np.array([bool(NEED.search(text)) for text in self.words[post]])
         out = {"sentences.brief": (x @ brief).max(), "sentences.need": need.mean()}
         for name, kept in (("any", np.ones(len(x), bool)), ("needed", need)):
             some = kept.any()
-            put = lambda key, value: out.update({f"sentences.{name}.{key}": value})
-            put("like", like[kept].max() if some else 0.0)
-            put("rare", like_rare[kept].max() if some else 0.0)
-            put("contrast", (like[kept].max(1) - other[kept].max(1)).max() if some else NONE)
-            put("share", share(like[kept], other[kept], HEAT).max() if some else 0.0)
-            put("rare_contrast", (like_rare[kept].max(1) - other_rare[kept].max(1)).max() if some else 10 * NONE)
+            out[f"sentences.{name}.like"] = like[kept].max() if some else 0.0
+            out[f"sentences.{name}.contrast"] = (like[kept].max(1) - other[kept].max(1)).max() if some else NONE
+            out[f"sentences.{name}.share"] = share(like[kept], other[kept]).max() if some else 0.0
         return out
 
-    def about(self, focus, rows):
-        """Vectors of what decides beyond the customer: SALES the whole post, else the sentences with a name."""
-        at = [self.at[post] for post in rows["post"]]
+    def about(self, focus, post, names):
+        """Vector of what decides beyond the customer: SALES the whole post, else the mean of the sentences with a name."""
+        at = self.at[post]
         if focus == "SALES":
             return self.whole[at]
-        plans, found = sources()[3], []
-        for customer, post in zip(rows["customer"], at):
-            names = texts.pattern(watched(focus, plans[f"{customer} {focus}"]))
-            own = self.parts[self.starts[post] : self.starts[post + 1]]
-            named = [vector for vector, text in zip(own, self.words[post]) if names.search(text)]
-            found.append(np.mean(named or [self.whole[post]], axis=0))
-        return np.array(found)
+        pattern = texts.pattern(names)
+        named = [vector for vector, text in zip(self.parts[at], self.words[at]) if pattern.search(text)]
+        return np.mean(named or [self.whole[at]], axis=0)
+
+
+def asked(names, form):
+    return [form.format(name) for name in names]
+
+
+def columns(likeness, focus, found):
+    """Returns likeness and what decides beyond the customer, of judged pairs; and the names of the former."""
+    plans = sources()[3]
+    pairs = list(zip(found["customer"], found["post"]))
+    names = {customer: watched(focus, plans[f"{customer} {focus}"]) for customer in np.unique(found["customer"])}
+    about = np.stack([likeness.about(focus, post, names[customer]) for customer, post in pairs])
+    return *likeness.columns(found["customer"], found["post"]), about
 
 
 def watched(focus, plan):
@@ -127,22 +116,7 @@ def watched(focus, plan):
     return [text for name in plan["names"] if name["kind"] == kind for text in (name["text"], *name.get("aliases", []))]
 
 
-class Rarity:
-    """Likeness in standard deviations above what ordinary posts have: some texts are close to everything."""
-
-    def __init__(self, ordinary, vectors):
-        like = ordinary @ vectors.T
-        self.mean, self.deviation = like.mean(0), like.std(0) + 1e-6
-
-    def __call__(self, like):
-        return (like - self.mean) / self.deviation
-
-
-def top(values, count):
-    return np.sort(values, axis=1)[:, -count:]
-
-
-def share(like, other, heat):
+def share(like, other):
     """The best offers' share of a softmax over offers and other goods."""
-    mine, theirs = np.exp(top(like, 3) / heat).sum(1), np.exp(other / heat).sum(1)
-    return mine / (mine + theirs)
+    mine = np.exp(np.sort(like, axis=1)[:, -3:] / HEAT).sum(1)
+    return mine / (mine + np.exp(other / HEAT).sum(1))

@@ -1,6 +1,5 @@
 """The texts that a reader compares: of a post its title and sentences; of a customer what it sells."""
 
-import gzip
 import html
 import json
 import re
@@ -89,9 +88,3 @@ def offers(parts):
 def pattern(names):
     """Finds whole names; without names it finds nothing."""
     return re.compile(r"(?<!\w)(?:" + "|".join(map(re.escape, names)) + r")(?!\w)" if names else r"(?!)", re.I)
-
-
-def background():
-    """The ordinary posts that the compiler ships: title and text."""
-    with gzip.open(JUDGED / "background_posts.jsonl.gz", "rt") as lines:
-        return [tuple(json.loads(line)) for line in lines]
