@@ -4,9 +4,7 @@ MODEL_DIR has all-MiniLM-L6-v2. Its weights become 8-bit numbers, a scale per ch
 `reader` takes the means. File: `earread1`, SHA-256 of what follows, then vocabulary (a token per line) and model, each after its length.
 """
 
-import hashlib
 import json
-import struct
 import subprocess
 import sys
 import tempfile
@@ -16,7 +14,7 @@ import torch
 from onnxruntime.quantization import QuantType, quantize_dynamic
 from transformers import BertModel
 
-MAGIC = b"earread1"
+import envelope
 
 
 class Tokens(torch.nn.Module):
@@ -40,9 +38,7 @@ def main(folder, out):
         quantize_dynamic(ready, small, weight_type=QuantType.QInt8, per_channel=True)
         words = json.loads((Path(folder) / "tokenizer.json").read_text())["model"]["vocab"]
         parts = ["\n".join(sorted(words, key=words.get)).encode(), small.read_bytes()]
-    body = b"".join(struct.pack("<I", len(part)) + part for part in parts)
-    Path(out).write_bytes(MAGIC + hashlib.sha256(body).digest() + body)
-    print(f"{out}: {(len(body) + 40) / 1e6:.1f} MB, {hashlib.sha256(body).hexdigest()}")
+    envelope.write(out, b"earread1", parts)
 
 
 if __name__ == "__main__":

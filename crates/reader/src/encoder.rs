@@ -4,10 +4,12 @@ use rten::{Model, NodeId, RunOptions, ThreadPool};
 use rten_tensor::{NdTensor, prelude::*};
 
 use crate::{
-    DIMENSIONS, OpenError, Vector,
+    DIMENSIONS, OpenError, Problem, Vector, envelope,
     tokens::{END, START, Tokenizer},
-    weights::Weights,
 };
+
+/// Format of the weights file: parts are vocabulary and model.
+const FORMAT: &envelope::Format = b"earread";
 
 /// Tokens that are read of a post; the rest is ignored. The time grows with them.
 pub const MAX_TOKENS: usize = 128;
@@ -44,18 +46,27 @@ pub struct Encoder {
 impl Encoder {
     /// Loads the weights and reads a short text with them, so that a model of another shape fails here.
     pub fn open(path: &Path) -> Result<Self, OpenError> {
-        let weights = Weights::read(path)?;
-        let unusable = |error: &dyn std::fmt::Display| OpenError::Unusable(error.to_string());
-        let model = Model::load(weights.model).map_err(|error| unusable(&error))?;
+        Self::load(path).map_err(|problem| problem.of(path))
+    }
+
+    fn load(path: &Path) -> Result<Self, Problem> {
+        let envelope::Contents {
+            checksum,
+            parts: [vocabulary, model],
+        } = envelope::read(path, FORMAT)?;
+        let unusable = |error: &dyn std::fmt::Display| Problem::Unusable(error.to_string());
+        let vocabulary = str::from_utf8(&vocabulary)
+            .map_err(|error| Problem::Unusable(format!("vocabulary: {error}")))?;
+        let model = Model::load(model).map_err(|error| unusable(&error))?;
         let node = |name| model.node_id(name).map_err(|error| unusable(&error));
         let (input, output) = (node("input_ids")?, node("tokens")?);
         let encoder = Self {
-            tokenizer: Tokenizer::new(&weights.vocabulary)?,
+            tokenizer: Tokenizer::new(vocabulary)?,
             input,
             output,
             model,
             pool: Arc::new(ThreadPool::with_num_threads(1)),
-            version: weights.checksum[..6]
+            version: checksum[..6]
                 .iter()
                 .map(|byte| format!("{byte:02x}"))
                 .collect(),

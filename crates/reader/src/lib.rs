@@ -4,14 +4,14 @@
 //! whole. Two texts about the same subject have similar vectors even if they share no word. Callers pay about 10 ms of
 //! one core per post and keep the vectors for all Managers.
 //!
-//! The weights are one file ([`weights`]), which `tools/relevance-reader` writes and `model/README.md` describes.
+//! The weights are one file ([`envelope`]), which `tools/relevance-reader` writes and `model/README.md` describes.
 //! Without a usable file there is no encoder, only an error that says why: the caller then decides without vectors.
 
 mod encoder;
+mod envelope;
 mod tokens;
 mod vector;
-mod weights;
 
 pub use encoder::{Encoder, MAX_TOKENS, ReadError, Reading};
+pub use envelope::{OpenError, Problem};
 pub use vector::{DIMENSIONS, Vector};
-pub use weights::OpenError;

@@ -7,7 +7,7 @@ use std::collections::HashMap;
 
 use unicode_normalization::{UnicodeNormalization, char::is_combining_mark};
 
-use crate::OpenError;
+use crate::Problem;
 
 pub(crate) const START: i32 = 101;
 pub(crate) const END: i32 = 102;
@@ -26,11 +26,11 @@ pub(crate) struct Tokenizer {
 
 impl Tokenizer {
     /// Takes a token per line, in the order of their numbers.
-    pub(crate) fn new(vocabulary: &str) -> Result<Self, OpenError> {
+    pub(crate) fn new(vocabulary: &str) -> Result<Self, Problem> {
         let ids: HashMap<Box<str>, i32> = vocabulary.lines().map(Box::from).zip(0..).collect();
         for (token, id) in FIXED {
             if ids.get(token) != Some(&id) {
-                return Err(OpenError::Unusable(format!(
+                return Err(Problem::Unusable(format!(
                     "vocabulary: line {} must be `{token}`",
                     id + 1
                 )));
