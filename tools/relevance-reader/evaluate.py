@@ -5,13 +5,10 @@ import argparse
 import numpy as np
 
 from features import rows
-from heads import linear
+from heads import RIDGE_OF_LIKENESS, RIDGE_OF_POST, Verdict
 from likeness import columns, of_judged
 from measure import GOALS, figures, folds
 from vectors import Reader
-
-RIDGE_OF_LIKENESS = 60.0
-RIDGE_OF_POST = {"SALES": 600.0, "COMPETITOR": 2_000.0, "CRISIS": 800.0}
 
 
 def show(name, focus, found, total, scores):
@@ -43,7 +40,8 @@ def main():
             x = np.hstack([like[:, kept], about] if post else [like[:, kept]])
             ridge = np.full(x.shape[1], RIDGE_OF_LIKENESS)
             ridge[kept.sum() :] = RIDGE_OF_POST[focus]
-            return [linear(focus, found, one, x, ridge) for one in fold]
+            verdict = Verdict(focus, found, x, ridge)
+            return [verdict.unseen(one) for one in fold]
 
         every = np.ones(len(names), bool)
         show("today", focus, found, total, scores(~every, False))

@@ -1,4 +1,4 @@
-"""Scores of pairs by models that have seen neither the customer nor the post."""
+"""Verdicts: today's evidence with further columns."""
 
 import numpy as np
 
@@ -7,6 +7,8 @@ from measure import logistic
 
 RIDGE = {"SALES": 33.0, "COMPETITOR": 150.0, "CRISIS": 100.0}  # `layers::strength`
 LACKS_OFFER = -0.8
+RIDGE_OF_LIKENESS = 60.0
+RIDGE_OF_POST = {"SALES": 600.0, "COMPETITOR": 2_000.0, "CRISIS": 800.0}
 
 
 def weights(rows):
@@ -24,38 +26,36 @@ def train_rows(rows, fold, of):
     return may_train(rows) & (fold != of) & ~np.array([post in test for post in rows["post"]])
 
 
-def scaled(x, train, weight):
-    mean = np.average(x[train], axis=0, weights=weight[train])
-    scale = np.sqrt(np.average((x[train] - mean) ** 2, axis=0, weights=weight[train])) + 1e-6
-    return (x - mean) / scale
+def layer(rows, x, ridge, limits, train):
+    """Fits bias and weights to some rows; the ridge is over columns of equal scale."""
+    x, y, weight = x[train], rows["label"][train] > 0, weights(rows)[train]
+    mean = np.average(x, axis=0, weights=weight)
+    scale = np.sqrt(np.average((x - mean) ** 2, axis=0, weights=weight)) + 1e-6
+    found = logistic((x - mean) / scale, y, weight, ridge, limits)
+    return found[0] - (found[1:] * mean / scale).sum(), found[1:] / scale
 
 
-def linear(focus, rows, fold, extra=None, ridge=None):
-    """Today's verdict, fitted again without the fold, with `extra` columns beside the evidence."""
-    names = rows["names"]
-    x, limits = rows["evidence"], bounds(focus, names)
-    strength = np.full(x.shape[1], RIDGE[focus])
-    if extra is not None:
-        x = np.hstack([x, extra])
-        limits = limits + [(None, None)] * extra.shape[1]
-        strength = np.concatenate([strength, np.full(extra.shape[1], ridge if ridge is not None else RIDGE[focus])])
-    y, w, out = rows["label"] > 0, weights(rows), np.zeros(len(x))
-    for of in np.unique(fold):
-        train, test = train_rows(rows, fold, of), fold == of
-        z = scaled(x, train, w)
-        found = logistic(z[train], y[train], w[train], strength, limits)
-        out[test] = found[0] + z[test] @ found[1:]
-    if focus == "SALES":
-        out += LACKS_OFFER * rows["evidence"][:, names.index("lacks_offer")]
-    return out
+class Verdict:
+    """Today's verdict, fitted again with `extra` columns beside the evidence."""
 
+    def __init__(self, focus, rows, extra, ridge):
+        names = rows["names"]
+        self.rows = rows
+        self.x = np.hstack([rows["evidence"], extra])
+        self.ridge = np.concatenate([np.full(len(names), RIDGE[focus]), ridge])
+        self.limits = bounds(focus, names) + [(None, None)] * extra.shape[1]
+        self.fixed = {names.index("lacks_offer"): LACKS_OFFER} if focus == "SALES" else {}
 
-def free(rows, fold, x, ridge):
-    """A logistic head over `x` alone."""
-    y, w, out = rows["label"] > 0, weights(rows), np.zeros(len(x))
-    for of in np.unique(fold):
-        train, test = train_rows(rows, fold, of), fold == of
-        z = scaled(x, train, w)
-        found = logistic(z[train], y[train], w[train], ridge)
-        out[test] = found[0] + z[test] @ found[1:]
-    return out
+    def fit(self, train):
+        bias, found = layer(self.rows, self.x, self.ridge, self.limits, train)
+        for at, weight in self.fixed.items():
+            found[at] = weight
+        return bias, found
+
+    def unseen(self, fold):
+        """Returns the sum of each row, by a verdict that has seen neither its customer nor its post."""
+        out = np.zeros(len(self.x))
+        for of in np.unique(fold):
+            bias, found = self.fit(train_rows(self.rows, fold, of))
+            out[fold == of] = bias + self.x[fold == of] @ found
+        return out

@@ -19,6 +19,7 @@ class Reader:
 
     def __init__(self):
         self.folder = DATA / f"vectors-{hashlib.sha256(WEIGHTS.read_bytes()).hexdigest()[:12]}"
+        self.version = WEIGHTS.read_bytes()[8:14].hex()  # as `Encoder::version`
         self.folder.mkdir(parents=True, exist_ok=True)
         self.known = {}
         for file in self.folder.glob("*.npz"):

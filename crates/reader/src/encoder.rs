@@ -21,6 +21,8 @@ pub enum ReadError {
     Run(#[from] rten::RunError),
     #[error("the model returned numbers that are not vectors of {DIMENSIONS}")]
     Shape,
+    #[error("a customer needs at least one offer to be compared with posts")]
+    NoOffers,
 }
 
 /// Vectors of a text.
