@@ -7,7 +7,7 @@ import numpy as np
 from features import rows
 from heads import RIDGE_OF_LIKENESS, RIDGE_OF_POST, Verdict
 from likeness import columns, of_judged
-from measure import GOALS, figures, folds
+from measure import GOALS, figures, folds, platt
 from vectors import Reader
 
 
@@ -19,11 +19,24 @@ def show(name, focus, found, total, scores):
     print(f"| {focus} | {name} | {cells} | {spread:.3f} |", flush=True)
 
 
+def probability(sums, found):
+    offset, factor = platt(sums, found)
+    return 1 / (1 + np.exp(-offset - factor * sums))
+
+
+def band(found, today, both, low):
+    """Probabilities where the reader judges only posts with a score of `low` or more, and how many of the feed these are."""
+    today, both = probability(today, found), probability(both, found)
+    inside = today >= low
+    return np.where(inside, both, today), found["posts"][inside].sum()
+
+
 def main():
     parser = argparse.ArgumentParser()
     parser.add_argument("--focus", nargs="*", default=list(GOALS))
     parser.add_argument("--seeds", type=int, default=3)
     parser.add_argument("--pages", action="store_true", help="offers from the pages alone, not from offers.json")
+    parser.add_argument("--band", nargs="*", type=float, default=[], help="lowest scores of today that the reader judges")
     parser.add_argument("--groups", action="store_true", help="also each group of columns alone and left out")
     arguments = parser.parse_args()
     reader = Reader()
@@ -44,10 +57,15 @@ def main():
             return [verdict.unseen(one) for one in fold]
 
         every = np.ones(len(names), bool)
-        show("today", focus, found, total, scores(~every, False))
+        today, both = scores(~every, False), scores(every, True)
+        show("today", focus, found, total, today)
         show("with likeness", focus, found, total, scores(every, False))
         show("with the post's vector", focus, found, total, scores(~every, True))
-        show("with both", focus, found, total, scores(every, True))
+        show("with both", focus, found, total, both)
+        for low in arguments.band:
+            found_low, judged = zip(*(band(found, *pair, low) for pair in zip(today, both)))
+            per_customer = np.mean(judged) / len(total)
+            show(f"both from {low}, {per_customer:.0f} posts of the feed per customer", focus, found, total, found_low)
         for name in np.unique(group) if arguments.groups else ():
             show(f"{name} alone", focus, found, total, scores(group == name, False))
             show(f"both, without {name}", focus, found, total, scores(group != name, True))

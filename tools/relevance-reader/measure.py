@@ -5,6 +5,7 @@ from scipy.optimize import minimize
 
 GOALS = {"SALES": 0.65, "COMPETITOR": 0.80, "CRISIS": 0.65}
 MAX_WEIGHT = 10.0  # as in `examples/train/natural.rs`
+RIDGE_OF_SCALE = 0.01  # `layers::CALIBRATION_RIDGE`
 
 
 def folds(customers, count, seed):
@@ -33,6 +34,12 @@ def logistic(x, y, weight, ridge, bounds=None):
 
     limits = None if bounds is None else [(None, None), *bounds]
     return minimize(loss, np.zeros(x1.shape[1]), jac=True, method="L-BFGS-B", bounds=limits, options={"maxiter": 500}).x
+
+
+def platt(sums, rows):
+    """Returns offset and factor that turn sums of unseen customers into logits of probabilities."""
+    weight = np.minimum(rows["posts"], MAX_WEIGHT)
+    return logistic(sums[:, None], rows["label"] > 0, weight, RIDGE_OF_SCALE)
 
 
 def figures(rows, score, total, goal):

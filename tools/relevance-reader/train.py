@@ -14,11 +14,10 @@ from data import FOCI
 from features import rows
 from heads import RIDGE_OF_LIKENESS, RIDGE_OF_POST, Verdict, may_train
 from likeness import QUESTIONS, columns, of_judged
-from measure import MAX_WEIGHT, folds, logistic
+from measure import MAX_WEIGHT, folds, platt
 from vectors import Reader
 
 SEEDS = 3
-RIDGE_OF_SCALE = 0.01  # `layers::CALIBRATION_RIDGE`
 
 
 def verdict(likeness, focus, found):
@@ -31,8 +30,9 @@ def scale(verdict, found):
     """Offset and factor that turn a sum into the logit of a probability, by Platt's method on sums of unseen customers."""
     may = may_train(found)
     sums = np.concatenate([verdict.unseen(folds(found["customer"], 5, seed))[may] for seed in range(SEEDS)])
-    label, weight = np.tile(found["label"][may] > 0, SEEDS), np.tile(np.minimum(found["posts"][may], MAX_WEIGHT), SEEDS)
-    offset, factor = logistic(sums[:, None], label, weight, RIDGE_OF_SCALE)
+    judged = {name: np.tile(found[name][may], SEEDS) for name in ("label", "posts")}
+    offset, factor = platt(sums, judged)
+    label, weight = judged["label"] > 0, np.minimum(judged["posts"], MAX_WEIGHT)
     score = 1 / (1 + np.exp(-(offset + factor * sums)))
     for start in np.arange(0, 1, 0.1):
         of = (score >= start) & (score < start + 0.1)
