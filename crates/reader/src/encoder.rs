@@ -34,7 +34,7 @@ pub struct Reading {
     pub sentences: Vec<Option<Vector>>,
 }
 
-/// A transformer that turns sentences into vectors, on the calling thread's behalf by one thread of its own.
+/// A transformer that turns sentences into vectors, on the calling thread's behalf in a thread that it keeps.
 pub struct Encoder {
     tokenizer: Tokenizer,
     model: Model,

@@ -13,7 +13,7 @@ use sha2::{Digest, Sha256};
 
 const VERSION: u8 = b'1';
 const CHECKSUM: usize = 32;
-/// Larger files are refused before they are read: memory must stay bounded whatever the path names.
+/// Larger files are refused before they are read: memory must stay bounded for any path.
 const MAX_BYTES: u64 = 64 << 20;
 
 /// Seven letters that a file starts with.

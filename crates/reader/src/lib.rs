@@ -3,7 +3,7 @@
 //! [`Encoder`] reads a text once, with a small transformer, and returns a [`Vector`] for each sentence and one for the
 //! whole. Two texts about the same subject have similar vectors even if they share no word. [`Reader`] compares a [`Post`]
 //! with what a [`Customer`] sells, and returns the probability that a person would keep the post. A post takes about
-//! 10 ms of one core, whatever the number of Managers.
+//! 10 ms of one core, for any number of Managers.
 //!
 //! What was learned is in two files ([`envelope`]), which `tools/relevance-reader` writes and `model/README.md` describes.
 //! Without usable files there is no reader, only an error that says why: the caller then decides without it.

@@ -1,4 +1,4 @@
-/// Beginnings of words and phrases by which people say that they need something.
+/// Beginnings of words and phrases with which people say that they need something.
 const BEGINNINGS: [&str; 23] = [
     "look for",
     "looking for",
