@@ -1564,8 +1564,27 @@ export interface components {
                 text: components["schemas"]["TermText"];
                 weight: number;
             }[];
+            sells?: components["schemas"]["Sells"];
             /** @description What is relevant, in a sentence or two. */
             brief?: string;
+        };
+        /** @description What you sell, in plain words, to compare posts with by meaning. An object without words counts as absent. */
+        Sells: {
+            /**
+             * @description What you sell, and to whom, in a sentence or two. Without control characters, such as line breaks.
+             * @example Espresso machines and grinders for the home, with spare parts and repairs.
+             */
+            summary?: string;
+            /**
+             * @description Goods and services, one phrase each. Different upper and lower case does not make a different phrase (`duplicate`). No
+             *     control characters.
+             * @example [
+             *       "espresso machine with a lever",
+             *       "hand grinder",
+             *       "repair of espresso machines"
+             *     ]
+             */
+            offers?: components["schemas"]["TermText"][];
         };
         /**
          * Format: term

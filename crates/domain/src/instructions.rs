@@ -5,8 +5,10 @@ use serde::{Deserialize, Serialize};
 use crate::FeedName;
 
 mod parse;
+mod sells;
 
 pub use parse::{parse, term};
+pub use sells::{MAX_PHRASES, MAX_SUMMARY_CHARS, Sells};
 
 pub const MAX_FEEDS: usize = 200;
 pub const MAX_TERMS: usize = 500;
@@ -78,6 +80,9 @@ pub struct Instructions {
     /// them scores low.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub offers: Vec<Term>,
+    /// What the customer sells, to compare posts with by meaning.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub sells: Option<Sells>,
     /// Description of relevant posts, in a sentence or two of plain words.
     #[serde(default)]
     pub brief: String,

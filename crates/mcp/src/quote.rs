@@ -209,7 +209,8 @@ mod tests {
         let instructions = json!({
             "feeds": ["forum:new"], "require": [[text]], "include": [{"text": text, "weight": 1.5}],
             "names": [{"text": text, "kind": "OWN", "aliases": [text], "caseSensitive": true, "context": [text]}],
-            "exclude": [text], "focus": "SALES", "threshold": 0.5, "brief": text, "backgroundScores": [1, 2, 3]
+            "exclude": [text], "focus": "SALES", "threshold": 0.5, "brief": text, "backgroundScores": [1, 2, 3],
+            "sells": {"summary": text, "offers": [text]}
         });
         let place = json!({"id": text, "name": text, "url": text});
         let post = json!({

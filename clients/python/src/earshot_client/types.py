@@ -1015,63 +1015,21 @@ class InstructionsOffer(TypedDict):
     weight: float
 
 
-class Instructions(TypedDict):
+class Sells(TypedDict):
     """
-    What a Manager looks for. A post matches when each group of `require` has a term that occurs, no term of `exclude`
-    does, and the score reaches `threshold`. With `focus` the score is the probability that a person would keep the post, 0 to
-    1; without it, it is the sum of the weights of the `include` terms that occur. Terms are whole words or phrases, in any case. At most 500 terms in all, and
-    at least one in `include`, `names`, `require` or `exclude` (`required` on `instructions.include`).
-
-    In answers: those at work; absent until the first apply. Of a `MANUAL` Manager that is `PENDING_APPLY`, those submitted.
+    What you sell, in plain words, to compare posts with by meaning. An object without words counts as absent.
 
     """
 
-    feeds: NotRequired[list[str]]
+    summary: NotRequired[str]
     """
-    Which feeds to watch, `<platform>:<feed>`. Without any, the newest posts of all platforms of the source.
+    What you sell, and to whom, in a sentence or two. Without control characters, such as line breaks.
     """
-    require: NotRequired[list[InstructionsRequireItem]]
+    offers: NotRequired[list[TermText]]
     """
-    Each group must have a term that occurs.
-    """
-    include: NotRequired[list[InstructionsIncludeItem]]
-    """
-    Terms that add to the score.
-    """
-    names: NotRequired[list[WatchedName]]
-    """
-    Names to look for.
-    """
-    exclude: NotRequired[list[TermText]]
-    """
-    Any of these vetoes.
-    """
-    focus: NotRequired[Focus]
-    threshold: NotRequired[float]
-    """
-    The score that a post must reach. With `focus` 0 to 1: all else is `out_of_range`.
-    """
-    backgroundScores: NotRequired[list[InstructionsBackgroundScore]]
-    """
-    Topic scores that one in ten, in a hundred and in a thousand ordinary posts reach. Only used with `focus`: they say
-    how unusual a post's topic is. A compile sets them; without them, usual values are assumed. Stored in ascending order.
+    Goods and services, one phrase each. Different upper and lower case does not make a different phrase (`duplicate`). No
+    control characters.
 
-    """
-    relatedTerms: NotRequired[list[TermText]]
-    """
-    Words that ordinary posts about your subject contain. Only used with `focus`: near a name they say that the post is
-    about your subject. They never make a post match by themselves. A compile sets them.
-
-    """
-    offers: NotRequired[list[InstructionsOffer]]
-    """
-    Words of what you sell, with what each counts. Only used with the focus `SALES`: a post that names none of it scores
-    low, even if it asks for something else in your field. A compile sets them; without any, every post counts.
-
-    """
-    brief: NotRequired[str]
-    """
-    What is relevant, in a sentence or two.
     """
 
 
@@ -1296,6 +1254,101 @@ class NamespaceList(TypedDict):
     nextPageToken: NotRequired[NextPageToken]
 
 
+class FeedList(TypedDict):
+    feeds: list[Feed]
+
+
+class Instructions(TypedDict):
+    """
+    What a Manager looks for. A post matches when each group of `require` has a term that occurs, no term of `exclude`
+    does, and the score reaches `threshold`. With `focus` the score is the probability that a person would keep the post, 0 to
+    1; without it, it is the sum of the weights of the `include` terms that occur. Terms are whole words or phrases, in any case. At most 500 terms in all, and
+    at least one in `include`, `names`, `require` or `exclude` (`required` on `instructions.include`).
+
+    In answers: those at work; absent until the first apply. Of a `MANUAL` Manager that is `PENDING_APPLY`, those submitted.
+
+    """
+
+    feeds: NotRequired[list[str]]
+    """
+    Which feeds to watch, `<platform>:<feed>`. Without any, the newest posts of all platforms of the source.
+    """
+    require: NotRequired[list[InstructionsRequireItem]]
+    """
+    Each group must have a term that occurs.
+    """
+    include: NotRequired[list[InstructionsIncludeItem]]
+    """
+    Terms that add to the score.
+    """
+    names: NotRequired[list[WatchedName]]
+    """
+    Names to look for.
+    """
+    exclude: NotRequired[list[TermText]]
+    """
+    Any of these vetoes.
+    """
+    focus: NotRequired[Focus]
+    threshold: NotRequired[float]
+    """
+    The score that a post must reach. With `focus` 0 to 1: all else is `out_of_range`.
+    """
+    backgroundScores: NotRequired[list[InstructionsBackgroundScore]]
+    """
+    Topic scores that one in ten, in a hundred and in a thousand ordinary posts reach. Only used with `focus`: they say
+    how unusual a post's topic is. A compile sets them; without them, usual values are assumed. Stored in ascending order.
+
+    """
+    relatedTerms: NotRequired[list[TermText]]
+    """
+    Words that ordinary posts about your subject contain. Only used with `focus`: near a name they say that the post is
+    about your subject. They never make a post match by themselves. A compile sets them.
+
+    """
+    offers: NotRequired[list[InstructionsOffer]]
+    """
+    Words of what you sell, with what each counts. Only used with the focus `SALES`: a post that names none of it scores
+    low, even if it asks for something else in your field. A compile sets them; without any, every post counts.
+
+    """
+    sells: NotRequired[Sells]
+    brief: NotRequired[str]
+    """
+    What is relevant, in a sentence or two.
+    """
+
+
+class Preview(TypedDict):
+    """
+    Exactly one of `posts`, `recent` and `urls`.
+    """
+
+    posts: NotRequired[list[PreviewPost]]
+    recent: NotRequired[int]
+    """
+    So many of the newest posts of the Manager's feeds, or of those of the draft; of these, such that a Manager of the
+    Namespace watches, or that have everything new on a platform.
+
+    """
+    urls: NotRequired[list[PreviewUrl]]
+    """
+    Posts that were read, by `url` or `id`.
+    """
+    instructions: NotRequired[Instructions]
+    """
+    A draft, in the place of those at work; required where none are.
+    """
+
+
+class Stats(TypedDict):
+    interval: Interval
+    points: list[StatsPoint]
+    """
+    In the order of time, one for each interval; those without anything are all zeros.
+    """
+
+
 class Manager(TypedDict):
     name: ManagerName
     createTime: Timestamp
@@ -1328,10 +1381,6 @@ class Manager(TypedDict):
     kinds: NotRequired[Kinds]
     duplicates: NotRequired[Duplicates]
     health: ManagerHealth
-
-
-class FeedList(TypedDict):
-    feeds: list[Feed]
 
 
 class CreateManager(TypedDict):
@@ -1389,33 +1438,3 @@ class UpdateManager(TypedDict):
 class ManagerList(TypedDict):
     managers: list[Manager]
     nextPageToken: NotRequired[NextPageToken]
-
-
-class Preview(TypedDict):
-    """
-    Exactly one of `posts`, `recent` and `urls`.
-    """
-
-    posts: NotRequired[list[PreviewPost]]
-    recent: NotRequired[int]
-    """
-    So many of the newest posts of the Manager's feeds, or of those of the draft; of these, such that a Manager of the
-    Namespace watches, or that have everything new on a platform.
-
-    """
-    urls: NotRequired[list[PreviewUrl]]
-    """
-    Posts that were read, by `url` or `id`.
-    """
-    instructions: NotRequired[Instructions]
-    """
-    A draft, in the place of those at work; required where none are.
-    """
-
-
-class Stats(TypedDict):
-    interval: Interval
-    points: list[StatsPoint]
-    """
-    In the order of time, one for each interval; those without anything are all zeros.
-    """

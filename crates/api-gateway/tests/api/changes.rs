@@ -250,6 +250,51 @@ async fn manager_can_switch_to_manual_mode_and_back() {
 }
 
 #[tokio::test]
+async fn sells_of_a_manual_manager_is_kept_changed_and_removed() {
+    let app = TestApp::start().await;
+    let acme = app.account("acme").await;
+    let namespace = acme.namespace().await;
+    let mut body = manager_body();
+    body.as_object_mut().unwrap().remove("input");
+    body["instructions"] = json!({
+        "include": [{"text": "backup", "weight": 1}],
+        "sells": {"summary": " Backups for families. ", "offers": ["online backup", "backup drives"]}
+    });
+    let created = acme
+        .post(&format!("/v1/{namespace}/managers"), &body)
+        .await
+        .body;
+    let manager = created["name"].as_str().unwrap();
+    let mut sells =
+        json!({"summary": "Backups for families.", "offers": ["online backup", "backup drives"]});
+    assert_eq!(created["instructions"]["sells"], sells);
+
+    let renamed = patch(&acme, manager, &json!({"nickname": "other"})).await;
+    assert_eq!(renamed.body["instructions"]["sells"], sells);
+
+    sells["offers"] = json!(["online backup"]);
+    let offers = json!({"instructions": {"sells": {"offers": sells["offers"]}}});
+    let merged = patch(&acme, manager, &offers).await;
+    assert_eq!(merged.body["instructions"]["sells"], sells);
+
+    sells["summary"] = json!("Backups.");
+    let summary = json!({"instructions": {"sells": {"summary": sells["summary"]}}});
+    let by_mask = masked(&acme, manager, "instructions.sells.summary", &summary).await;
+    assert_eq!(by_mask.body["instructions"]["sells"], sells);
+
+    let wrong =
+        json!({"instructions": {"sells": {"summary": "a\nb", "offers": ["drives", "Drives"]}}});
+    let expected = [
+        ("instructions.sells.summary", "invalid_format"),
+        ("instructions.sells.offers[1]", "duplicate"),
+    ];
+    assert_eq!(patch(&acme, manager, &wrong).await.details(), expected);
+
+    let removed = patch(&acme, manager, &json!({"instructions": {"sells": null}})).await;
+    assert_eq!(removed.body["instructions"].get("sells"), None);
+}
+
+#[tokio::test]
 async fn disabling_and_changed_notices_take_effect_at_once() {
     let app = TestApp::start().await;
     let acme = app.account("acme").await;

@@ -4,7 +4,7 @@ use serde_json::Value;
 
 use super::{
     Focus, Instructions, MAX_BRIEF_CHARS, MAX_FEEDS, MAX_GROUPS, MAX_OFFERS, MAX_RELATED_TERMS,
-    MAX_TERM_CHARS, MAX_TERMS, MAX_WEIGHT, NameKind, Term, WatchedName,
+    MAX_TERM_CHARS, MAX_TERMS, MAX_WEIGHT, NameKind, Term, WatchedName, sells,
 };
 use crate::{FeedName, Issue, feed::FeedRules, json::Object, manager::SourceType};
 
@@ -60,6 +60,7 @@ pub fn parse(
         Ok(Object::at(item, path, object.issues()).and_then(parse_offer))
     });
     let related_terms = items(&object, "relatedTerms", |_, item| term(item).map(Some));
+    let sells = sells::parse(&object);
     let brief = object.trimmed("brief", object.take("brief"), 0..=MAX_BRIEF_CHARS);
     let says_nothing = ["include", "names", "require", "exclude"]
         .iter()
@@ -100,6 +101,7 @@ pub fn parse(
         background_scores,
         related_terms: related_terms?,
         offers: offers?,
+        sells,
         brief: brief.unwrap_or_default(),
     })
 }
