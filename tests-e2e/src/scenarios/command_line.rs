@@ -6,6 +6,7 @@ use std::{
 };
 
 use serde_json::{Value, json};
+use test_support::eventually;
 
 use super::support::{PATIENCE, name};
 use crate::harness::{Stack, free_address, programs, receiver::Receiver};
@@ -70,13 +71,13 @@ pub(crate) async fn run(stack: &Stack) {
     forms(stack, &namespace);
     tools(stack, &namespace, &manager);
     audit(stack, &namespace);
-    as_code(stack);
+    as_code(stack).await;
 
     let gone = cli(stack, &["namespaces", "delete", &namespace, "--force"]);
     assert_eq!(gone.code, Some(0), "{gone:#?}");
 }
 
-fn as_code(stack: &Stack) {
+async fn as_code(stack: &Stack) {
     let namespace = done(stack, &["namespaces", "create", "--set", "nickname=code"]);
     let folder = tempfile::tempdir().unwrap();
     let write = |file: &str, text: &str| {
@@ -108,6 +109,11 @@ fn as_code(stack: &Stack) {
     assert!(second.stdout.starts_with("= 120 unchanged"), "{second:#?}");
     assert!(second.stderr.is_empty(), "{second:#?}");
 
+    // A Manager gets its feeds soon after it is created.
+    eventually("all Managers have feeds", async || {
+        !ended(&["export"], 0).stdout.contains("feeds: []")
+    })
+    .await;
     // An export is stable, and applying it changes nothing.
     let export = ended(&["export"], 0).stdout;
     assert_eq!(export, ended(&["export"], 0).stdout);
