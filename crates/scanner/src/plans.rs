@@ -403,5 +403,12 @@ pub(crate) fn backfill_start(first_watch_time: Option<Timestamp>, backfill: Dura
     const MAX_WAIT: Duration = Duration::from_hours(7 * 24);
     let now = Timestamp::now();
     let start = first_watch_time.map_or(now, |time| time.max(now.minus(MAX_WAIT)).min(now));
-    start.minus(backfill)
+    start.minus(reach_back(backfill))
+}
+
+/// How far the posts of a newly watched feed reach back. A post may be newer than its time says: platforms give whole
+/// seconds and some feeds whole minutes, by their own clocks.
+pub(crate) fn reach_back(backfill: Duration) -> Duration {
+    const COARSE: Duration = Duration::from_secs(60);
+    backfill.max(COARSE)
 }

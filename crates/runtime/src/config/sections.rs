@@ -219,7 +219,7 @@ settings! {
     pub struct Scanner {
         /// Shortest adaptive interval between two polls of a feed.
         pub poll_interval_min: Duration = 5 * SECOND, within Duration::from_millis(100)..=DAY;
-        /// How far back the first poll of a feed reaches; with 0 it takes only new posts.
+        /// How far back the first poll of a feed reaches; with 0 it takes only new posts and those of the last minute.
         pub backfill: Duration = 24 * HOUR, within Duration::ZERO..=90 * DAY;
         and
         /// LLM filter: a model that decides on candidate posts; optional.

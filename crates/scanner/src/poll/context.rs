@@ -11,7 +11,11 @@ use store::feeds::LeasedFeed;
 use tokio_util::sync::CancellationToken;
 
 use super::UsedUp;
-use crate::{plans::Plans, site_pace::SitePace, watched::Watched};
+use crate::{
+    plans::{Plans, reach_back},
+    site_pace::SitePace,
+    watched::Watched,
+};
 
 /// A poll that takes at least so long is slow. The next poll of its feed then counts as slow as well.
 pub(crate) const SLOW: Duration = Duration::from_secs(5);
@@ -74,8 +78,9 @@ impl Poll {
     /// Returns true unless the post is from before its feed was watched again. All Managers that watch the feed came
     /// after it, and `scanner.backfill` bounds what they get from before, as in a first reading.
     pub(super) fn is_wanted(&self, post: &Post) -> bool {
+        let reach = reach_back(self.config.scanner.backfill);
         let since = self.feed.rewatch_time;
-        since.is_none_or(|since| post.time >= since.minus(self.config.scanner.backfill))
+        since.is_none_or(|since| post.time >= since.minus(reach))
     }
 
     /// Returns true if the poll read all posts from before the feed was watched again.

@@ -365,3 +365,27 @@ async fn feed_that_is_watched_again_brings_only_what_a_new_feed_would() {
     assert_eq!(world.feed(LEMMY, "rewatch_time").await, "");
     replica.stop().await;
 }
+
+/// Platforms give whole seconds, so a post may be newer than its time.
+#[tokio::test]
+async fn posts_of_the_second_in_which_a_feed_is_watched_are_found() {
+    let mut world = World::new().await;
+    world.config.scanner.backfill = Duration::ZERO;
+    let ago = |seconds: u64, title: &str| NewPost {
+        time: Some(Timestamp::now().minus(Duration::from_secs(seconds))),
+        ..post("lemmy", title)
+    };
+    let mut conn = world.database.connect().await;
+    // Watched for the first time, and then once more.
+    for _ in 0..2 {
+        let manager = world.manager("kettle", &[LEMMY]).await;
+        let posts = vec![ago(600, "An old kettle"), ago(1, "A new kettle")];
+        world.platforms.publish(posts);
+        let replica = world.ready_scanner().await;
+        world.until(manager, "A new kettle").await;
+        assert_eq!(world.scanned(manager).await, ["A new kettle"]);
+        replica.stop().await;
+        let deleted = managers::delete(&mut conn, manager, Timestamp::now()).await;
+        assert!(deleted.unwrap().is_some());
+    }
+}
