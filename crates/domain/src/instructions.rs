@@ -6,9 +6,11 @@ use crate::FeedName;
 
 mod parse;
 mod sells;
+mod term;
 
-pub use parse::{parse, term};
+pub use parse::parse;
 pub use sells::{MAX_PHRASES, MAX_SUMMARY_CHARS, Sells};
+pub use term::term;
 
 pub const MAX_FEEDS: usize = 200;
 pub const MAX_TERMS: usize = 500;

@@ -4,7 +4,7 @@ use serde_json::Value;
 
 use super::{
     Focus, Instructions, MAX_BRIEF_CHARS, MAX_FEEDS, MAX_GROUPS, MAX_OFFERS, MAX_RELATED_TERMS,
-    MAX_TERM_CHARS, MAX_TERMS, MAX_WEIGHT, NameKind, Term, WatchedName, sells,
+    MAX_TERMS, MAX_WEIGHT, NameKind, Term, WatchedName, sells, term,
 };
 use crate::{FeedName, Issue, feed::FeedRules, json::Object, manager::SourceType};
 
@@ -104,23 +104,6 @@ pub fn parse(
         sells,
         brief: brief.unwrap_or_default(),
     })
-}
-
-/// A word or phrase of 1 to 100 characters once trimmed.
-///
-/// # Errors
-/// The issue with it.
-pub fn term(item: &Value) -> Result<String, Issue> {
-    let text = item.as_str().ok_or(Issue::InvalidType)?.trim();
-    match text.chars().count() {
-        0 => Err(Issue::TooShort),
-        count if count > MAX_TERM_CHARS => Err(Issue::TooLong),
-        // Punctuation alone is not a word, and never occurs.
-        _ if !text.chars().any(char::is_alphanumeric) || text.contains('\0') => {
-            Err(Issue::InvalidFormat)
-        }
-        _ => Ok(text.to_owned()),
-    }
 }
 
 fn parse_feeds(
