@@ -6,10 +6,9 @@ use std::{
 };
 
 use serde_json::{Value, json};
-use test_support::eventually;
 
 use super::support::{PATIENCE, name};
-use crate::harness::{Stack, free_address, programs, receiver::Receiver};
+use crate::harness::{Stack, eventually, free_address, programs, receiver::Receiver};
 
 fn cli(stack: &Stack, arguments: &[&str]) -> programs::Ended {
     cli_at(&stack.api_url, &stack.owner_key, arguments)
@@ -110,8 +109,9 @@ async fn as_code(stack: &Stack) {
     assert!(second.stderr.is_empty(), "{second:#?}");
 
     // A Manager gets its feeds soon after it is created.
-    eventually("all Managers have feeds", async || {
-        !ended(&["export"], 0).stdout.contains("feeds: []")
+    eventually("all Managers have feeds", PATIENCE, async || {
+        let export = ended(&["export"], 0).stdout;
+        (!export.contains("feeds: []")).then_some(())
     })
     .await;
     // An export is stable, and applying it changes nothing.
