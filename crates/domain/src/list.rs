@@ -45,6 +45,16 @@ pub const MANAGER_FIELDS: &[Field] = &[
 
 const FOCUSES: &[&str] = &["SALES", "COMPETITOR", "CRISIS"];
 
+const READER_OUTCOMES: &[&str] = &[
+    "JUDGED",
+    "OVER_BUDGET",
+    "BUSY",
+    "UNAVAILABLE",
+    "NO_OFFERS",
+    "OTHER_LANGUAGE",
+    "UNTITLED",
+];
+
 const APPLY_ERROR_CODES: &[&str] = &[
     "no_reachable_url",
     "no_usable_content",
@@ -104,6 +114,7 @@ pub const SCAN_FIELDS: &[Field] = &[
         name: "match.judged",
         kind: Kind::Bool,
     },
+    word("match.reader", READER_OUTCOMES),
 ];
 
 pub const DELIVERY_FIELDS: &[Field] = &[

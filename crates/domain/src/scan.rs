@@ -87,6 +87,45 @@ pub struct Match {
     /// True if the LLM filter decided. The score can then be below the threshold.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub judged: bool,
+    /// With a focus and a reader: whether the score is the reader's, or why not.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub reader: Option<ReaderOutcome>,
+}
+
+/// What the reader, a small transformer that understands posts, did about a match.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "SCREAMING_SNAKE_CASE")]
+pub enum ReaderOutcome {
+    /// The score is the reader's.
+    Judged,
+    /// The Manager's budget of the day is spent, or other posts need it more.
+    OverBudget,
+    /// No turn came in time.
+    Busy,
+    /// Its files cannot be used, or it failed.
+    Unavailable,
+    /// The instructions do not say what the customer sells.
+    NoOffers,
+    /// It reads English.
+    OtherLanguage,
+    /// It reads posts with a title.
+    Untitled,
+}
+
+impl ReaderOutcome {
+    /// Returns the name in the API.
+    #[must_use]
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Judged => "JUDGED",
+            Self::OverBudget => "OVER_BUDGET",
+            Self::Busy => "BUSY",
+            Self::Unavailable => "UNAVAILABLE",
+            Self::NoOffers => "NO_OFFERS",
+            Self::OtherLanguage => "OTHER_LANGUAGE",
+            Self::Untitled => "UNTITLED",
+        }
+    }
 }
 
 /// A term in a post, in code points of the field.

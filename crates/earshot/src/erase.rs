@@ -132,6 +132,7 @@ mod tests {
                     spans: Vec::new(),
                     signals: None,
                     judged: false,
+                    reader: None,
                 },
             };
             let matches: Vec<_> = posts.iter().map(scan).collect();

@@ -58,6 +58,7 @@ impl From<Decision> for Match {
             spans: decision.spans.into_iter().map(Into::into).collect(),
             signals: None,
             judged: false,
+            reader: None,
         }
     }
 }

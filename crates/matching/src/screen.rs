@@ -160,7 +160,8 @@ impl<'a> Candidate<'a> {
     }
 
     /// Returns `None` where the language cannot be detected. Detects it once for all callers.
-    fn language(&self) -> Option<Language> {
+    #[must_use]
+    pub fn language(&self) -> Option<Language> {
         *self.language.get_or_init(|| {
             let source = self.text.source();
             let end = source.char_indices().nth(MAX_CHARS);

@@ -53,4 +53,13 @@ impl Customer {
                 .collect(),
         })
     }
+
+    /// Returns the approximate memory that it takes.
+    #[must_use]
+    pub fn bytes(&self) -> usize {
+        let questions = self.questions.iter().map(Vec::len);
+        let vectors = 1 + self.offers.len() + questions.sum::<usize>();
+        let names = self.names.iter().map(|name| size_of_val(name) + name.len());
+        vectors * size_of::<Vector>() + size_of_val(&*self.others) + names.sum::<usize>()
+    }
 }

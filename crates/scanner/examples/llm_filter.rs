@@ -21,7 +21,10 @@ use std::{
 
 use domain::{Focus, Id, ManagerName, Sensitivity};
 use rand::{Rng, SeedableRng, rngs::StdRng};
-use scanner::llm_filter::{Budget, Request, candidate_threshold, is_relevant, uncertainty};
+use scanner::{
+    llm_filter::{Budget, Request, candidate_threshold, is_relevant},
+    uncertainty,
+};
 use serde::Deserialize;
 use tokio::time::Instant;
 

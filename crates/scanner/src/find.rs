@@ -353,6 +353,7 @@ fn unexplained(score: f64) -> Match {
         spans: Vec::new(),
         signals: None,
         judged: false,
+        reader: None,
     }
 }
 

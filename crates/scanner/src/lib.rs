@@ -12,6 +12,7 @@
 mod adapt;
 mod backfill;
 mod budget;
+mod deciders;
 mod find;
 mod guarded;
 pub mod llm_filter;
@@ -20,9 +21,11 @@ mod monitor;
 mod plans;
 mod poll;
 mod poller;
+mod reading;
 mod recheck;
 mod screens;
 mod site_pace;
+mod thresholds;
 mod watched;
 
 use std::sync::Arc;
@@ -39,8 +42,9 @@ use backfill::{Backfill, Backfills, LookBacks};
 use poll::Limits;
 use watched::Watched;
 
-pub use llm_filter::LlmFilter;
+pub use deciders::Deciders;
 pub use plans::Plans;
+pub use thresholds::uncertainty;
 
 /// Scans until the context's shutdown, then completes the open polls. A platform that cannot be used, for example
 /// without credentials, is reported, and the others are scanned.
@@ -59,7 +63,7 @@ pub async fn run(config: Arc<Config>, context: Context, backbone: Backbone) -> a
 
     let plans = Arc::new(Plans::new(
         backbone.pool.clone(),
-        config.scanner.judge.as_ref().map(LlmFilter::new),
+        Deciders::new(&config.scanner),
     ));
     if !plans.load(&context.shutdown).await {
         return Ok(());

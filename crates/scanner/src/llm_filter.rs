@@ -16,7 +16,6 @@
 mod answer_cache;
 mod budget;
 mod question;
-mod thresholds;
 
 use std::{
     collections::{HashMap, HashSet},
@@ -33,12 +32,13 @@ use runtime::config;
 use store::{Pool, plans, scans::NewScan};
 use tokio::{sync::Semaphore, time::Instant};
 
-use crate::metrics;
+use crate::{
+    metrics,
+    thresholds::{Thresholds, uncertainty},
+};
 use answer_cache::{AnswerCache, Key};
 pub use budget::{Budget, Request};
 use question::Answer;
-pub(crate) use thresholds::{Thresholds, with_candidate_threshold};
-pub use thresholds::{candidate_threshold, uncertainty};
 
 /// Model endpoint that decides on candidates, with its budget.
 pub struct LlmFilter {
@@ -80,8 +80,9 @@ impl LlmFilter {
         }
     }
 
-    pub(crate) fn candidate_percent(&self) -> u32 {
-        self.candidate_percent
+    /// Returns the lowest score of a candidate of a Manager with this threshold.
+    pub(crate) fn candidate_threshold(&self, threshold: f64) -> f64 {
+        candidate_threshold(threshold, self.candidate_percent)
     }
 
     /// Returns the matches that become Scans, in their order. The threshold decides on those of the Namespaces `used_up`,
@@ -108,7 +109,7 @@ impl LlmFilter {
             }
             decided.push(None);
             // The threshold can be newer than the index that found the post.
-            if score >= candidate_threshold(threshold, self.candidate_percent) {
+            if score >= self.candidate_threshold(threshold) {
                 candidates.push(Candidate {
                     position,
                     scan,
@@ -238,6 +239,19 @@ impl LlmFilter {
     }
 }
 
+/// Returns the lowest score of a candidate.
+///
+/// It is never zero for a positive threshold: posts that the gate rules out have the score zero, and must
+/// not become candidates.
+#[must_use]
+pub fn candidate_threshold(threshold: f64, candidate_percent: u32) -> f64 {
+    if threshold > 0.0 {
+        threshold * f64::from(candidate_percent) / 100.0
+    } else {
+        threshold
+    }
+}
+
 /// Decides on a candidate and counts the outcome.
 fn settle(candidate: Candidate<'_>) -> Option<NewScan<'_>> {
     let Candidate {
@@ -280,7 +294,7 @@ mod tests {
     use domain::{Id, ManagerName};
     use tokio::time::Instant;
 
-    use super::{Budget, Request, is_relevant};
+    use super::{Budget, Request, candidate_threshold, is_relevant};
 
     #[test]
     fn candidates_beyond_the_budget_keep_the_embedded_decision() {
@@ -306,6 +320,14 @@ mod tests {
             decisions.collect::<Vec<_>>(),
             [false, false, true, false, true]
         );
+    }
+
+    #[test]
+    fn candidate_threshold_is_a_share_of_a_positive_threshold() {
+        assert!((candidate_threshold(0.3, 33) - 0.099).abs() < 1e-9);
+        assert!((candidate_threshold(0.3, 100) - 0.3).abs() < 1e-9);
+        assert!(candidate_threshold(0.0, 33).abs() < 1e-9);
+        assert!((candidate_threshold(-1.0, 33) + 1.0).abs() < 1e-9);
     }
 
     #[test]

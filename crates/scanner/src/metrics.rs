@@ -249,6 +249,32 @@ pub(crate) static SCREENED: LazyLock<IntCounterVec> = LazyLock::new(|| {
     .expect(UNREGISTERED)
 });
 
+pub(crate) static READER_READY: LazyLock<IntGauge> = LazyLock::new(|| {
+    register_int_gauge!(
+        "earshot_reader_ready",
+        "1 if the configured reader judges posts, 0 if its files cannot be used"
+    )
+    .expect(UNREGISTERED)
+});
+
+pub(crate) static READER: LazyLock<IntCounterVec> = LazyLock::new(|| {
+    register_int_counter_vec!(
+        "earshot_reader_matches_total",
+        "Matches that the reader judged, or why it did not",
+        &["outcome"]
+    )
+    .expect(UNREGISTERED)
+});
+
+pub(crate) static READER_DURATION: LazyLock<Histogram> = LazyLock::new(|| {
+    register_histogram!(histogram_opts!(
+        "earshot_reader_duration_seconds",
+        "Time to read a post and judge it for all Managers that it concerns",
+        vec![0.005, 0.01, 0.02, 0.05, 0.1, 0.25, 1.0, 5.0]
+    ))
+    .expect(UNREGISTERED)
+});
+
 pub(crate) static JUDGEMENTS: LazyLock<IntCounterVec> = LazyLock::new(|| {
     register_int_counter_vec!(
         "earshot_judgements_total",

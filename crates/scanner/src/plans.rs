@@ -25,7 +25,7 @@ use tokio::sync::{Mutex, watch};
 use tokio_util::sync::CancellationToken;
 
 use crate::{
-    llm_filter::{LlmFilter, Thresholds, with_candidate_threshold},
+    deciders::Deciders,
     metrics,
     screens::{Held, Screens},
 };
@@ -42,9 +42,7 @@ pub struct Plans {
     live: Arc<LiveIndex>,
     /// Never older than the index.
     screens: Screens,
-    /// Present if the operator configured a model; the index's thresholds are then lower than `thresholds`.
-    llm_filter: Option<LlmFilter>,
-    thresholds: Thresholds,
+    deciders: Deciders,
     /// Managers whose instructions this release cannot execute, for example those of a newer one. Their previous
     /// plan stays in use here.
     unreadable: std::sync::Mutex<HashSet<ManagerName>>,
@@ -81,13 +79,12 @@ impl PlanChanges {
 
 impl Plans {
     #[must_use]
-    pub fn new(pool: Pool, llm_filter: Option<LlmFilter>) -> Self {
+    pub fn new(pool: Pool, deciders: Deciders) -> Self {
         Self {
             pool,
             live: Arc::new(LiveIndex::new(Index::default())),
             screens: Screens::default(),
-            llm_filter,
-            thresholds: Thresholds::default(),
+            deciders,
             unreadable: std::sync::Mutex::default(),
             recent: std::sync::Mutex::default(),
             refreshing: Mutex::default(),
@@ -152,22 +149,19 @@ impl Plans {
         }
     }
 
-    /// Returns the matches of a poll that become Scans. Call without a connection: a model may be asked, except about
-    /// matches of the Namespaces `used_up`.
+    /// Returns the matches that become Scans. Call without a connection: a model may be asked, except about matches of the
+    /// Namespaces `used_up`. The work counts for `account`.
     pub(crate) async fn decide<'a>(
         &self,
+        account: Id,
         matches: Vec<NewScan<'a>>,
         used_up: &HashSet<Id>,
     ) -> Vec<NewScan<'a>> {
-        match &self.llm_filter {
-            Some(filter) => {
-                let thresholds = &self.thresholds;
-                filter
-                    .decide(&self.pool, thresholds, matches, used_up)
-                    .await
-            }
-            None => matches,
-        }
+        let (pool, index) = (&self.pool, self.index());
+        let deciders = &self.deciders;
+        deciders
+            .decide(pool, &index, account, matches, used_up)
+            .await
     }
 
     /// Signals changed plans, which may change the watched feeds.
@@ -227,7 +221,7 @@ impl Plans {
         self.note_unreadable(|known| *known = unreadable);
         self.screens.replace(held);
         let there: HashSet<ManagerName> = all.iter().map(|(name, _)| *name).collect();
-        self.thresholds.retain(|name| there.contains(name));
+        self.deciders.retain(|name| there.contains(name));
         self.lock_recent().clear();
         self.live.replace(Index::build(all, version));
         self.note_change(version);
@@ -305,19 +299,16 @@ impl Plans {
         }
         let name = record.manager;
         let Some(instructions) = &record.instructions else {
-            self.thresholds.put(name, None);
+            self.deciders.put(name, None);
             return Some(Change::Remove(name));
         };
-        let filter = self.llm_filter.as_ref();
-        let lowered = filter
-            .and_then(|filter| with_candidate_threshold(instructions, filter.candidate_percent()));
-        let (threshold, plan) = match &lowered {
+        let (threshold, plan) = match &self.deciders.lowered(instructions) {
             Some((threshold, lowered)) => (Some(*threshold), Plan::compile(lowered)),
             None => (None, Plan::compile(instructions)),
         };
         match plan {
             Ok(plan) => {
-                self.thresholds.put(name, threshold);
+                self.deciders.put(name, threshold);
                 Some(Change::Put(name, Arc::new(plan)))
             }
             // The compiler refuses such instructions. If one is stored anyway, it must not stop the rest.

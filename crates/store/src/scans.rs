@@ -254,6 +254,7 @@ pub(crate) const LISTING: Listing = Listing {
         column("match.score", "(s.matched ->> 'score')::float8"),
         nullable("match.focus", "(s.matched ->> 'focus')"),
         nullable("match.judged", "(s.matched ->> 'judged')::boolean"),
+        nullable("match.reader", "(s.matched ->> 'reader')"),
     ],
     id: "s.id",
     is_indexed: no_other_index,

@@ -260,6 +260,7 @@ fn never_seen(url: Option<String>) -> PreviewResult {
             spans: Vec::new(),
             signals: None,
             judged: false,
+            reader: None,
         },
         reason: PreviewReason::NeverSeen,
     }

@@ -49,6 +49,7 @@ async fn write(
                     spans: Vec::new(),
                     signals: None,
                     judged: false,
+                    reader: None,
                 },
             })
             .collect();

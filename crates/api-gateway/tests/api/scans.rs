@@ -21,6 +21,7 @@ pub(crate) async fn record(app: &TestApp, manager: &str, posts: &[Post]) {
                 spans: Vec::new(),
                 signals: None,
                 judged: false,
+                reader: None,
             },
         };
         let made = conn

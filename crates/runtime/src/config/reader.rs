@@ -299,14 +299,14 @@ macro_rules! settings {
                 $(#[doc = $doc:literal])*
                 pub $field:ident: $type:ty $(= $default:expr)? $(, within $range:expr)?;
             )*
-            $(and $(#[doc = $sub_doc:literal])* pub $sub:ident: Option<$sub_type:ident>;)?
+            $(and $(#[doc = $sub_doc:literal])* pub $sub:ident: Option<$sub_type:ident>;)*
         }
     )*) => {$(
         $(#[doc = $about])*
         #[derive(Debug, Clone $(, $derive)?)]
         $vis struct $name {
             $($(#[doc = $doc])* pub $field: $type,)*
-            $($(#[doc = $sub_doc])* pub $sub: Option<$sub_type>,)?
+            $($(#[doc = $sub_doc])* pub $sub: Option<$sub_type>,)*
         }
 
         impl $name {
@@ -320,11 +320,11 @@ macro_rules! settings {
                     let $field = reader.read(path, stringify!($field), doc, default, within);
                 )*
                 $(
-                    let path = format!("{path}.{}", stringify!($sub));
-                    let $sub = $sub_type::read(reader, &path, None)
+                    let section = format!("{path}.{}", stringify!($sub));
+                    let $sub = $sub_type::read(reader, &section, None)
                         .or_else(|| base.and_then(|base| base.$sub.clone()));
-                )?
-                Some(Self { $($field: $field?,)* $($sub,)? })
+                )*
+                Some(Self { $($field: $field?,)* $($sub,)* })
             }
         }
     )*};

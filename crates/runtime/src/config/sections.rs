@@ -222,6 +222,9 @@ settings! {
         /// How far back the first poll of a feed reaches; with 0 it takes only new posts and those of the last minute.
         pub backfill: Duration = 24 * HOUR, within Duration::ZERO..=90 * DAY;
         and
+        /// Reader: a small transformer in this process that decides on doubtful posts; optional.
+        pub reader: Option<PostReader>;
+        and
         /// LLM filter: a model that decides on candidate posts; optional.
         pub judge: Option<Judge>;
     }
@@ -276,6 +279,17 @@ settings! {
         pub timeout: Duration = 20 * SECOND, within SECOND..=MINUTE;
         /// Maximum number of tokens in one answer.
         pub max_tokens: u32 = 1_500, within 64..=32_000;
+    }
+
+    /// Optional: the reader. A small transformer in this process compares doubtful posts of Managers with a focus with what
+    /// the customer sells. The limits apply to each replica.
+    pub struct PostReader {
+        /// The folder with `encoder.bin` and `head.bin` of this release.
+        pub folder: String;
+        /// How long the posts of a poll wait for the reader. Posts without a turn keep their score.
+        pub max_wait: Duration = 2 * SECOND, within Duration::from_millis(100)..=8 * SECOND;
+        /// Maximum number of posts that are judged for one Manager per day.
+        pub max_per_manager_per_day: u32 = 1_000, within 1..=1_000_000;
     }
 
     /// Optional: the LLM filter. An OpenAI-compatible endpoint decides on the candidate posts of Managers with a

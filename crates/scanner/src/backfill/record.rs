@@ -92,9 +92,9 @@ impl Step<'_> {
         all: &Matches<'p, impl Fn(&ManagerName, &Post) -> bool>,
         picks: &[Pick],
     ) -> Vec<NewScan<'p>> {
-        self.plans
-            .decide(all.explain_all(self.plans, picks).await, all.used_up())
-            .await
+        let scans = all.explain_all(self.plans, picks).await;
+        let account = self.waiting.account;
+        self.plans.decide(account, scans, all.used_up()).await
     }
 }
 

@@ -15,7 +15,10 @@ use test_support::{Fixture, Replica, TestDatabase, eventually, post};
 use tokio_util::sync::CancellationToken;
 
 use super::{EXPLAINED, MOST, Matches, bytes_of};
-use crate::plans::{Plans, is_current};
+use crate::{
+    Deciders,
+    plans::{Plans, is_current},
+};
 
 const FEED: &str = "hackernews:newest";
 
@@ -90,7 +93,7 @@ async fn only_changed_plans_are_matched_again() {
     let kettle = watching("kettle", FEED);
     let first = fixture.applied_manager(&mut conn, &kettle, &[]).await;
     let second = fixture.applied_manager(&mut conn, &kettle, &[]).await;
-    let plans = Plans::new(database.pool(), None);
+    let plans = Plans::new(database.pool(), Deciders::default());
     assert!(plans.load(&CancellationToken::new()).await);
 
     let feed: FeedName = FEED.parse().unwrap();
@@ -138,7 +141,7 @@ async fn stored_matches_are_not_given_again() {
     let fixture = Fixture::create(&mut conn).await;
     let kettle = watching("kettle", FEED);
     let manager = fixture.applied_manager(&mut conn, &kettle, &[]).await;
-    let plans = Plans::new(database.pool(), None);
+    let plans = Plans::new(database.pool(), Deciders::default());
     assert!(plans.load(&CancellationToken::new()).await);
     let feed: FeedName = FEED.parse().unwrap();
     let posts: Vec<Post> = (0..4)
@@ -172,7 +175,7 @@ async fn no_further_post_is_matched_after_many_matches() {
     for _ in 0..2 {
         fixture.applied_manager(&mut conn, &kettle, &[]).await;
     }
-    let plans = Plans::new(database.pool(), None);
+    let plans = Plans::new(database.pool(), Deciders::default());
     assert!(plans.load(&CancellationToken::new()).await);
     let feed: FeedName = FEED.parse().unwrap();
     let posts = vec![post("forum:1", "A kettle"); MOST];
@@ -215,7 +218,7 @@ async fn large_explanations_are_stored_in_several_blocks() {
         })
         .collect();
     fixture.applied_manager(&mut conn, &many, &[]).await;
-    let plans = Plans::new(database.pool(), None);
+    let plans = Plans::new(database.pool(), Deciders::default());
     assert!(plans.load(&CancellationToken::new()).await);
     let feed: FeedName = FEED.parse().unwrap();
     let posts = vec![post("forum:1", &terms.join(". ")); 1_000];
@@ -247,7 +250,7 @@ async fn only_changes_that_concern_the_feed_require_another_match() {
     let own = fixture.applied_manager(&mut conn, &kettle, &[]).await;
     let far = watching("kettle", "lemmy:newest");
     let elsewhere = globex.applied_manager(&mut conn, &far, &[]).await;
-    let plans = Plans::new(database.pool(), None);
+    let plans = Plans::new(database.pool(), Deciders::default());
     assert!(plans.load(&CancellationToken::new()).await);
 
     let check = async |expected: bool, what: &str| {
@@ -319,7 +322,7 @@ async fn matches_of_accounts_without_scans_left_are_not_explained() {
     for account in [&fixture, &globex] {
         account.applied_manager(&mut conn, &kettle, &[]).await;
     }
-    let plans = Plans::new(database.pool(), None);
+    let plans = Plans::new(database.pool(), Deciders::default());
     assert!(plans.load(&CancellationToken::new()).await);
     let feed: FeedName = FEED.parse().unwrap();
     let posts = [post("forum:1", "A kettle")];
@@ -416,7 +419,7 @@ async fn post_whose_matching_panics_is_quarantined_and_the_others_are_stored() {
 #[should_panic(expected = "as asked")]
 async fn a_panic_of_all_of_many_posts_is_not_blamed_on_them() {
     let database = TestDatabase::create().await;
-    let plans = Plans::new(database.pool(), None);
+    let plans = Plans::new(database.pool(), Deciders::default());
     let feed: FeedName = FEED.parse().unwrap();
     let posts = vec![post("forum:1", "It cannot be matched"); super::GENERAL];
     all_of(&plans, &feed, &posts).await;

@@ -37,7 +37,7 @@ const RECENT: usize = 128;
 pub struct Request {
     pub account: Id,
     pub manager: ManagerName,
-    /// See [`uncertainty`](super::uncertainty).
+    /// See [`uncertainty`](crate::uncertainty).
     pub uncertainty: f64,
 }
 

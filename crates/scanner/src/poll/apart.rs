@@ -72,7 +72,7 @@ impl Poll {
             }
             let matches = {
                 let scans = all.explain_all(&self.plans, &picks).await;
-                self.plans.decide(scans, all.used_up()).await
+                self.plans.decide(account, scans, all.used_up()).await
             };
             match self.try_posts(conn, posts, &matches, counter).await {
                 Ok(batch) => {

@@ -11,7 +11,7 @@ use domain::{
     manager::{ManagerChange, Origin},
 };
 use platforms::simulator::NewPost;
-use scanner::Plans;
+use scanner::{Deciders, Plans};
 use store::managers;
 use test_support::eventually;
 use tokio_util::sync::CancellationToken;
@@ -33,7 +33,8 @@ struct Indexes {
 impl Indexes {
     async fn start(world: &World, tells: bool) -> Self {
         let shutdown = CancellationToken::new();
-        let plans = [0, 1].map(|_| Arc::new(Plans::new(world.database.pool(), None)));
+        let plans =
+            [0, 1].map(|_| Arc::new(Plans::new(world.database.pool(), Deciders::default())));
         for plans in &plans {
             assert!(plans.load(&shutdown).await);
             let bus = if tells {

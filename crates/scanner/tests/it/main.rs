@@ -20,6 +20,7 @@ mod logs;
 mod plans;
 mod quarantine;
 mod quotas;
+mod reading;
 mod replicas;
 mod scans;
 mod schedule;

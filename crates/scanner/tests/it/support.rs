@@ -137,6 +137,19 @@ impl World {
         publish(&self.bus, ManagerChanged { name, plan_version }).await;
     }
 
+    /// Replaces a Manager's instructions.
+    pub(crate) async fn change(&self, name: ManagerName, instructions: &Instructions) {
+        let id = name.manager.to_uuid();
+        let json = serde_json::to_string(instructions).unwrap();
+        let statement =
+            format!("UPDATE managers SET instructions = $it${json}$it$ WHERE id = '{id}'");
+        self.database.run(&statement).await;
+        let mut conn = self.database.connect().await;
+        let (feeds, quotas) = (&instructions.feeds, &test_support::QUOTAS);
+        let plan_version = plans::record_change(&mut conn, name, feeds, quotas, Timestamp::now());
+        self.tell_changed(name, plan_version.await.unwrap()).await;
+    }
+
     pub(crate) async fn tell_changed(&self, name: ManagerName, plan_version: i64) {
         publish(&self.bus, ManagerChanged { name, plan_version }).await;
     }

@@ -112,6 +112,7 @@ pub(crate) fn matched(score: f64) -> Match {
         spans: Vec::new(),
         signals: None,
         judged: false,
+        reader: None,
     }
 }
 

@@ -98,6 +98,7 @@ impl World {
                     spans: Vec::new(),
                     signals: None,
                     judged: false,
+                    reader: None,
                 },
             })
             .collect();

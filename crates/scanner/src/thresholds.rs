@@ -1,4 +1,4 @@
-//! The thresholds of plans without the filter, next to an index whose thresholds are lower.
+//! The thresholds of instructions, next to an index whose thresholds are lower.
 
 use std::{
     collections::HashMap,
@@ -32,19 +32,6 @@ impl Thresholds {
     }
 }
 
-/// Returns the lowest score of a candidate.
-///
-/// It is never zero for a positive threshold: posts that the gate rules out have the score zero, and must
-/// not become candidates.
-#[must_use]
-pub fn candidate_threshold(threshold: f64, candidate_percent: u32) -> f64 {
-    if threshold > 0.0 {
-        threshold * f64::from(candidate_percent) / 100.0
-    } else {
-        threshold
-    }
-}
-
 /// Returns how uncertain the decision by the threshold is: 1 for a score at the threshold, 0 for a
 /// score of 0 or 1.
 ///
@@ -70,24 +57,16 @@ pub fn uncertainty(score: f64, threshold: f64) -> f64 {
     }
 }
 
-/// Returns the threshold of instructions with a focus, and the instructions that find its candidates.
-pub(crate) fn with_candidate_threshold(
-    instructions: &Instructions,
-    candidate_percent: u32,
-) -> Option<(f64, Instructions)> {
+/// Returns the threshold of instructions with a focus.
+pub(crate) fn threshold_of(instructions: &Instructions) -> Option<f64> {
     let focus = instructions.focus?;
     let balanced = || matching::threshold(focus, Sensitivity::Balanced);
-    let threshold = instructions.threshold.unwrap_or_else(balanced);
-    let lowered = Instructions {
-        threshold: Some(candidate_threshold(threshold, candidate_percent)),
-        ..instructions.clone()
-    };
-    Some((threshold, lowered))
+    Some(instructions.threshold.unwrap_or_else(balanced))
 }
 
 #[cfg(test)]
 mod tests {
-    use super::{candidate_threshold, uncertainty};
+    use super::uncertainty;
 
     #[test]
     fn uncertainty_falls_with_the_distance_on_either_side() {
@@ -108,13 +87,5 @@ mod tests {
                 assert!((0.0..=1.0).contains(&value), "{score} {threshold}: {value}");
             }
         }
-    }
-
-    #[test]
-    fn candidate_threshold_is_a_share_of_a_positive_threshold() {
-        assert!((candidate_threshold(0.3, 33) - 0.099).abs() < 1e-9);
-        assert!((candidate_threshold(0.3, 100) - 0.3).abs() < 1e-9);
-        assert!(candidate_threshold(0.0, 33).abs() < 1e-9);
-        assert!((candidate_threshold(-1.0, 33) + 1.0).abs() < 1e-9);
     }
 }

@@ -1,0 +1,292 @@
+//! Reading: a small transformer ([`reader`]) decides on doubtful posts, if the operator configured it.
+//!
+//! The index finds posts by words. Whether a need is one for what the customer sells, words cannot tell. So each match of a
+//! Manager with a focus whose score reaches [`CANDIDATE`] is compared with what the customer sells, and gets the reader's
+//! score in place of its own. The Manager's threshold then decides as before.
+//!
+//! A post is read once for all Managers, on a thread of low priority. Readings take turns: one account has at most half of
+//! them, and a poll waits for a limited time. A Manager has a budget of posts for the day. A post that is not read keeps its
+//! score, and its Scan says why ([`ReaderOutcome`]).
+
+mod customers;
+
+use std::{
+    collections::HashMap,
+    path::Path,
+    sync::{Arc, Mutex, MutexGuard, PoisonError},
+    time::Duration,
+};
+
+use backbone::shares::Shares;
+use domain::{Focus, Id, ManagerName, Post, scan::ReaderOutcome};
+use matching::{Candidate, EVIDENCE, Evidence, Index, Plan, PostText};
+use reader::{Customer, Reader};
+use runtime::{background, config};
+use store::{Pool, scans::NewScan};
+use tokio::{
+    sync::{OwnedSemaphorePermit, Semaphore},
+    time::{Instant, timeout_at},
+};
+
+use crate::{
+    llm_filter::{Budget, Request},
+    metrics,
+    thresholds::uncertainty,
+};
+use customers::{Customers, Found};
+
+/// Lowest score of a post that is read: below it, one post in fifty is relevant.
+const CANDIDATE: f64 = 0.1;
+/// The language that it reads.
+const ENGLISH: &str = "en";
+/// Readings that wait for the reader's thread or use it: the second begins as soon as the first ends.
+const TURNS: usize = 2;
+
+pub(crate) struct Reading {
+    /// `None` if its files cannot be used.
+    reader: Option<Arc<Reader>>,
+    max_wait: Duration,
+    turns: Semaphore,
+    shares: Shares,
+    budget: Mutex<Budget>,
+    customers: Customers,
+}
+
+/// A match to decide on, and the threshold of its Manager.
+pub(crate) type Doubtful<'s, 'a> = (f64, &'s mut NewScan<'a>);
+
+/// What is needed to judge a match of a post that was read.
+struct Asked {
+    /// Position among the matches.
+    at: usize,
+    focus: Focus,
+    plan: Plan,
+    customer: Arc<Customer>,
+}
+
+impl Reading {
+    pub(crate) fn new(settings: &config::PostReader) -> Self {
+        Self {
+            reader: open(Path::new(&settings.folder)).map(Arc::new),
+            max_wait: settings.max_wait,
+            turns: Semaphore::new(TURNS),
+            shares: Shares::of(TURNS),
+            // A minute has no limit: turns and waits bound the work.
+            budget: Mutex::new(Budget::new(u32::MAX, settings.max_per_manager_per_day)),
+            customers: Customers::default(),
+        }
+    }
+
+    /// Returns the lowest score of a post that is read for a Manager with this threshold.
+    pub(crate) fn candidate_threshold(&self, threshold: f64) -> f64 {
+        match self.reader {
+            Some(_) => threshold.min(CANDIDATE),
+            None => threshold,
+        }
+    }
+
+    /// Forgets what a Manager's customer sells, because its plan changed.
+    pub(crate) fn forget(&self, manager: &ManagerName) {
+        self.customers.forget(manager);
+    }
+
+    /// Gives matches the reader's score, and notes on each what it did.
+    pub(crate) async fn judge(
+        &self,
+        pool: &Pool,
+        index: &Index,
+        account: Id,
+        mut matches: Vec<Doubtful<'_, '_>>,
+    ) {
+        let outcomes = self.outcomes(pool, index, account, &mut matches).await;
+        for ((_, scan), outcome) in matches.iter_mut().zip(outcomes) {
+            let label = outcome.as_str().to_ascii_lowercase();
+            metrics::READER.with_label_values(&[&label]).inc();
+            scan.matched.reader = Some(outcome);
+        }
+    }
+
+    async fn outcomes(
+        &self,
+        pool: &Pool,
+        index: &Index,
+        account: Id,
+        matches: &mut [Doubtful<'_, '_>],
+    ) -> Vec<ReaderOutcome> {
+        let mut outcomes = vec![ReaderOutcome::Unavailable; matches.len()];
+        let Some(reader) = &self.reader else {
+            return outcomes;
+        };
+        let deadline = Instant::now() + self.max_wait;
+        let readable = self.readable(account, matches, &mut outcomes);
+        let managers = readable.iter().map(|at| matches[*at].1.manager);
+        let found = self.customers.of(pool, managers.collect()).await;
+        let mut sold = HashMap::new();
+        for (manager, found) in found {
+            let customer = match found {
+                Found::Known(customer) => Ok(customer),
+                Found::Missing(missing) => match self.turn(account, deadline).await {
+                    Some(_turn) => self.customers.read(reader, manager, *missing).await,
+                    None => Err(ReaderOutcome::Busy),
+                },
+                Found::Failed(outcome) => Err(outcome),
+            };
+            sold.insert(manager, customer);
+        }
+        // The matches of a post stand together.
+        let mut left = &readable[..];
+        while let Some(first) = left.first() {
+            let post = matches[*first].1.post;
+            let is_same = |at: &&usize| std::ptr::eq(matches[**at].1.post, post);
+            let of_post = left.iter().take_while(is_same).count();
+            let (now, rest) = left.split_at(of_post);
+            left = rest;
+            let mut asked = Vec::new();
+            for at in now {
+                let manager = &matches[*at].1.manager;
+                match sold.get(manager) {
+                    Some(Ok((focus, customer))) => {
+                        asked.extend(index.plan(manager).map(|plan| Asked {
+                            at: *at,
+                            focus: *focus,
+                            plan,
+                            customer: Arc::clone(customer),
+                        }));
+                    }
+                    Some(Err(outcome)) => outcomes[*at] = *outcome,
+                    None => {}
+                }
+            }
+            if asked.is_empty() {
+                continue;
+            }
+            let Some(_turn) = self.turn(account, deadline).await else {
+                asked
+                    .iter()
+                    .for_each(|one| outcomes[one.at] = ReaderOutcome::Busy);
+                continue;
+            };
+            let post = post.clone();
+            let reader = Arc::clone(reader);
+            let begin = Instant::now();
+            let scores = background::spawn(move || scores(&reader, &post, &asked)).await;
+            metrics::READER_DURATION.observe(begin.elapsed().as_secs_f64());
+            match scores {
+                Ok(Ok(scores)) => {
+                    for (at, score) in scores {
+                        matches[at].1.matched.score = score;
+                        outcomes[at] = ReaderOutcome::Judged;
+                    }
+                }
+                Ok(Err(error)) => tracing::warn!("a post cannot be judged by the reader: {error}"),
+                Err(_panic) => {
+                    tracing::warn!("a post cannot be judged by the reader: an internal error")
+                }
+            }
+        }
+        outcomes
+    }
+
+    /// Returns the positions of the matches to judge, and notes why the others are not.
+    fn readable(
+        &self,
+        account: Id,
+        matches: &[Doubtful<'_, '_>],
+        outcomes: &mut [ReaderOutcome],
+    ) -> Vec<usize> {
+        let mut readable = Vec::new();
+        let mut last: Option<(&Post, Option<ReaderOutcome>)> = None;
+        for (at, (_, scan)) in matches.iter().enumerate() {
+            let post = scan.post;
+            let obstacle = match last {
+                Some((known, obstacle)) if std::ptr::eq(known, post) => obstacle,
+                _ => obstacle(post),
+            };
+            last = Some((post, obstacle));
+            match obstacle {
+                Some(obstacle) => outcomes[at] = obstacle,
+                None => readable.push(at),
+            }
+        }
+        let requests: Vec<_> = readable
+            .iter()
+            .map(|at| {
+                let (threshold, scan) = &matches[*at];
+                Request {
+                    account,
+                    manager: scan.manager,
+                    uncertainty: uncertainty(scan.matched.score, *threshold),
+                }
+            })
+            .collect();
+        let mut admitted = self.lock_budget().admit(&requests, Instant::now());
+        admitted.sort_unstable();
+        for (nth, at) in readable.iter().enumerate() {
+            if admitted.binary_search(&nth).is_err() {
+                outcomes[*at] = ReaderOutcome::OverBudget;
+            }
+        }
+        admitted.into_iter().map(|nth| readable[nth]).collect()
+    }
+
+    async fn turn(
+        &self,
+        account: Id,
+        deadline: Instant,
+    ) -> Option<(OwnedSemaphorePermit, tokio::sync::SemaphorePermit<'_>)> {
+        let turn = async {
+            let share = self.shares.take(account, 1).await?;
+            Some((share, self.turns.acquire().await.ok()?))
+        };
+        timeout_at(deadline, turn).await.ok().flatten()
+    }
+
+    fn lock_budget(&self) -> MutexGuard<'_, Budget> {
+        self.budget.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+fn open(folder: &Path) -> Option<Reader> {
+    let (encoder, head) = (folder.join("encoder.bin"), folder.join("head.bin"));
+    match Reader::open(&encoder, &head, EVIDENCE) {
+        Ok(reader) => {
+            metrics::READER_READY.set(1);
+            Some(reader)
+        }
+        Err(error) => {
+            metrics::READER_READY.set(0);
+            tracing::error!("posts are judged without the reader: {error}");
+            None
+        }
+    }
+}
+
+/// Returns why a post cannot be read.
+fn obstacle(post: &Post) -> Option<ReaderOutcome> {
+    let title = post.title.as_deref().unwrap_or_default();
+    if title.trim().is_empty() {
+        return Some(ReaderOutcome::Untitled);
+    }
+    let text = PostText::from(post);
+    let language = Candidate::new(post, &text).language();
+    let is_other = language.is_some_and(|language| language.as_str() != ENGLISH);
+    is_other.then_some(ReaderOutcome::OtherLanguage)
+}
+
+/// Reads a post and returns its score for each Manager, by position.
+fn scores(
+    reader: &Reader,
+    post: &Post,
+    asked: &[Asked],
+) -> Result<Vec<(usize, f64)>, reader::ReadError> {
+    let title = post.title.as_deref().unwrap_or_default();
+    let read = reader.post(title, post.text.as_deref().unwrap_or_default())?;
+    let text = PostText::from(post);
+    let scores = asked.iter().filter_map(|one| {
+        let evidence = Evidence::weigh(&one.plan, &text)?;
+        let score = reader.judge(one.focus, &evidence.values(), &read, &one.customer);
+        // As precise as other scores.
+        Some((one.at, (score * 1e3).round() / 1e3))
+    });
+    Ok(scores.collect())
+}

@@ -1,0 +1,192 @@
+//! What the customers of Managers sell, as the reader needs it: about 100 ms of work for each, and some 40 kB.
+
+use std::{
+    collections::HashMap,
+    sync::{Arc, Mutex, MutexGuard, PoisonError},
+};
+
+use domain::{Focus, Instructions, ManagerName, instructions::NameKind, scan::ReaderOutcome};
+use reader::{Customer, ReadError, Reader};
+use runtime::background;
+use store::{Pool, plans};
+
+/// Memory of a generation. There are two, so a scanner keeps the customers of about a thousand Managers.
+const GENERATION_BYTES: usize = 20 << 20;
+
+type Known = (Focus, Arc<Customer>);
+
+/// Customers that were read. Those that no post concerned for longest are dropped first.
+#[derive(Default)]
+pub(super) struct Customers(Mutex<Cache>);
+
+#[derive(Default)]
+struct Cache {
+    newer: HashMap<ManagerName, Known>,
+    newer_bytes: usize,
+    older: HashMap<ManagerName, Known>,
+    /// Managers whose customer is being read. A change of the plan meanwhile removes them, so that what was read of the plan
+    /// before is not kept.
+    pending: HashMap<ManagerName, u64>,
+    last_number: u64,
+}
+
+pub(super) enum Found {
+    Known(Known),
+    /// To be read, from these instructions.
+    Missing(Box<Missing>),
+    Failed(ReaderOutcome),
+}
+
+pub(super) struct Missing {
+    number: u64,
+    focus: Focus,
+    instructions: Instructions,
+}
+
+impl Customers {
+    /// Forgets a Manager whose plan changed.
+    pub(super) fn forget(&self, manager: &ManagerName) {
+        let mut cache = self.lock();
+        cache.pending.remove(manager);
+        if let Some((_, customer)) = cache.newer.remove(manager) {
+            cache.newer_bytes = cache.newer_bytes.saturating_sub(customer.bytes());
+        }
+        cache.older.remove(manager);
+    }
+
+    /// Finds the customers of Managers. Reads the instructions of those that are not known.
+    pub(super) async fn of(
+        &self,
+        pool: &Pool,
+        mut managers: Vec<ManagerName>,
+    ) -> Vec<(ManagerName, Found)> {
+        managers.sort_unstable();
+        managers.dedup();
+        let mut found = Vec::with_capacity(managers.len());
+        let mut missing = Vec::new();
+        {
+            let mut cache = self.lock();
+            for manager in managers {
+                match cache.get(&manager) {
+                    Some(known) => found.push((manager, Found::Known(known))),
+                    None => missing.push((manager, cache.begin(manager))),
+                }
+            }
+        }
+        if missing.is_empty() {
+            return found;
+        }
+        let names: Vec<_> = missing.iter().map(|(manager, _)| *manager).collect();
+        let read = async {
+            let mut conn = pool.get().await?;
+            Ok::<_, store::Error>(plans::instructions_of(&mut conn, &names).await?)
+        };
+        let mut instructions = read.await.unwrap_or_else(|error| {
+            let error = anyhow::Error::from(error);
+            tracing::debug!("posts are judged without the reader: {error:#}");
+            HashMap::new()
+        });
+        found.extend(missing.into_iter().map(|(manager, number)| {
+            // Without instructions or focus the Manager is gone or changed; its matches will be decided again.
+            let usable = instructions.remove(&manager);
+            let usable =
+                usable.and_then(|(_, instructions)| Some((instructions.focus?, instructions)));
+            let found = match usable {
+                Some((focus, instructions)) => Found::Missing(Box::new(Missing {
+                    number,
+                    focus,
+                    instructions,
+                })),
+                None => Found::Failed(ReaderOutcome::Unavailable),
+            };
+            (manager, found)
+        }));
+        found
+    }
+
+    /// Reads a customer and keeps it.
+    pub(super) async fn read(
+        &self,
+        reader: &Arc<Reader>,
+        manager: ManagerName,
+        missing: Missing,
+    ) -> Result<Known, ReaderOutcome> {
+        let Missing {
+            number,
+            focus,
+            instructions,
+        } = missing;
+        let reader = Arc::clone(reader);
+        let read = background::spawn(move || read(&reader, focus, &instructions)).await;
+        match read {
+            Ok(Ok(customer)) => {
+                let known = (focus, Arc::new(customer));
+                self.lock().end(manager, number, &known);
+                Ok(known)
+            }
+            Ok(Err(ReadError::NoOffers)) => Err(ReaderOutcome::NoOffers),
+            Ok(Err(error)) => {
+                tracing::warn!(manager.name = %manager, "the reader cannot read what the customer sells: {error}");
+                Err(ReaderOutcome::Unavailable)
+            }
+            Err(_panic) => {
+                tracing::warn!(manager.name = %manager, "the reader cannot read what the customer sells: an internal error");
+                Err(ReaderOutcome::Unavailable)
+            }
+        }
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Cache> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Cache {
+    fn get(&mut self, manager: &ManagerName) -> Option<Known> {
+        if let Some(known) = self.newer.get(manager) {
+            return Some(known.clone());
+        }
+        let known = self.older.remove(manager)?;
+        self.keep(*manager, known.clone());
+        Some(known)
+    }
+
+    fn begin(&mut self, manager: ManagerName) -> u64 {
+        self.last_number += 1;
+        self.pending.insert(manager, self.last_number);
+        self.last_number
+    }
+
+    fn end(&mut self, manager: ManagerName, number: u64, known: &Known) {
+        if self.pending.get(&manager) == Some(&number) {
+            self.pending.remove(&manager);
+            self.keep(manager, known.clone());
+        }
+    }
+
+    fn keep(&mut self, manager: ManagerName, known: Known) {
+        let bytes = known.1.bytes();
+        if self.newer_bytes + bytes > GENERATION_BYTES {
+            self.older = std::mem::take(&mut self.newer);
+            self.newer_bytes = 0;
+        }
+        self.newer_bytes += bytes;
+        self.newer.insert(manager, known);
+    }
+}
+
+fn read(reader: &Reader, focus: Focus, instructions: &Instructions) -> Result<Customer, ReadError> {
+    let asked_about = match focus {
+        Focus::Crisis => NameKind::Own,
+        Focus::Sales | Focus::Competitor => NameKind::Watched,
+    };
+    let names: Vec<&str> = { instructions.names.iter() }
+        .filter(|name| name.kind == asked_about)
+        .flat_map(|name| std::iter::once(&name.text).chain(&name.aliases))
+        .map(String::as_str)
+        .collect();
+    let Some(sells) = &instructions.sells else {
+        return Err(ReadError::NoOffers);
+    };
+    reader.customer(&sells.summary, &sells.offers, &names)
+}
