@@ -27,7 +27,11 @@ use crate::{
     QueryResult,
     quotas::{HAS_SCANS_LEFT, TODAY},
     words,
-    work::{MAX_CANDIDATES, Room, table},
+    work::{
+        Room,
+        candidates::{self, CandidateRow},
+        table,
+    },
 };
 
 mod catch_up;
@@ -145,57 +149,67 @@ pub struct Waiting {
 /// A backfill that has not ended.
 const OPEN: &str = "b.state IN ('WAITING', 'READING')";
 
-/// The waiting backfills that are due, of accounts that have Scans left today. `$1` is the default quota.
-fn due() -> String {
-    format!(
-        "backfills AS b JOIN namespaces AS n ON n.id = b.namespace_id JOIN accounts AS a ON a.id = n.account_id {TODAY} \
-         WHERE b.state = 'WAITING' AND (b.next_time IS NULL OR b.next_time <= clock_timestamp()) AND {HAS_SCANS_LEFT}"
-    )
-}
+/// Since when a waiting backfill is due. After the clock went back, only a postponed one waits for that time.
+const DUE: &str = "coalesce(next_time, create_time)";
 
 /// Returns the feeds with waiting backfills on the named platforms: of each account some, the longest waiting first.
-/// Locks nothing. Reads all waiting backfills; served by `backfills_waiting_idx`.
+/// Locks nothing. Costs a step of `backfills_due_idx` for each Namespace with waiting backfills, and some more for the
+/// first of them.
 pub async fn waiting(
     conn: &mut AsyncPgConnection,
     platforms: &[&str],
     room: &Room,
     scans_per_day: u32,
 ) -> QueryResult<Vec<table::Due<Waiting>>> {
-    #[derive(QueryableByName)]
-    struct Row {
-        #[diesel(sql_type = SqlUuid)]
-        account_id: Uuid,
-        #[diesel(sql_type = Text)]
-        feed: String,
-        #[diesel(sql_type = Bool)]
-        notify: bool,
-    }
-    let rows: Vec<Row> = sql_query(format!(
-        "WITH waiting AS ( \
-             SELECT a.id AS account_id, b.feed, b.notify, min(b.create_time) AS since FROM {} \
-             AND split_part(b.feed, ':', 1) = ANY ($2) AND a.id <> ALL ($3) GROUP BY a.id, b.feed, b.notify \
-         ), ranked AS ( \
-             SELECT *, row_number() OVER (PARTITION BY account_id ORDER BY since, feed) AS rank FROM waiting \
-         ) SELECT account_id, feed, notify FROM ranked WHERE rank <= $4 ORDER BY rank, since, feed LIMIT $5",
-        due()
-    ))
-    .bind::<BigInt, _>(i64::from(scans_per_day))
-    .bind::<Array<Text>, _>(platforms)
-    .bind::<Array<SqlUuid>, _>(room.refused(false))
-    .bind::<BigInt, _>(room.free(false))
-    .bind::<BigInt, _>(MAX_CANDIDATES)
-    .load(conn)
-    .await?;
+    let of_platforms = "split_part(feed, ':', 1) = ANY ($2)";
+    let waiting = format!("state = 'WAITING' AND {}", candidates::often(of_platforms));
+    let accounts =
+        format!("JOIN accounts AS a ON a.id = n.account_id {TODAY} WHERE {HAS_SCANS_LEFT}");
+    let namespaces = candidates::namespaces("backfills", DUE, &waiting, &accounts, "first", room);
+    let is_due = candidates::often(&format!(
+        "{of_platforms} AND (next_time IS NULL OR next_time <= clock_timestamp())"
+    ));
+    // The next feed of a Namespace is the one of its next row that is not of the feeds before.
+    let next = |found: &str, after: &str| {
+        format!(
+            "SELECT {DUE} AS time, notify || ' ' || feed AS feed, {found} || ARRAY[notify || ' ' || feed] AS found FROM backfills \
+             WHERE namespace_id = n.namespace_id AND state = 'WAITING' AND {is_due}{after} ORDER BY {DUE} LIMIT 1"
+        )
+    };
+    let items = format!(
+        "SELECT n.account_id, n.account_id || ' ' || feed AS key, min(time) AS time, false AS slow, false AS is_suspect \
+         FROM ({namespaces}) AS n CROSS JOIN LATERAL ( \
+             WITH RECURSIVE one AS (({}) UNION ALL SELECT next.* FROM one CROSS JOIN LATERAL ({}) AS next) \
+             SELECT time, feed FROM one LIMIT {}) AS one \
+         GROUP BY n.account_id, feed",
+        next("'{}'", ""),
+        next(
+            "one.found",
+            &format!(" AND {DUE} >= one.time AND notify || ' ' || feed <> ALL (one.found)")
+        ),
+        room.free(false)
+    );
+    let rows: Vec<CandidateRow> = sql_query(candidates::by_account(&items, room))
+        .bind::<BigInt, _>(i64::from(scans_per_day))
+        .bind::<Array<Text>, _>(platforms)
+        .load(conn)
+        .await?;
     let waiting = rows.into_iter().filter_map(|row| {
-        let account = Id::from_uuid(row.account_id);
+        let (_, item) = row.key.split_once(' ')?;
+        let (notify, feed) = item.split_once(' ')?;
+        let accounts = row.accounts();
+        let &[account] = accounts.as_slice() else {
+            return None;
+        };
+        let item = Waiting {
+            feed: feed.parse().ok()?,
+            notify: notify == "true",
+            account,
+        };
         Some(table::Due {
-            key: format!("{account} {} {}", row.notify, row.feed),
-            accounts: vec![account],
-            item: Waiting {
-                feed: row.feed.parse().ok()?,
-                notify: row.notify,
-                account,
-            },
+            key: row.key,
+            accounts,
+            item,
         })
     });
     Ok(waiting.collect())
@@ -260,9 +274,9 @@ pub async fn waiting_for(
     let rows: Vec<Row> = sql_query(format!(
         "SELECT b.namespace_id, b.manager_id, b.since, b.catch_up_since, b.create_time, b.traceparent, \
              (SELECT watch_time FROM account_feeds AS own WHERE own.account_id = a.id AND own.feed = b.feed) AS watch_time \
-         FROM {} \
-         AND b.feed = $2 AND b.notify = $3 AND a.id = $4 ORDER BY b.create_time, b.manager_id LIMIT $5",
-        due()
+         FROM backfills AS b JOIN namespaces AS n ON n.id = b.namespace_id JOIN accounts AS a ON a.id = n.account_id {TODAY} \
+         WHERE b.state = 'WAITING' AND (b.next_time IS NULL OR b.next_time <= clock_timestamp()) AND {HAS_SCANS_LEFT} \
+           AND b.feed = $2 AND b.notify = $3 AND a.id = $4 ORDER BY b.create_time, b.manager_id LIMIT $5"
     ))
     .bind::<BigInt, _>(i64::from(scans_per_day))
     .bind::<Text, _>(waiting.feed.as_str())

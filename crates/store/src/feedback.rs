@@ -13,9 +13,8 @@ use diesel::{
 };
 use diesel_async::{AsyncPgConnection, RunQueryDsl};
 use domain::{
-    Id, Instructions, ManagerName, Match, Timestamp, instructions::MAX_BRIEF_CHARS, manager::Origin,
+    Instructions, ManagerName, Match, Timestamp, instructions::MAX_BRIEF_CHARS, manager::Origin,
 };
-use uuid::Uuid;
 
 use crate::{
     Error, QueryResult,
@@ -23,7 +22,11 @@ use crate::{
     plans,
     quotas::{ContentBytes, Limits},
     words,
-    work::{MAX_CANDIDATES, Room, table},
+    work::{
+        Room,
+        candidates::{self, CandidateRow},
+        table,
+    },
 };
 
 /// Feedback of a customer on one match.
@@ -53,47 +56,28 @@ pub async fn due(
     due: Due,
     room: &Room,
 ) -> QueryResult<Vec<table::Due<ManagerName>>> {
-    #[derive(QueryableByName)]
-    struct Row {
-        #[diesel(sql_type = SqlUuid)]
-        account_id: Uuid,
-        #[diesel(sql_type = SqlUuid)]
-        namespace_id: Uuid,
-        #[diesel(sql_type = SqlUuid)]
-        id: Uuid,
-    }
-    let rows: Vec<Row> = sql_query(
-        "WITH late AS ( \
+    let items = "WITH late AS ( \
              SELECT namespace_id, id FROM managers AS m \
              WHERE state = 'APPLIED' AND mode = 'AUTOMATIC' AND apply_time < clock_timestamp() - interval '1 second' * $1 \
                AND apply_time < clock_timestamp() - interval '1 second' * $1 \
                    * (1 + abs(hashtext(id::text) % 1000) / 10000.0) \
              UNION SELECT namespace_id, manager_id FROM manager_verdicts WHERE count >= $2 \
-         ), ranked AS ( \
-             SELECT n.account_id, m.namespace_id, m.id, m.apply_time, row_number() OVER ( \
-                 PARTITION BY n.account_id ORDER BY m.apply_time, m.id) AS rank \
-             FROM late JOIN managers AS m USING (namespace_id, id) JOIN namespaces AS n ON n.id = m.namespace_id \
-             WHERE m.state = 'APPLIED' AND m.mode = 'AUTOMATIC' AND m.enable AND n.account_id <> ALL ($3) \
-               AND (m.recompile_after IS NULL OR m.recompile_after < clock_timestamp()) \
-         ) SELECT account_id, namespace_id, id FROM ranked WHERE rank <= $4 ORDER BY rank, apply_time, id LIMIT $5",
-    )
-    .bind::<Double, _>(due.interval.as_secs_f64())
-    .bind::<Integer, _>(due.verdicts)
-    .bind::<Array<SqlUuid>, _>(room.refused(false))
-    .bind::<BigInt, _>(room.free(false))
-    .bind::<BigInt, _>(MAX_CANDIDATES)
-    .load(conn)
-    .await?;
-    let rows = rows.into_iter().map(|row| {
-        let name = ManagerName {
-            namespace: Id::from_uuid(row.namespace_id),
-            manager: Id::from_uuid(row.id),
-        };
-        table::Due {
+         ) SELECT n.account_id, m.namespace_id || ' ' || m.id AS key, m.apply_time AS time, false AS slow, false AS is_suspect \
+         FROM late JOIN managers AS m USING (namespace_id, id) JOIN namespaces AS n ON n.id = m.namespace_id \
+         WHERE m.state = 'APPLIED' AND m.mode = 'AUTOMATIC' AND m.enable \
+           AND (m.recompile_after IS NULL OR m.recompile_after < clock_timestamp())";
+    let rows: Vec<CandidateRow> = sql_query(candidates::by_account(items, room))
+        .bind::<Double, _>(due.interval.as_secs_f64())
+        .bind::<Integer, _>(due.verdicts)
+        .load(conn)
+        .await?;
+    let rows = rows.into_iter().filter_map(|row| {
+        let name = row.manager()?;
+        Some(table::Due {
             key: name.to_string(),
-            accounts: vec![Id::from_uuid(row.account_id)],
+            accounts: row.accounts(),
             item: name,
-        }
+        })
     });
     Ok(rows.collect())
 }

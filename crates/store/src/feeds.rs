@@ -21,7 +21,10 @@ use crate::{
     QueryResult,
     prepared::Prepared,
     words,
-    work::{self, Candidate, Claim, Claimed, Leased, MAX_CANDIDATES, SUSPECT, Setback},
+    work::{
+        self, Candidate, Claim, Claimed, Leased, SUSPECT, Setback,
+        candidates::{self, CandidateRow},
+    },
 };
 
 mod account;
@@ -155,67 +158,40 @@ async fn candidates(
     platform: &str,
     claim: &Claim<'_>,
 ) -> QueryResult<Vec<Candidate<String>>> {
-    #[derive(QueryableByName)]
-    struct Due {
-        #[diesel(sql_type = Text)]
-        name: String,
-        #[diesel(sql_type = Bool)]
-        slow: bool,
-        #[diesel(sql_type = Bool)]
-        is_suspect: bool,
-        #[diesel(sql_type = Array<SqlUuid>)]
-        accounts: Vec<Uuid>,
-    }
     let (free, room) = (free(), &*claim.room);
     let crashes = work::crashes("crash_count", "leased_by", "$2");
     // Many Managers may watch one feed, so their Namespaces are found one by one through the index; and OFFSET keeps the
     // planner, which expects many of them, from reading all Namespaces for each feed.
-    let due: Vec<Due> = sql_query(format!(
+    let watching = candidates::first_of_each(
+        "namespace_id",
+        "manager_id",
+        "feed_watchers",
+        "feed = due.key",
+    );
+    let items = format!(
         "WITH due AS MATERIALIZED ( \
-             SELECT name, slow, {crashes} >= {SUSPECT} AS is_suspect, next_poll_time FROM feeds WHERE platform = $1 AND {free} \
-                 AND next_poll_time <= clock_timestamp() AND CASE WHEN slow THEN $6 ELSE $5 END > 0 \
-         ), ranked AS ( \
-             SELECT due.*, watching.account_id, row_number() OVER ( \
-                 PARTITION BY watching.account_id, due.slow, due.is_suspect ORDER BY due.next_poll_time, due.name) AS rank \
-             FROM due LEFT JOIN LATERAL ( \
-                 WITH RECURSIVE one AS ( \
-                     (SELECT namespace_id FROM feed_watchers WHERE feed = due.name ORDER BY namespace_id LIMIT 1) \
-                     UNION ALL \
-                     SELECT (SELECT w.namespace_id FROM feed_watchers AS w \
-                             WHERE w.feed = due.name AND w.namespace_id > one.namespace_id \
-                             ORDER BY w.namespace_id LIMIT 1) \
-                     FROM one WHERE one.namespace_id IS NOT NULL \
-                 ) SELECT DISTINCT n.account_id FROM one CROSS JOIN LATERAL ( \
-                     SELECT account_id FROM namespaces WHERE id = one.namespace_id OFFSET 0) AS n \
-             ) AS watching ON true \
-             WHERE coalesce(watching.account_id <> ALL (CASE WHEN due.slow THEN $8 ELSE $7 END), true) \
-         ) \
-         SELECT name, slow, is_suspect, \
-             array_agg(coalesce(account_id, '00000000-0000-0000-0000-000000000000')) AS accounts \
-         FROM ranked WHERE rank <= CASE WHEN is_suspect THEN $10 WHEN slow THEN $6 ELSE $5 END \
-         GROUP BY name, slow, is_suspect, next_poll_time ORDER BY min(rank), next_poll_time LIMIT $9"
-    ))
-    .bind::<Text, _>(platform)
-    .bind::<SqlUuid, _>(claim.replica)
-    .bind::<Array<Text>, _>(claim.known)
-    .bind::<Bool, _>(claim.take_over)
-    .bind::<BigInt, _>(room.free(false))
-    .bind::<BigInt, _>(room.free(true))
-    .bind::<Array<SqlUuid>, _>(room.refused(false))
-    .bind::<Array<SqlUuid>, _>(room.refused(true))
-    .bind::<BigInt, _>(MAX_CANDIDATES)
-    .bind::<BigInt, _>(room.suspects())
-    .load(conn)
-    .await?;
-    Ok(due
-        .into_iter()
-        .map(|due| Candidate {
-            key: due.name,
-            slow: due.slow,
-            is_suspect: due.is_suspect,
-            accounts: due.accounts.into_iter().map(Id::from_uuid).collect(),
-        })
-        .collect())
+             SELECT name AS key, next_poll_time AS time, slow, {crashes} >= {SUSPECT} AS is_suspect FROM feeds \
+             WHERE platform = $1 AND {free} \
+                 AND next_poll_time <= clock_timestamp() AND CASE WHEN slow THEN {} ELSE {} END > 0 \
+         ) SELECT due.*, coalesce(watching.account_id, '00000000-0000-0000-0000-000000000000') AS account_id \
+         FROM due LEFT JOIN LATERAL ( \
+             SELECT DISTINCT n.account_id FROM ({watching}) AS one CROSS JOIN LATERAL ( \
+                 SELECT account_id FROM namespaces WHERE id = one.key OFFSET 0) AS n) AS watching ON true",
+        room.free(true),
+        room.free(false)
+    );
+    let due: Vec<CandidateRow> = sql_query(candidates::by_account(&items, room))
+        .bind::<Text, _>(platform)
+        .bind::<SqlUuid, _>(claim.replica)
+        .bind::<Array<Text>, _>(claim.known)
+        .bind::<Bool, _>(claim.take_over)
+        .load(conn)
+        .await?;
+    let candidates = due.into_iter().map(|row| {
+        let name = row.key.clone();
+        row.with_key(name)
+    });
+    Ok(candidates.collect())
 }
 
 /// Leases these feeds if they are still due and free. Rows that another scanner is leasing are skipped.

@@ -16,6 +16,7 @@ use uuid::Uuid;
 
 use crate::{fair::Turns, replicas};
 
+pub(crate) mod candidates;
 mod room;
 pub mod table;
 

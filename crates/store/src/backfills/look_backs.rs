@@ -23,7 +23,10 @@ use uuid::Uuid;
 use super::Waiting;
 use crate::{
     QueryResult, words,
-    work::{self, Candidate, Claim, Claimed, Leased, MAX_CANDIDATES, SUSPECT},
+    work::{
+        self, Claim, Claimed, Leased, SUSPECT,
+        candidates::{self, CandidateRow},
+    },
 };
 
 /// A leased look-back.
@@ -89,22 +92,18 @@ pub(super) async fn join(
     Ok(made.id)
 }
 
-/// Leases due look-backs of these platforms, up to the capacity of the claim's room; of one account, the longest due.
-/// Reads all that are due; served by `look_backs_due_idx` and `backfills_look_back_idx`.
+/// Number of look-backs that a look reads without regard to their accounts.
+const LONGEST_DUE: usize = 200;
+
+/// Leases due look-backs of these platforms, up to the capacity of the claim's room; of one account, the longest due. If
+/// more than [`LONGEST_DUE`] are, it looks for others by account, as these may be of one account only: the oldest of
+/// each Namespace, in random order of the accounts. That costs a step of `backfills_reading_idx` for each Namespace with
+/// look-backs, and some more for those that it takes.
 pub async fn lease(
     conn: &mut AsyncPgConnection,
     platforms: &[&str],
     claim: &mut Claim<'_>,
 ) -> QueryResult<Claimed<LookBack>> {
-    #[derive(QueryableByName)]
-    struct Due {
-        #[diesel(sql_type = Array<SqlUuid>)]
-        accounts: Vec<Uuid>,
-        #[diesel(sql_type = BigInt)]
-        id: i64,
-        #[diesel(sql_type = Bool)]
-        is_suspect: bool,
-    }
     #[derive(QueryableByName)]
     struct Row {
         #[diesel(sql_type = BigInt)]
@@ -127,38 +126,62 @@ pub async fn lease(
         work::is_free("leased_by", "$1", "$2")
     );
     let crashes = work::crashes("crash_count", "leased_by", "$1");
-    // A look-back whose Managers were deleted belongs to no account.
-    let due: Vec<Due> = sql_query(format!(
+    let (suspect, room) = (format!("{crashes} >= {SUSPECT}"), &*claim.room);
+    let is_due = format!("{free} AND split_part(feed, ':', 1) = ANY ($4)");
+    let reading = "look_back_id IS NOT NULL";
+    let namespaces = candidates::namespaces(
+        "backfills",
+        "look_back_id",
+        reading,
+        "WHERE true",
+        "random()",
+        room,
+    );
+    // A comparison of rows keeps the planner from `backfills_look_back_idx`, through which it would read past those of
+    // other Namespaces.
+    let next = |after: &str| {
+        format!(
+            "SELECT look_back_id FROM backfills WHERE {reading} AND namespace_id <= n.namespace_id \
+               AND (namespace_id, look_back_id) > (n.namespace_id, {after}) ORDER BY namespace_id, look_back_id LIMIT 1"
+        )
+    };
+    let look_backs = format!(
+        "WITH RECURSIVE one AS (({}) UNION ALL SELECT next.* FROM one CROSS JOIN LATERAL ({}) AS next) SELECT * FROM one",
+        next("0"),
+        next("one.look_back_id")
+    );
+    // Suspects are few. A look-back whose Managers were deleted belongs to no account. It becomes one of the longest due,
+    // as others have steps.
+    let items = format!(
         "WITH due AS MATERIALIZED ( \
-             SELECT id, next_time, {crashes} >= {SUSPECT} AS is_suspect FROM look_backs \
-             WHERE split_part(feed, ':', 1) = ANY ($4) AND {free}), \
-         readers AS ( \
-             SELECT DISTINCT due.id, due.next_time, due.is_suspect, \
-                 coalesce(n.account_id, '00000000-0000-0000-0000-000000000000') AS account_id \
-             FROM due LEFT JOIN backfills AS b ON b.look_back_id = due.id \
-             LEFT JOIN namespaces AS n ON n.id = b.namespace_id), \
-         ranked AS ( \
-             SELECT *, row_number() OVER (PARTITION BY account_id, is_suspect ORDER BY next_time, id) AS rank \
-             FROM readers WHERE account_id <> ALL ($5)) \
-         SELECT id, is_suspect, array_agg(account_id) AS accounts FROM ranked \
-         WHERE rank <= CASE WHEN is_suspect THEN $7 ELSE $6 END \
-         GROUP BY id, is_suspect, next_time ORDER BY min(rank), next_time LIMIT $8"
-    ))
-    .bind::<SqlUuid, _>(claim.replica)
-    .bind::<Bool, _>(claim.take_over)
-    .bind::<Array<Text>, _>(claim.known)
-    .bind::<Array<Text>, _>(platforms)
-    .bind::<Array<SqlUuid>, _>(claim.room.refused(false))
-    .bind::<BigInt, _>(claim.room.free(false))
-    .bind::<BigInt, _>(claim.room.suspects())
-    .bind::<BigInt, _>(MAX_CANDIDATES)
-    .load(conn)
-    .await?;
-    let candidates = due.into_iter().map(|due| Candidate {
-        key: due.id,
-        slow: false,
-        is_suspect: due.is_suspect,
-        accounts: due.accounts.into_iter().map(Id::from_uuid).collect(),
+             SELECT id, next_time, {suspect} AS is_suspect FROM look_backs \
+             WHERE next_time <= statement_timestamp() AND {} ORDER BY next_time LIMIT {LONGEST_DUE} \
+         ), found AS ( \
+             SELECT * FROM due \
+             UNION SELECT id, next_time, true FROM look_backs WHERE crash_count > 0 AND {is_due} AND {suspect} \
+             UNION SELECT l.id, l.next_time, false FROM ({namespaces}) AS n CROSS JOIN LATERAL ( \
+                 SELECT l.* FROM ({look_backs}) AS one CROSS JOIN LATERAL ( \
+                     SELECT id, next_time FROM look_backs WHERE id = one.look_back_id AND {is_due} AND NOT {suspect} OFFSET 0 \
+                 ) AS l LIMIT {}) AS l \
+             WHERE (SELECT count(*) FROM due) = {LONGEST_DUE} \
+         ) SELECT found.id::text AS key, next_time AS time, false AS slow, is_suspect, \
+             coalesce(account_id, '00000000-0000-0000-0000-000000000000') AS account_id \
+         FROM found LEFT JOIN LATERAL ( \
+             SELECT DISTINCT n.account_id FROM backfills AS b JOIN namespaces AS n ON n.id = b.namespace_id \
+             WHERE b.look_back_id = found.id OFFSET 0) AS readers ON true",
+        candidates::often(&is_due),
+        room.free(false)
+    );
+    let due: Vec<CandidateRow> = sql_query(candidates::by_account(&items, room))
+        .bind::<SqlUuid, _>(claim.replica)
+        .bind::<Bool, _>(claim.take_over)
+        .bind::<Array<Text>, _>(claim.known)
+        .bind::<Array<Text>, _>(platforms)
+        .load(conn)
+        .await?;
+    let candidates = due.into_iter().filter_map(|row| {
+        let id: i64 = row.key.parse().ok()?;
+        Some(row.with_key(id))
     });
     let chosen = claim.room.choose(candidates.collect(), claim.turns);
     if chosen.is_empty() {

@@ -2,41 +2,14 @@
 
 use std::{collections::BTreeSet, time::Instant};
 
-use diesel::{
-    QueryableByName, sql_query,
-    sql_types::{BigInt, Double, Text},
-};
+use diesel::{QueryableByName, sql_query, sql_types::Double};
 use diesel_async::{AsyncPgConnection, RunQueryDsl};
 use domain::manager::Mode;
 use store::{backfills, deliveries, feeds, managers, outbox, waiting, work::Room};
 use test_support::TestDatabase;
 use uuid::Uuid;
 
-use crate::support::{Look, run};
-
-/// Rows of tables and indexes that statements read in one transaction so far, blocks, and tables read as a whole.
-#[derive(QueryableByName)]
-struct Reads {
-    #[diesel(sql_type = BigInt)]
-    blocks: i64,
-    #[diesel(sql_type = BigInt)]
-    rows: i64,
-    #[diesel(sql_type = Text)]
-    whole: String,
-}
-
-async fn reads(conn: &mut AsyncPgConnection) -> Reads {
-    sql_query(
-        "SELECT coalesce(sum(pg_stat_get_xact_blocks_fetched(oid)), 0)::bigint AS blocks, \
-             coalesce(sum(pg_stat_get_xact_tuples_returned(oid)), 0)::bigint AS rows, \
-             coalesce(string_agg(relname, ', ' ORDER BY relname) FILTER (WHERE relkind = 'r' \
-                 AND pg_stat_get_xact_numscans(oid) > 0 AND pg_stat_get_xact_tuples_returned(oid) > 1000), '') AS whole \
-         FROM pg_class WHERE relkind IN ('r', 'i') AND relnamespace = 'public'::regnamespace",
-    )
-    .get_result(conn)
-    .await
-    .unwrap()
-}
+use crate::support::{Look, Reads, reads, run};
 
 /// Runs a statement three times on a new connection each, takes it back, and prints a row of the table.
 async fn measure(

@@ -29,6 +29,7 @@ mod keys;
 mod large_pages;
 mod lists;
 mod managers;
+mod many_waiting;
 mod migration_locks;
 mod migrations;
 mod outbox;

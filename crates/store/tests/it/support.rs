@@ -2,7 +2,10 @@
 
 use std::collections::HashMap;
 
-use diesel::{QueryableByName, sql_query, sql_types::BigInt};
+use diesel::{
+    QueryableByName, sql_query,
+    sql_types::{BigInt, Text},
+};
 use diesel_async::{AsyncPgConnection, RunQueryDsl};
 use domain::{
     FeedName, ManagerName, Match, Post, ScanName, Timestamp, field::Field, list::ListQuery,
@@ -65,6 +68,30 @@ pub(crate) async fn number(conn: &mut AsyncPgConnection, sql: &str) -> i64 {
     row.number
 }
 
+/// Rows of tables and indexes that statements read in one transaction so far, blocks, and tables read as a whole.
+#[derive(QueryableByName)]
+pub(crate) struct Reads {
+    #[diesel(sql_type = BigInt)]
+    pub(crate) blocks: i64,
+    #[diesel(sql_type = BigInt)]
+    pub(crate) rows: i64,
+    #[diesel(sql_type = Text)]
+    pub(crate) whole: String,
+}
+
+pub(crate) async fn reads(conn: &mut AsyncPgConnection) -> Reads {
+    sql_query(
+        "SELECT coalesce(sum(pg_stat_get_xact_blocks_fetched(oid)), 0)::bigint AS blocks, \
+             coalesce(sum(pg_stat_get_xact_tuples_returned(oid)), 0)::bigint AS rows, \
+             coalesce(string_agg(relname, ', ' ORDER BY relname) FILTER (WHERE relkind = 'r' \
+                 AND pg_stat_get_xact_numscans(oid) > 0 AND pg_stat_get_xact_tuples_returned(oid) > 1000), '') AS whole \
+         FROM pg_class WHERE relkind IN ('r', 'i') AND relnamespace = 'public'::regnamespace",
+    )
+    .get_result(conn)
+    .await
+    .unwrap()
+}
+
 /// Runs one step of the purge that has been due the longest. Returns the number of rows; `None` if none is due, or
 /// another replica works on it.
 pub(crate) async fn purge_step(conn: &mut AsyncPgConnection) -> Option<usize> {
@@ -82,9 +109,13 @@ pub(crate) struct Look {
 
 impl Look {
     pub(crate) fn of(replica: Uuid) -> Self {
+        Self::with(replica, Room::new(100, 100, 100))
+    }
+
+    pub(crate) fn with(replica: Uuid, room: Room) -> Self {
         Self {
             replica,
-            room: Room::new(100, 100, 100),
+            room,
             turns: Turns::default(),
         }
     }

@@ -1,0 +1,110 @@
+//! Statements that services repeat read few rows, although one account has thousands of items due.
+
+use domain::Id;
+use store::{
+    AsyncPgConnection,
+    backfills::{self, look_backs},
+    work::{Leased, Room},
+};
+use test_support::Fixture;
+use uuid::Uuid;
+
+use crate::support::{Look, Reads, Start, reads, run, start};
+
+const ITEMS: usize = 3_000;
+/// A tenth of the items.
+const MOST: i64 = 300;
+
+/// Adds `count` Managers with a waiting backfill, a look-back and a submission each.
+async fn fill(conn: &mut AsyncPgConnection, fixture: &Fixture, count: usize) {
+    let namespace = fixture.namespace.to_uuid();
+    run(conn, "SET session_replication_role = replica").await;
+    let manager = format!("md5('{namespace}' || n)::uuid");
+    let feed = format!("'lemmy:c' || n || '@{namespace}.example'");
+    let many = format!("FROM generate_series(1, {count}) AS n");
+    for sql in [
+        format!(
+            "managers (namespace_id, id, nickname, enable, mode, source, state, input, submit_time, create_time, update_time) \
+             SELECT '{namespace}', {manager}, 'm', true, 'AUTOMATIC', 'FORUM', 'PENDING_APPLY', '{{}}', now() - n * interval '1 s', now(), now() {many}"
+        ),
+        format!(
+            "backfills (namespace_id, manager_id, feed, notify, create_time) \
+             SELECT '{namespace}', {manager}, {feed}, true, now() - n * interval '1 s' {many}"
+        ),
+        format!(
+            "look_backs (feed, notify, since, create_time) SELECT {feed}, false, now(), now() {many}"
+        ),
+        format!(
+            "backfills (namespace_id, manager_id, feed, notify, state, look_back_id) \
+             SELECT '{namespace}', {manager}, {feed}, false, 'READING', (SELECT id FROM look_backs WHERE feed = {feed}) {many}"
+        ),
+    ] {
+        run(conn, format!("INSERT INTO {sql}")).await;
+    }
+    run(conn, "SET session_replication_role = origin").await;
+}
+
+/// The connection is new, as it counts the rows that it reads.
+async fn hostile_and_other() -> (Start, Fixture) {
+    let mut at = start().await;
+    let other = at.fixture.beside(&mut at.conn, "globex").await;
+    fill(&mut at.conn, &at.fixture, ITEMS).await;
+    fill(&mut at.conn, &other, 1).await;
+    // The Managers of this look-back are gone, and the others have been due for longer.
+    let orphan = "INSERT INTO look_backs (feed, notify, since) VALUES ('lemmy:none@a.example', false, now())";
+    run(&mut at.conn, orphan).await;
+    run(&mut at.conn, "ANALYZE").await;
+    at.conn = at.database.connect().await;
+    run(&mut at.conn, "BEGIN").await;
+    (at, other)
+}
+
+fn room() -> Room {
+    Room::new(8, 0, 8)
+}
+
+/// Checks that each of these accounts has a part, and that few rows were read for it.
+async fn check(conn: &mut AsyncPgConnection, mut found: Vec<Id>, mut accounts: Vec<Id>, most: i64) {
+    found.sort();
+    found.dedup();
+    accounts.sort();
+    assert_eq!(found, accounts);
+    let Reads { rows, whole, .. } = reads(conn).await;
+    assert!(rows < most, "{rows} rows, whole: {whole}");
+}
+
+fn accounts_of<T>(items: &[Leased<T>]) -> Vec<Id> {
+    items.iter().map(|item| item.account).collect()
+}
+
+#[tokio::test]
+async fn look_for_backfills_reads_few_rows() {
+    let (mut at, other) = hostile_and_other().await;
+    let waiting = backfills::waiting(&mut at.conn, &["lemmy"], &room(), 1_000).await;
+    let waiting = waiting.unwrap();
+    assert_eq!(waiting.len(), 9, "eight, and the only one of the other");
+    let found = waiting.iter().map(|due| due.item.account).collect();
+    let accounts = vec![at.fixture.account, other.account];
+    check(&mut at.conn, found, accounts, MOST).await;
+}
+
+#[tokio::test]
+async fn look_for_look_backs_reads_few_rows_of_which_some_are_of_other_accounts() {
+    let (mut at, other) = hostile_and_other().await;
+    let mut look = Look::with(Uuid::new_v4(), room());
+    let leased = look_backs::lease(&mut at.conn, &["lemmy"], &mut look.claim()).await;
+    let found = accounts_of(&leased.unwrap().items);
+    let accounts = vec![at.fixture.account, other.account];
+    // It reads the 200 that are due for longest, all of one account, and who waits for them.
+    check(&mut at.conn, found, accounts, 4 * MOST).await;
+}
+
+#[tokio::test]
+async fn look_back_of_no_manager_is_found_once_others_have_had_a_step() {
+    let (mut at, _) = hostile_and_other().await;
+    let later = "UPDATE look_backs SET next_time = now() + interval '1 hour' WHERE id > 100 AND feed NOT LIKE '%none%'";
+    run(&mut at.conn, later).await;
+    let mut look = Look::with(Uuid::new_v4(), room());
+    let leased = look_backs::lease(&mut at.conn, &["lemmy"], &mut look.claim()).await;
+    assert!(accounts_of(&leased.unwrap().items).contains(&Id::NIL));
+}
