@@ -1,6 +1,7 @@
 //! Metrics of the Managers' states.
 //!
-//! Costs one statement over all Managers per [`LOOK`], and a hundredth of the time at most.
+//! Costs one statement per [`LOOK`], over at most [`COUNTED`] Managers and those that wait or failed, and a hundredth of
+//! the time at most.
 
 use std::{sync::LazyLock, time::Duration};
 
@@ -11,6 +12,8 @@ use store::{Pool, managers};
 use tokio_util::sync::CancellationToken;
 
 const LOOK: Duration = Duration::from_secs(15);
+/// Above this number, applied Managers are estimated.
+const COUNTED: i64 = 100_000;
 const UNREGISTERED: &str = "each metric is registered once";
 
 static MANAGERS: LazyLock<IntGaugeVec> = LazyLock::new(|| {
@@ -39,7 +42,7 @@ pub(crate) async fn run(pool: &Pool, shutdown: &CancellationToken) {
 
 async fn look(pool: &Pool) -> Result<(), store::Error> {
     let mut conn = pool.get().await?;
-    let standings = managers::standings(&mut conn).await?;
+    let standings = managers::standings(&mut conn, COUNTED).await?;
     drop(conn);
     let mut age = 0.0;
     for state in [

@@ -20,7 +20,10 @@ use crate::{
     quotas::{ContentBytes, Limits},
     schema::managers,
     words,
-    work::{self, Candidate, Claim, Claimed, Leased, MAX_CANDIDATES, SUSPECT},
+    work::{
+        self, Claim, Claimed, Leased, SUSPECT,
+        candidates::{self, CandidateRow},
+    },
 };
 
 /// Input of a compilation.
@@ -94,23 +97,13 @@ pub struct Generation {
 /// the Manager that has waited longest.
 ///
 /// A claim is for one generation. A process that compiles without a claim, as earlier releases did, does no harm: a
-/// result is stored only once. Served by `managers_pending_idx`.
+/// result is stored only once. Costs a step of `managers_waiting_idx` for each Namespace with such Managers, and some
+/// more for the first of them.
 pub async fn claim(
     conn: &mut AsyncPgConnection,
     mode: Mode,
     claim: &mut Claim<'_>,
 ) -> QueryResult<Claimed<Generation>> {
-    #[derive(QueryableByName)]
-    struct Waiting {
-        #[diesel(sql_type = SqlUuid)]
-        namespace_id: Uuid,
-        #[diesel(sql_type = SqlUuid)]
-        id: Uuid,
-        #[diesel(sql_type = SqlUuid)]
-        account_id: Uuid,
-        #[diesel(sql_type = Bool)]
-        is_suspect: bool,
-    }
     // A new generation has not crashed yet.
     let crashes = format!(
         "CASE WHEN m.compiled_generation = m.generation THEN {} ELSE 0 END::smallint",
@@ -121,38 +114,43 @@ pub async fn claim(
          AND m.id::text || ':' || m.generation <> ALL ($3)",
         work::is_free("m.compiled_by", "$1", "$2")
     );
-    let waiting: Vec<Waiting> = sql_query(format!(
-        "WITH waiting AS ( \
-             SELECT m.namespace_id, m.id, n.account_id, m.submit_time, {crashes} >= {SUSPECT} AS is_suspect \
-             FROM managers AS m JOIN namespaces AS n ON n.id = m.namespace_id \
-             WHERE {free} AND m.mode = $4 AND n.account_id <> ALL ($5) \
-         ), ranked AS ( \
-             SELECT *, row_number() OVER (PARTITION BY account_id, is_suspect ORDER BY submit_time, id) AS rank \
-             FROM waiting \
-         ) SELECT namespace_id, id, account_id, is_suspect FROM ranked \
-         WHERE rank <= CASE WHEN is_suspect THEN $8 ELSE $6 END ORDER BY rank, submit_time, id LIMIT $7"
-    ))
-    .bind::<SqlUuid, _>(claim.replica)
-    .bind::<Bool, _>(claim.take_over)
-    .bind::<Array<Text>, _>(claim.known)
-    .bind::<Text, _>(match mode {
-        Mode::Automatic => "AUTOMATIC",
-        Mode::Manual => "MANUAL",
-    })
-    .bind::<Array<SqlUuid>, _>(claim.room.refused(false))
-    .bind::<BigInt, _>(claim.room.free(false))
-    .bind::<BigInt, _>(MAX_CANDIDATES)
-    .bind::<BigInt, _>(claim.room.suspects())
-    .load(conn)
-    .await?;
-    let candidates = waiting.into_iter().map(|one| Candidate {
-        key: ManagerName {
-            namespace: Id::from_uuid(one.namespace_id),
-            manager: Id::from_uuid(one.id),
-        },
-        slow: false,
-        is_suspect: one.is_suspect,
-        accounts: vec![Id::from_uuid(one.account_id)],
+    let (suspect, room) = (format!("{crashes} >= {SUSPECT}"), &*claim.room);
+    let waiting = "state = 'PENDING_APPLY' AND mode = $4";
+    let namespaces = candidates::namespaces(
+        "managers",
+        "submit_time",
+        waiting,
+        "WHERE true",
+        "first",
+        room,
+    );
+    let item = "m.namespace_id || ' ' || m.id AS key, m.submit_time AS time, false AS slow";
+    // A comparison of rows keeps the planner from `managers_pending_idx`, through which it would read past those of other
+    // Namespaces. Suspects are few.
+    let items = format!(
+        "SELECT n.account_id, m.*, false AS is_suspect FROM ({namespaces}) AS n CROSS JOIN LATERAL ( \
+             SELECT {item} FROM managers AS m WHERE {waiting} AND {} AND m.namespace_id <= n.namespace_id \
+               AND (m.namespace_id, m.submit_time) >= (n.namespace_id, '-infinity') \
+             ORDER BY m.namespace_id, m.submit_time LIMIT {}) AS m \
+         UNION ALL SELECT n.account_id, {item}, true \
+         FROM managers AS m JOIN namespaces AS n ON n.id = m.namespace_id \
+         WHERE {waiting} AND m.crash_count > 0 AND {free} AND {suspect}",
+        candidates::often(&format!("{free} AND NOT {suspect}")),
+        room.free(false)
+    );
+    let rows: Vec<CandidateRow> = sql_query(candidates::by_account(&items, room))
+        .bind::<SqlUuid, _>(claim.replica)
+        .bind::<Bool, _>(claim.take_over)
+        .bind::<Array<Text>, _>(claim.known)
+        .bind::<Text, _>(match mode {
+            Mode::Automatic => "AUTOMATIC",
+            Mode::Manual => "MANUAL",
+        })
+        .load(conn)
+        .await?;
+    let candidates = rows.into_iter().filter_map(|row| {
+        let name = row.manager()?;
+        Some(row.with_key(name))
     });
     let chosen = claim.room.choose(candidates.collect(), claim.turns);
     if chosen.is_empty() {
@@ -214,7 +212,7 @@ pub async fn claim(
     })
 }
 
-/// Number of Managers in a state, and the longest time that one of them has waited for its compilation.
+/// Number of Managers in a state, and the longest time that one of them has waited for its compilation; 0 if none waits.
 #[derive(Debug, Clone, PartialEq, QueryableByName)]
 pub struct Standing {
     #[diesel(sql_type = Text)]
@@ -225,14 +223,25 @@ pub struct Standing {
     pub oldest_seconds: f64,
 }
 
-/// Counts Managers by state. It reads all Managers, so call it rarely.
-pub async fn standings(conn: &mut AsyncPgConnection) -> QueryResult<Vec<Standing>> {
+/// Counts Managers by state. In a table with more than `most` rows, those that are applied are estimated from the
+/// planner's statistics, as counting them reads all. Served by `managers_pending_idx` and `managers_failed_idx`.
+pub async fn standings(conn: &mut AsyncPgConnection, most: i64) -> QueryResult<Vec<Standing>> {
     sql_query(
-        "SELECT state, count(*) AS count, \
-             extract(epoch FROM greatest(clock_timestamp() - min(submit_time), interval '0'))::float8 \
-                 AS oldest_seconds \
-         FROM managers GROUP BY state",
+        "WITH pending AS ( \
+             SELECT count(*) AS count, \
+                 coalesce(extract(epoch FROM greatest(clock_timestamp() - min(submit_time), interval '0')), 0)::float8 AS age \
+             FROM managers WHERE state = 'PENDING_APPLY' \
+         ), failed AS ( \
+             SELECT count(*) AS count FROM managers WHERE state = 'APPLY_FAILED' \
+         ), all_states AS ( \
+             SELECT CASE WHEN reltuples > $1 THEN reltuples::bigint ELSE (SELECT count(*) FROM managers) END AS count \
+             FROM pg_class WHERE oid = 'managers'::regclass \
+         ) SELECT 'PENDING_APPLY' AS state, count, age AS oldest_seconds FROM pending \
+         UNION ALL SELECT 'APPLY_FAILED', count, 0 FROM failed \
+         UNION ALL SELECT 'APPLIED', greatest(a.count - p.count - f.count, 0), 0 \
+             FROM all_states AS a, pending AS p, failed AS f",
     )
+    .bind::<BigInt, _>(most)
     .load(conn)
     .await
 }

@@ -152,7 +152,7 @@ async fn statements_of_services_at_size() {
         &database,
         "Managers by state: `managers::standings`",
         async |conn| {
-            managers::standings(conn).await.unwrap();
+            managers::standings(conn, 100_000).await.unwrap();
         },
     )
     .await;

@@ -1,9 +1,12 @@
 //! Statements that services repeat read few rows, although one account has thousands of items due.
 
-use domain::Id;
+use std::collections::BTreeMap;
+
+use domain::{Id, manager::Mode};
 use store::{
     AsyncPgConnection,
     backfills::{self, look_backs},
+    managers,
     work::{Leased, Room},
 };
 use test_support::Fixture;
@@ -107,4 +110,36 @@ async fn look_back_of_no_manager_is_found_once_others_have_had_a_step() {
     let mut look = Look::with(Uuid::new_v4(), room());
     let leased = look_backs::lease(&mut at.conn, &["lemmy"], &mut look.claim()).await;
     assert!(accounts_of(&leased.unwrap().items).contains(&Id::NIL));
+}
+
+#[tokio::test]
+async fn look_for_compilations_reads_few_rows() {
+    let (mut at, other) = hostile_and_other().await;
+    let mut look = Look::with(Uuid::new_v4(), room());
+    let claimed = managers::claim(&mut at.conn, Mode::Automatic, &mut look.claim()).await;
+    let found = accounts_of(&claimed.unwrap().items);
+    let accounts = vec![at.fixture.account, other.account];
+    check(&mut at.conn, found, accounts, MOST).await;
+}
+
+#[tokio::test]
+async fn managers_beyond_a_number_are_counted_without_reading_them() {
+    let (mut at, _) = hostile_and_other().await;
+    let applied = "UPDATE managers SET state = CASE WHEN hashtext(id::text) % 100 = 0 THEN 'APPLY_FAILED' ELSE 'APPLIED' END \
+         WHERE id NOT IN (SELECT id FROM managers ORDER BY submit_time DESC LIMIT 21)";
+    run(&mut at.conn, applied).await;
+    run(&mut at.conn, "COMMIT").await;
+    run(&mut at.conn, "VACUUM ANALYZE managers").await;
+    let count = async |conn: &mut AsyncPgConnection, most| {
+        let states = managers::standings(conn, most).await.unwrap();
+        let states = states.into_iter().map(|found| (found.state, found.count));
+        states.collect::<BTreeMap<_, _>>()
+    };
+    let exact = count(&mut at.conn, 10_000).await;
+    assert_eq!(exact["PENDING_APPLY"], 21);
+    assert_eq!(exact.values().sum::<i64>(), 3_001);
+    at.conn = at.database.connect().await;
+    assert_eq!(count(&mut at.conn, 100).await, exact, "just analyzed");
+    let Reads { rows, whole, .. } = reads(&mut at.conn).await;
+    assert!(rows < MOST, "{rows} rows, whole: {whole}");
 }
