@@ -38,8 +38,8 @@ pub use reopen::reopen;
 pub(crate) use reopen::{reopened, scan_is_there};
 pub use results::{Attempt, AttemptResult, Recorded, Verdict, move_on, record_results};
 pub use sweep::{
-    Standing, Standings, Waiting, cancel_waiting, expire, find_waiting, follow_clock, is_sweeper,
-    standing, standings,
+    Endpoints, Standing, Standings, Waiting, cancel_waiting, endpoints, expire, find_waiting,
+    follow_clock, is_sweeper, standing, standings,
 };
 
 /// Age of a leased delivery, up to its maximum age.

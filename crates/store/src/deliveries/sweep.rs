@@ -6,7 +6,7 @@ use std::time::Duration;
 use chrono::{DateTime, Utc};
 use diesel::{
     OptionalExtension, QueryableByName, sql_query,
-    sql_types::{BigInt, Bool, Double, Text, Timestamptz, Uuid as SqlUuid},
+    sql_types::{BigInt, Bool, Double, Integer, Text, Timestamptz, Uuid as SqlUuid},
 };
 use diesel_async::{AsyncPgConnection, RunQueryDsl};
 use domain::{ConnectionName, Id, Timestamp};
@@ -35,18 +35,25 @@ pub async fn is_sweeper(conn: &mut AsyncPgConnection, replica: Uuid) -> QueryRes
     Ok(first.is_some_and(|first| first.own))
 }
 
-/// Deleted Connections with waiting deliveries.
+/// Result of a look at Connections with waiting deliveries.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Waiting {
     /// Connections whose hint was later than their waiting deliveries; these hints have been corrected.
     pub unnoted: usize,
+    /// Deleted Connections with waiting deliveries.
     pub gone: Vec<ConnectionName>,
+    /// The last one looked at, if there may be more.
+    pub last: Option<ConnectionName>,
 }
 
-/// Checks every Connection with waiting deliveries, and corrects hints that are later than those: a dispatcher died
-/// between a commit and its [`lanes::note_due`]. Costs one step of `deliveries_due_by_connection_idx` for each such
-/// Connection, regardless of how many deliveries wait.
-pub async fn find_waiting(conn: &mut AsyncPgConnection) -> QueryResult<Waiting> {
+/// Checks up to `limit` Connections with waiting deliveries, in the order of their ids after `after`, and corrects hints
+/// that are later than those: a dispatcher died between a commit and its [`lanes::note_due`]. Costs one step of
+/// `deliveries_due_by_connection_idx` for each such Connection, regardless of how many deliveries wait.
+pub async fn find_waiting(
+    conn: &mut AsyncPgConnection,
+    after: Option<ConnectionName>,
+    limit: i32,
+) -> QueryResult<Waiting> {
     #[derive(QueryableByName)]
     struct Row {
         #[diesel(sql_type = SqlUuid)]
@@ -55,31 +62,45 @@ pub async fn find_waiting(conn: &mut AsyncPgConnection) -> QueryResult<Waiting> 
         connection_id: Uuid,
         #[diesel(sql_type = Bool)]
         gone: bool,
+        #[diesel(sql_type = Bool)]
+        unnoted: bool,
+        #[diesel(sql_type = Bool)]
+        last: bool,
     }
-    let rows: Vec<Row> = Prepared(sql_query(
-        "WITH RECURSIVE waiting AS ( \
-             (SELECT namespace_id, connection_id, next_attempt_time FROM deliveries \
-              WHERE state IN ('PENDING', 'RETRYING') \
-              ORDER BY namespace_id, connection_id, next_attempt_time LIMIT 1) \
-             UNION ALL \
-             SELECT next.* FROM waiting AS w CROSS JOIN LATERAL ( \
-                 SELECT d.namespace_id, d.connection_id, d.next_attempt_time FROM deliveries AS d \
-                 WHERE d.state IN ('PENDING', 'RETRYING') \
-                   AND (d.namespace_id, d.connection_id) > (w.namespace_id, w.connection_id) \
-                 ORDER BY d.namespace_id, d.connection_id, d.next_attempt_time LIMIT 1 \
-             ) AS next \
-         ) \
-         SELECT w.namespace_id, w.connection_id, c.id IS NULL AS gone \
-         FROM waiting AS w \
-         LEFT JOIN connections AS c ON c.namespace_id = w.namespace_id AND c.id = w.connection_id \
-         LEFT JOIN connection_lanes AS l ON l.namespace_id = w.namespace_id AND l.connection_id = w.connection_id \
-         WHERE c.id IS NULL OR c.state = 'ACTIVE' AND coalesce(l.next_due_time, 'infinity') > \
-             greatest(w.next_attempt_time, l.open_until, l.probe_end_time, l.rate_time)",
-    ))
+    // OFFSET keeps the planner, which expects many rows, from reading all Connections.
+    let after = |id: fn(&ConnectionName) -> Id| after.as_ref().map_or(Id::NIL, id).to_uuid();
+    let rows: Vec<Row> = Prepared(
+        sql_query(
+            "WITH RECURSIVE waiting AS ( \
+                 (SELECT namespace_id, connection_id, next_attempt_time, 1 AS number FROM deliveries \
+                  WHERE state IN ('PENDING', 'RETRYING') AND (namespace_id, connection_id) > ($1, $2) \
+                  ORDER BY namespace_id, connection_id, next_attempt_time LIMIT 1) \
+                 UNION ALL \
+                 SELECT next.*, w.number + 1 FROM waiting AS w CROSS JOIN LATERAL ( \
+                     SELECT d.namespace_id, d.connection_id, d.next_attempt_time FROM deliveries AS d \
+                     WHERE d.state IN ('PENDING', 'RETRYING') \
+                       AND (d.namespace_id, d.connection_id) > (w.namespace_id, w.connection_id) \
+                     ORDER BY d.namespace_id, d.connection_id, d.next_attempt_time LIMIT 1 \
+                 ) AS next WHERE w.number < $3 \
+             ), found AS ( \
+                 SELECT w.namespace_id, w.connection_id, c.state IS NULL AS gone, w.number >= $3 AS last, \
+                     coalesce(c.state = 'ACTIVE' AND coalesce(l.next_due_time, 'infinity') > \
+                         greatest(w.next_attempt_time, l.open_until, l.probe_end_time, l.rate_time), false) AS unnoted \
+                 FROM waiting AS w \
+                 LEFT JOIN LATERAL (SELECT state FROM connections \
+                     WHERE namespace_id = w.namespace_id AND id = w.connection_id OFFSET 0) AS c ON true \
+                 LEFT JOIN LATERAL (SELECT * FROM connection_lanes \
+                     WHERE namespace_id = w.namespace_id AND connection_id = w.connection_id OFFSET 0) AS l ON true \
+             ) SELECT * FROM found WHERE gone OR unnoted OR last",
+        )
+        .bind::<SqlUuid, _>(after(|name| name.namespace))
+        .bind::<SqlUuid, _>(after(|name| name.connection))
+        .bind::<Integer, _>(limit),
+    )
     .load(conn)
     .await?;
-    let names = |gone: bool| -> Vec<ConnectionName> {
-        let found = rows.iter().filter(|row| row.gone == gone);
+    let names = |is_wanted: fn(&Row) -> bool| -> Vec<ConnectionName> {
+        let found = rows.iter().filter(|row| is_wanted(row));
         found
             .map(|row| ConnectionName {
                 namespace: Id::from_uuid(row.namespace_id),
@@ -87,11 +108,12 @@ pub async fn find_waiting(conn: &mut AsyncPgConnection) -> QueryResult<Waiting> 
             })
             .collect()
     };
-    let unnoted = names(false);
+    let unnoted = names(|row| row.unnoted);
     lanes::note_due(conn, &unnoted).await?;
     Ok(Waiting {
         unnoted: unnoted.len(),
-        gone: names(true),
+        gone: names(|row| row.gone),
+        last: names(|row| row.last).pop(),
     })
 }
 
@@ -197,7 +219,7 @@ pub async fn standing(conn: &mut AsyncPgConnection) -> QueryResult<Standing> {
     })
 }
 
-/// Unfinished deliveries, up to a limit, and the states of Connections.
+/// Unfinished deliveries, up to a limit.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Standings {
     /// Time of the database's clock.
@@ -207,15 +229,10 @@ pub struct Standings {
     pub in_flight: i64,
     /// Pending and retrying deliveries whose time has come.
     pub due: i64,
-    /// Active, with its breaker closed.
-    pub active: i64,
-    /// Active, with its breaker open.
-    pub broken: i64,
-    pub disabled: i64,
 }
 
-/// Counts up to `most` waiting deliveries, up to `most` in flight, and all Connections. Served by
-/// `deliveries_due_by_connection_idx` and `deliveries_in_flight_idx`, in any order; reads a small row per Connection.
+/// Counts up to `most` waiting deliveries, and up to `most` in flight. Served by `deliveries_due_by_connection_idx` and
+/// `deliveries_in_flight_idx`, in any order.
 pub async fn standings(conn: &mut AsyncPgConnection, most: i64) -> QueryResult<Standings> {
     #[derive(QueryableByName)]
     struct Row {
@@ -229,28 +246,17 @@ pub async fn standings(conn: &mut AsyncPgConnection, most: i64) -> QueryResult<S
         in_flight: i64,
         #[diesel(sql_type = BigInt)]
         due: i64,
-        #[diesel(sql_type = BigInt)]
-        active: i64,
-        #[diesel(sql_type = BigInt)]
-        broken: i64,
-        #[diesel(sql_type = BigInt)]
-        disabled: i64,
     }
     let row: Row = Prepared(
         sql_query(
-            "SELECT clock_timestamp() AS now, waiting.*, in_flight.*, endpoints.* FROM \
+            "SELECT clock_timestamp() AS now, waiting.*, in_flight.* FROM \
                  (SELECT count(*) FILTER (WHERE state = 'PENDING') AS pending, \
                       count(*) FILTER (WHERE state = 'RETRYING') AS retrying, \
                       count(*) FILTER (WHERE next_attempt_time <= statement_timestamp()) AS due \
                   FROM (SELECT state, next_attempt_time FROM deliveries WHERE state IN ('PENDING', 'RETRYING') \
                         LIMIT $1) AS w) AS waiting, \
                  (SELECT count(*) AS in_flight \
-                  FROM (SELECT FROM deliveries WHERE state = 'IN_FLIGHT' LIMIT $1) AS open) AS in_flight, \
-                 (SELECT count(*) FILTER (WHERE c.state = 'ACTIVE' AND l.open_until IS NULL) AS active, \
-                      count(*) FILTER (WHERE c.state = 'ACTIVE' AND l.open_until IS NOT NULL) AS broken, \
-                      count(*) FILTER (WHERE c.state <> 'ACTIVE') AS disabled \
-                  FROM connections AS c LEFT JOIN connection_lanes AS l \
-                    ON l.namespace_id = c.namespace_id AND l.connection_id = c.id) AS endpoints",
+                  FROM (SELECT FROM deliveries WHERE state = 'IN_FLIGHT' LIMIT $1) AS open) AS in_flight",
         )
         .bind::<BigInt, _>(most),
     )
@@ -262,10 +268,33 @@ pub async fn standings(conn: &mut AsyncPgConnection, most: i64) -> QueryResult<S
         retrying: row.retrying,
         in_flight: row.in_flight,
         due: row.due,
-        active: row.active,
-        broken: row.broken,
-        disabled: row.disabled,
     })
+}
+
+/// Number of Connections by state.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, QueryableByName)]
+pub struct Endpoints {
+    /// Active, with its breaker closed.
+    #[diesel(sql_type = BigInt)]
+    pub active: i64,
+    /// Active, with its breaker open.
+    #[diesel(sql_type = BigInt)]
+    pub broken: i64,
+    #[diesel(sql_type = BigInt)]
+    pub disabled: i64,
+}
+
+/// Counts all Connections: reads a small row of each and of its lane.
+pub async fn endpoints(conn: &mut AsyncPgConnection) -> QueryResult<Endpoints> {
+    Prepared(sql_query(
+        "SELECT count(*) FILTER (WHERE c.state = 'ACTIVE' AND l.open_until IS NULL) AS active, \
+             count(*) FILTER (WHERE c.state = 'ACTIVE' AND l.open_until IS NOT NULL) AS broken, \
+             count(*) FILTER (WHERE c.state <> 'ACTIVE') AS disabled \
+         FROM connections AS c LEFT JOIN connection_lanes AS l \
+           ON l.namespace_id = c.namespace_id AND l.connection_id = c.id",
+    ))
+    .get_result(conn)
+    .await
 }
 
 /// Moves back the times of up to `limit` deliveries that have waited since before the database's clock went back:

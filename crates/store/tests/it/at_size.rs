@@ -160,7 +160,7 @@ async fn statements_of_services_at_size() {
         &database,
         "waiting Connections: `deliveries::find_waiting`",
         async |conn| {
-            deliveries::find_waiting(conn).await.unwrap();
+            deliveries::find_waiting(conn, None, 2_000).await.unwrap();
         },
     )
     .await;
@@ -169,6 +169,14 @@ async fn statements_of_services_at_size() {
         "counts of deliveries: `deliveries::standings`",
         async |conn| {
             deliveries::standings(conn, 10_000).await.unwrap();
+        },
+    )
+    .await;
+    measure(
+        &database,
+        "counts of Connections: `deliveries::endpoints`",
+        async |conn| {
+            deliveries::endpoints(conn).await.unwrap();
         },
     )
     .await;

@@ -6,7 +6,7 @@ use domain::{Id, manager::Mode};
 use store::{
     AsyncPgConnection,
     backfills::{self, look_backs},
-    managers,
+    deliveries, managers,
     work::{Leased, Room},
 };
 use test_support::Fixture;
@@ -142,4 +142,39 @@ async fn managers_beyond_a_number_are_counted_without_reading_them() {
     assert_eq!(count(&mut at.conn, 100).await, exact, "just analyzed");
     let Reads { rows, whole, .. } = reads(&mut at.conn).await;
     assert!(rows < MOST, "{rows} rows, whole: {whole}");
+}
+
+#[tokio::test]
+async fn a_sweep_looks_at_some_connections_and_the_next_one_goes_on() {
+    let mut at = start().await;
+    run(&mut at.conn, "SET session_replication_role = replica").await;
+    for sql in [
+        "INSERT INTO deliveries (namespace_id, connection_id, id, create_time, update_time, manager_id, scan_id, state, next_attempt_time) \
+         SELECT gen_random_uuid(), gen_random_uuid(), gen_random_uuid(), now(), now(), gen_random_uuid(), gen_random_uuid(), 'PENDING', now() \
+         FROM generate_series(1, 3000)",
+        "INSERT INTO connections (namespace_id, id, nickname, url, method, headers_sealed, state, create_time, update_time) \
+         SELECT gen_random_uuid(), gen_random_uuid(), 'c', '', 'POST', '', 'DISABLED', now(), now() FROM generate_series(1, 3000)",
+        "ANALYZE",
+    ] {
+        run(&mut at.conn, sql).await;
+    }
+    let mut conn = at.database.connect().await;
+    run(&mut conn, "BEGIN").await;
+    let first = deliveries::find_waiting(&mut conn, None, 50).await.unwrap();
+    assert_eq!(first.gone.len(), 50);
+    deliveries::standings(&mut conn, 50).await.unwrap();
+    let Reads { rows, whole, .. } = reads(&mut conn).await;
+    assert!(rows < MOST, "{rows} rows, whole: {whole}");
+    let (mut gone, mut last) = (first.gone, first.last);
+    while last.is_some() {
+        let next = deliveries::find_waiting(&mut conn, last, 1_000)
+            .await
+            .unwrap();
+        gone.extend(next.gone);
+        last = next.last;
+    }
+    assert_eq!(gone.len(), 3_000);
+    gone.sort();
+    gone.dedup();
+    assert_eq!(gone.len(), 3_000, "each once");
 }

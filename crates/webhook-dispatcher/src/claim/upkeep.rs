@@ -3,11 +3,11 @@
 use std::{sync::Arc, time::Duration};
 
 use backbone::work;
-use domain::Timestamp;
-use runtime::Periodic;
+use domain::{ConnectionName, Timestamp};
+use runtime::{Periodic, Sparing};
 use store::{
     AsyncPgConnection, connection_tests,
-    deliveries::{self, Standings},
+    deliveries::{self, Endpoints, Standings},
     lanes, replays,
     work::MAX_CRASHES,
 };
@@ -24,6 +24,8 @@ const SWEEP: Duration = Duration::from_secs(5);
 const EXPIRE: Duration = Duration::from_secs(600);
 /// Unfinished deliveries are counted up to this number, which takes a few milliseconds.
 const COUNTED: i64 = 10_000;
+/// Number of Connections with waiting deliveries that one sweep looks at, which takes some ten milliseconds.
+const SWEPT: i32 = 2_000;
 /// Maximum number of rows in one statement.
 const ENDED: i64 = 1_000;
 /// Maximum number of statements in a row, while other work waits.
@@ -37,7 +39,7 @@ const FORGOTTEN: Duration = Duration::from_secs(15);
 pub(super) async fn run(dispatcher: &Arc<Dispatcher>, shutdown: &CancellationToken) {
     let now = Instant::now();
     let (mut sweep, mut expire) = (now, now + SWEEP);
-    let mut clock = DatabaseClock::default();
+    let mut sweeper = Sweeper::default();
     let mut rounds = Periodic::new(shutdown);
     while rounds.every(LOOK).await {
         dispatcher.lanes.tick();
@@ -60,14 +62,14 @@ pub(super) async fn run(dispatcher: &Arc<Dispatcher>, shutdown: &CancellationTok
             }
             sweep = now + SWEEP;
             if deliveries::is_sweeper(&mut conn, dispatcher.backbone.replica).await? {
-                sweep_once(&mut conn, &mut clock).await?;
+                sweeper.sweep(&mut conn).await?;
                 if now >= expire {
                     give_up_expired(dispatcher, &mut conn).await?;
                     // After an error the next sweep tries again.
                     expire = now + EXPIRE;
                 }
             } else {
-                clock = DatabaseClock::default();
+                sweeper = Sweeper::default();
             }
             Ok::<_, store::Error>(())
         };
@@ -110,33 +112,67 @@ async fn free_orphans(
     Ok(true)
 }
 
-async fn sweep_once(
-    conn: &mut AsyncPgConnection,
-    clock: &mut DatabaseClock,
-) -> Result<(), store::Error> {
-    connection_tests::purge(conn).await?;
-    let standings = deliveries::standings(conn, COUNTED).await?;
-    tell(standings);
-    let waiting = deliveries::find_waiting(conn).await?;
-    if waiting.unnoted > 0 {
-        tracing::info!(
-            connections = waiting.unnoted,
-            "found deliveries without a hint"
-        );
-        metrics::RECOVERED
-            .with_label_values(&["delivery"])
-            .inc_by(waiting.unnoted as u64);
+/// What a sweep needs to know of those before.
+struct Sweeper {
+    clock: DatabaseClock,
+    /// The last Connection that was looked at, until the look begins again.
+    last: Option<ConnectionName>,
+    /// For counts that read all Connections.
+    counts: Sparing,
+}
+
+impl Default for Sweeper {
+    fn default() -> Self {
+        Self {
+            clock: DatabaseClock::default(),
+            last: None,
+            counts: Sparing::new(100),
+        }
     }
-    for connection in waiting.gone {
-        let cancelled = deliveries::cancel_waiting(conn, connection, ENDED).await?;
-        tracing::info!(connection.name = %connection, deliveries = cancelled, "cancelled: the Connection is deleted");
+}
+
+impl Sweeper {
+    async fn sweep(&mut self, conn: &mut AsyncPgConnection) -> Result<(), store::Error> {
+        connection_tests::purge(conn).await?;
+        let standings = deliveries::standings(conn, COUNTED).await?;
+        tell(standings);
+        let waiting = deliveries::find_waiting(conn, self.last, SWEPT).await?;
+        self.last = waiting.last;
+        if waiting.unnoted > 0 {
+            tracing::info!(
+                connections = waiting.unnoted,
+                "found deliveries without a hint"
+            );
+            metrics::RECOVERED
+                .with_label_values(&["delivery"])
+                .inc_by(waiting.unnoted as u64);
+        }
+        for connection in waiting.gone {
+            let cancelled = deliveries::cancel_waiting(conn, connection, ENDED).await?;
+            tracing::info!(connection.name = %connection, deliveries = cancelled, "cancelled: the Connection is deleted");
+        }
+        if let Some(counted) = self.counts.run(count_connections(conn)).await {
+            counted?;
+        }
+        // Last, because it may read a large backlog. The next sweep corrects hints that are too late now.
+        self.clock.follow(conn, standings.now).await
+    }
+}
+
+async fn count_connections(conn: &mut AsyncPgConnection) -> Result<(), store::Error> {
+    let Endpoints {
+        active,
+        broken,
+        disabled,
+    } = deliveries::endpoints(conn).await?;
+    for (state, count) in [("active", active), ("open", broken), ("disabled", disabled)] {
+        metrics::ENDPOINTS.with_label_values(&[state]).set(count);
     }
     let standing = deliveries::standing(conn).await?;
     metrics::OPEN_BREAKERS.set(standing.open_breakers);
     metrics::CONNECTIONS_BEHIND.set(standing.behind);
     metrics::OLDEST_DUE.set(standing.oldest_due.as_secs_f64());
-    // Last, because it may read a large backlog. The next sweep corrects hints that are too late now.
-    clock.follow(conn, standings.now).await
+    Ok(())
 }
 
 /// The last known time of the database's clock, with this process's steady clock.
@@ -192,13 +228,6 @@ fn tell(standings: Standings) {
         metrics::UNFINISHED.with_label_values(&[state]).set(count);
     }
     metrics::DUE.set(standings.due);
-    for (state, count) in [
-        ("active", standings.active),
-        ("open", standings.broken),
-        ("disabled", standings.disabled),
-    ] {
-        metrics::ENDPOINTS.with_label_values(&[state]).set(count);
-    }
 }
 
 async fn give_up_expired(
