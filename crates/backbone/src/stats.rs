@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use domain::Timestamp;
 use runtime::Periodic;
-use store::{Pool, stats};
+use store::{Floor, Pool, stats};
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
@@ -19,9 +19,10 @@ const PURGED_AT_ONCE: i64 = 5_000;
 pub(crate) async fn keep(pool: &Pool, stop: &CancellationToken) {
     let mut purge_due = Instant::now();
     let mut rounds = Periodic::new(stop);
+    let mut floor = Floor::of("stats_deltas");
     while rounds.every(FOLD_INTERVAL).await {
         let kept = async {
-            fold(pool, stop).await?;
+            fold(pool, stop, &mut floor).await?;
             if Instant::now() >= purge_due {
                 purge(pool, stop).await?;
                 purge_due = Instant::now() + PURGE_INTERVAL;
@@ -32,10 +33,15 @@ pub(crate) async fn keep(pool: &Pool, stop: &CancellationToken) {
     }
 }
 
-async fn fold(pool: &Pool, stop: &CancellationToken) -> Result<(), store::Error> {
+async fn fold(
+    pool: &Pool,
+    stop: &CancellationToken,
+    floor: &mut Floor,
+) -> Result<(), store::Error> {
     loop {
         let mut conn = pool.get().await?;
-        let folded = stats::fold(&mut conn, FOLDED_AT_ONCE).await?;
+        let floor = floor.get(&mut conn).await?;
+        let folded = stats::fold(&mut conn, floor, FOLDED_AT_ONCE).await?;
         let full = folded.is_some_and(|count| i64::try_from(count) == Ok(FOLDED_AT_ONCE));
         if !full || stop.is_cancelled() {
             return Ok(());

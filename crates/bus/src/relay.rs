@@ -23,7 +23,7 @@ use diesel_async::AsyncConnection;
 use domain::Timestamp;
 use events::{Encoded, TraceContext};
 use runtime::{Backoff, Periodic};
-use store::{Pool, outbox};
+use store::{Floor, Pool, outbox};
 use tokio::{
     sync::Notify,
     time::{Instant, MissedTickBehavior, interval, sleep_until},
@@ -121,6 +121,7 @@ impl Relay {
         // Events of these keys are left alone until `retry_at`.
         let mut refused = BTreeSet::new();
         let mut retry_at = Instant::now();
+        let mut floor = Floor::of("outbox");
         loop {
             // A wake is for one waiting worker: of two, only one wakes up.
             let mut measure = tokio::select! {
@@ -133,27 +134,27 @@ impl Relay {
                 refused.clear();
             }
             loop {
-                let (error, is_away) =
-                    match self.round(std::mem::take(&mut measure), &refused).await {
-                        Ok(Round {
-                            failure: Some(error),
-                            ..
-                        }) => (error.into(), true),
-                        Ok(mut round) => {
-                            let is_new = !round.refused.is_empty();
-                            refused.append(&mut round.refused);
-                            if (round.full || is_new) && !shutdown.is_cancelled() {
-                                continue;
-                            }
-                            if refused.is_empty() {
-                                backoff.reset();
-                                note(Ok(()));
-                                break;
-                            }
-                            (anyhow!("the bus does not take {refused:?}"), false)
+                let round = self.round(std::mem::take(&mut measure), &refused, &mut floor);
+                let (error, is_away) = match round.await {
+                    Ok(Round {
+                        failure: Some(error),
+                        ..
+                    }) => (error.into(), true),
+                    Ok(mut round) => {
+                        let is_new = !round.refused.is_empty();
+                        refused.append(&mut round.refused);
+                        if (round.full || is_new) && !shutdown.is_cancelled() {
+                            continue;
                         }
-                        Err(error) => (error.into(), true),
-                    };
+                        if refused.is_empty() {
+                            backoff.reset();
+                            note(Ok(()));
+                            break;
+                        }
+                        (anyhow!("the bus does not take {refused:?}"), false)
+                    }
+                    Err(error) => (error.into(), true),
+                };
                 note(Err(error));
                 if !is_away {
                     if retry_at <= Instant::now() {
@@ -170,15 +171,21 @@ impl Relay {
     }
 
     /// Publishes a batch of events, except those with the keys in `except`.
-    async fn round(&self, measure: bool, except: &BTreeSet<String>) -> Result<Round, RoundError> {
+    async fn round(
+        &self,
+        measure: bool,
+        except: &BTreeSet<String>,
+        floor: &mut Floor,
+    ) -> Result<Round, RoundError> {
         let mut conn = self
             .pool
             .get()
             .await
             .map_err(|error| RoundError::Connect(error.into()))?;
+        let floor = floor.get(&mut conn).await?;
         let round = conn
             .transaction::<Round, diesel::result::Error, _>(async |conn| {
-                let rows = outbox::take(conn, BATCH, except).await?;
+                let rows = outbox::take(conn, floor, BATCH, except).await?;
                 if rows.is_empty() {
                     return Ok(Round::default());
                 }
@@ -192,7 +199,7 @@ impl Relay {
             })
             .await?;
         if measure {
-            let pending = outbox::pending(&mut conn).await?;
+            let pending = outbox::pending(&mut conn, floor).await?;
             metrics::OUTBOX_PENDING.set(pending.count);
             let age = pending.oldest.map(|oldest| Timestamp::now().since(oldest));
             metrics::OUTBOX_OLDEST_AGE.set(age.unwrap_or_default().as_secs_f64());

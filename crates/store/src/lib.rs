@@ -9,6 +9,7 @@
 //! further errors.
 
 mod error;
+mod floor;
 mod listing;
 mod observe;
 mod pool;
@@ -63,6 +64,7 @@ pub mod work;
 pub use diesel::result::{Error as QueryError, QueryResult};
 pub use diesel_async::{AsyncConnection, AsyncPgConnection};
 pub use error::{Error, is_cut_off, is_passing, lost_namespace};
+pub use floor::Floor;
 pub use listing::{MAX_COST, MAX_PAGE_BYTES, Page, is_by_create_time};
 pub use pool::{
     ConnectError, Connection, Pool, connect, connect_with_patience, establish, idle,

@@ -77,16 +77,19 @@ pub async fn enqueue_all<E: Into<AnyEvent>>(
     insert(conn, rows).await
 }
 
-/// Locks and returns up to `limit` events, oldest first, except those with the routing keys in `except`.
+/// Locks and returns up to `limit` events from the id `floor` on, oldest first, except those with the routing keys in
+/// `except`.
 ///
 /// Call inside a transaction: rows stay locked until its end, and rows that another relay holds are
 /// skipped. Served by the primary key.
 pub async fn take(
     conn: &mut AsyncPgConnection,
+    floor: i64,
     limit: i64,
     except: &BTreeSet<String>,
 ) -> QueryResult<Vec<OutboxRow>> {
     outbox::table
+        .filter(outbox::id.ge(floor))
         .filter(diesel::dsl::not(outbox::event.eq_any(except)))
         .order(outbox::id.asc())
         .limit(limit)
@@ -108,12 +111,12 @@ pub async fn delete(conn: &mut AsyncPgConnection, ids: &[i64]) -> QueryResult<()
     Ok(())
 }
 
-/// Returns the number of waiting events, and the time of the first. Above [`MAX_COUNTED`], the number is estimated
+/// Returns the number of waiting events from the id `floor` on, and the time of the first. Above [`MAX_COUNTED`], the number is estimated
 /// from the ascending ids.
 ///
 /// Every process calls this every few seconds, even while the broker is away and the table grows: the limit bounds
 /// the cost. Served by the primary key.
-pub async fn pending(conn: &mut AsyncPgConnection) -> QueryResult<Pending> {
+pub async fn pending(conn: &mut AsyncPgConnection, floor: i64) -> QueryResult<Pending> {
     #[derive(QueryableByName)]
     struct Row {
         #[diesel(sql_type = BigInt)]
@@ -123,10 +126,11 @@ pub async fn pending(conn: &mut AsyncPgConnection) -> QueryResult<Pending> {
     }
     let row: Row = sql_query(format!(
         "SELECT CASE WHEN count < {MAX_COUNTED} THEN count \
-                     ELSE greatest(count, (SELECT max(id) - min(id) + 1 FROM outbox)) END AS count, \
-                (SELECT create_time FROM outbox ORDER BY id LIMIT 1) AS oldest \
-         FROM (SELECT count(*) AS count FROM (SELECT FROM outbox LIMIT {MAX_COUNTED}) AS waiting) AS counted"
+                     ELSE greatest(count, (SELECT max(id) - min(id) + 1 FROM outbox WHERE id >= $1)) END AS count, \
+                (SELECT create_time FROM outbox WHERE id >= $1 ORDER BY id LIMIT 1) AS oldest \
+         FROM (SELECT count(*) AS count FROM (SELECT FROM outbox WHERE id >= $1 LIMIT {MAX_COUNTED}) AS waiting) AS counted"
     ))
+    .bind::<BigInt, _>(floor)
     .get_result(conn)
     .await?;
     Ok(Pending {

@@ -31,7 +31,7 @@ async fn created_manager_waits_for_the_compiler() {
     assert_eq!(acme.get(&format!("/v1/{name}")).await.body, created.body);
 
     let mut conn = app.database.connect().await;
-    let events = outbox::take(&mut conn, 10, &std::collections::BTreeSet::new())
+    let events = outbox::take(&mut conn, 0, 10, &std::collections::BTreeSet::new())
         .await
         .unwrap();
     assert_eq!(events.len(), 1);

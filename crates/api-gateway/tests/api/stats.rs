@@ -10,7 +10,7 @@ use crate::app::TestApp;
 async fn count(app: &TestApp, deltas: &Deltas) {
     let mut conn = app.database.connect().await;
     stats::append(&mut conn, deltas).await.unwrap();
-    while stats::fold(&mut conn, 100).await.unwrap() != Some(0) {
+    while stats::fold(&mut conn, 0, 100).await.unwrap() != Some(0) {
         tokio::task::yield_now().await;
     }
 }

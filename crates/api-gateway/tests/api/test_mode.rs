@@ -34,7 +34,7 @@ async fn test_mode_answers_and_stores_nothing() {
     }
     let mut conn = app.database.connect().await;
     assert!(
-        outbox::take(&mut conn, 1, &std::collections::BTreeSet::new())
+        outbox::take(&mut conn, 0, 1, &std::collections::BTreeSet::new())
             .await
             .unwrap()
             .is_empty()

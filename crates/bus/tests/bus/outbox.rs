@@ -50,7 +50,7 @@ async fn only_committed_events_are_consumed() {
     consumer.nothing_for(Duration::from_millis(300)).await;
     // The confirmations come after the events.
     eventually("they are removed", async || {
-        outbox::pending(&mut conn).await.unwrap().count == 0
+        outbox::pending(&mut conn, 0).await.unwrap().count == 0
     })
     .await;
 
@@ -88,7 +88,7 @@ async fn relay_whose_commit_is_not_answered_loses_and_repeats_nothing() {
             .unwrap();
     }
     eventually("all are removed", async || {
-        outbox::pending(&mut conn).await.unwrap().count == 0
+        outbox::pending(&mut conn, 0).await.unwrap().count == 0
     })
     .await;
     commits.lose(false);
@@ -131,7 +131,7 @@ async fn events_wait_while_the_broker_is_away() {
     waker.wake();
     attempted.notified().await;
 
-    let pending = outbox::pending(&mut conn).await.unwrap();
+    let pending = outbox::pending(&mut conn, 0).await.unwrap();
     assert_eq!(pending.count, 1);
     assert!(pending.oldest.is_some());
     running.abort();
@@ -199,7 +199,7 @@ async fn events_for_a_full_queue_do_not_delay_others() {
     assert_eq!(consumer.next().await, 8);
     // It is removed a moment after it was published.
     eventually("only the others wait", async || {
-        outbox::pending(&mut conn).await.unwrap().count == 600
+        outbox::pending(&mut conn, 0).await.unwrap().count == 600
     })
     .await;
     running.abort();
@@ -278,7 +278,7 @@ async fn events_that_are_never_confirmed_do_not_delay_others() {
     assert_eq!(consumer.next().await, 7);
     // The confirmation comes after the event.
     eventually("it is removed", async || {
-        outbox::pending(&mut conn).await.unwrap().count == 600
+        outbox::pending(&mut conn, 0).await.unwrap().count == 600
     })
     .await;
     running.abort();

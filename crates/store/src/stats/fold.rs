@@ -45,11 +45,15 @@ struct Delta {
     counts: serde_json::Value,
 }
 
-/// Folds up to `limit` deltas. Returns their number, or `None` if another replica folds.
+/// Folds up to `limit` deltas from the id `floor` on. Returns their number, or `None` if another replica folds.
 ///
 /// # Errors
 /// If the database does not answer; then nothing is counted.
-pub async fn fold(conn: &mut AsyncPgConnection, limit: i64) -> Result<Option<usize>, Error> {
+pub async fn fold(
+    conn: &mut AsyncPgConnection,
+    floor: i64,
+    limit: i64,
+) -> Result<Option<usize>, Error> {
     conn.transaction(async |conn| {
         if !lock(conn).await? {
             return Ok(None);
@@ -57,10 +61,11 @@ pub async fn fold(conn: &mut AsyncPgConnection, limit: i64) -> Result<Option<usi
         // In no particular order, because sums do not depend on it.
         let deltas: Vec<Delta> = Prepared(
             sql_query(
-                "DELETE FROM stats_deltas WHERE id IN (SELECT id FROM stats_deltas ORDER BY id LIMIT $1) \
+                "DELETE FROM stats_deltas WHERE id IN (SELECT id FROM stats_deltas WHERE id >= $2 ORDER BY id LIMIT $1) \
                  RETURNING feed, namespace_id, subject_id, time, counts",
             )
-            .bind::<BigInt, _>(limit),
+            .bind::<BigInt, _>(limit)
+            .bind::<BigInt, _>(floor),
         )
         .load(conn)
         .await?;

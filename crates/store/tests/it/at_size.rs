@@ -196,7 +196,7 @@ async fn statements_of_services_at_size() {
         &database,
         "events to publish: `outbox::take`",
         async |conn| {
-            outbox::take(conn, 500, &BTreeSet::new()).await.unwrap();
+            outbox::take(conn, 0, 500, &BTreeSet::new()).await.unwrap();
         },
     )
     .await;

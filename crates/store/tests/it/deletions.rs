@@ -102,7 +102,7 @@ impl Sending {
     }
 
     async fn fold(&mut self) {
-        while stats::fold(&mut self.at.conn, 100).await.unwrap() != Some(0) {}
+        while stats::fold(&mut self.at.conn, 0, 100).await.unwrap() != Some(0) {}
     }
 
     async fn of_state(&mut self, state: &str) -> i64 {

@@ -88,7 +88,7 @@ async fn scans_over_the_daily_bound_are_suppressed_counted_and_shown() {
     run(conn, "UPDATE scan_clocks SET quota_day = quota_day - 1").await;
     assert_eq!(health(conn, manager).await, Health::of(vec![]));
     assert_eq!(offer(conn, manager, &posts(400, 5)).await.len(), 5);
-    while stats::fold(conn, 1_000).await.unwrap() != Some(0) {}
+    while stats::fold(conn, 0, 1_000).await.unwrap() != Some(0) {}
     let counted = "SELECT sum((counts ->> 'suppressed')::bigint)::bigint AS number FROM stats \
                    WHERE interval_seconds = 86400 AND subject_id <> namespace_id";
     assert_eq!(number(conn, counted).await, held + 5);

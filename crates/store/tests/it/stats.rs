@@ -25,7 +25,7 @@ fn query(interval: Interval, start: &str, end: &str) -> StatsQuery {
 
 async fn fold_all(conn: &mut AsyncPgConnection) -> usize {
     let mut all = 0;
-    while let Some(count) = stats::fold(conn, 3).await.unwrap() {
+    while let Some(count) = stats::fold(conn, 0, 3).await.unwrap() {
         all += count;
         if count == 0 {
             break;
@@ -150,7 +150,7 @@ async fn rolled_back_and_interrupted_transactions_are_not_counted() {
         })
         .await;
     assert!(rolled_back.is_err());
-    assert_eq!(stats::fold(&mut at_.conn, 10).await.unwrap(), Some(0));
+    assert_eq!(stats::fold(&mut at_.conn, 0, 10).await.unwrap(), Some(0));
 
     stats::append(&mut at_.conn, &deltas).await.unwrap();
     // A replica that dies while folding: the transaction is not committed.
@@ -158,10 +158,10 @@ async fn rolled_back_and_interrupted_transactions_are_not_counted() {
     run(&mut dying, "BEGIN").await;
     let folded = dying
         .transaction(async |conn| {
-            let folded = stats::fold(conn, 10).await;
+            let folded = stats::fold(conn, 0, 10).await;
             assert!(matches!(folded, Ok(Some(1))));
             // Another replica does not wait for it.
-            let other = stats::fold(&mut at_.conn, 10).await;
+            let other = stats::fold(&mut at_.conn, 0, 10).await;
             assert!(matches!(other, Ok(None)));
             Err::<(), _>(store::QueryError::RollbackTransaction)
         })
@@ -179,7 +179,7 @@ async fn rolled_back_and_interrupted_transactions_are_not_counted() {
     };
     assert_eq!(counted(&mut at_.conn).await, [0]);
     eventually("it is folded", async || {
-        stats::fold(&mut at_.conn, 10).await.unwrap() == Some(1)
+        stats::fold(&mut at_.conn, 0, 10).await.unwrap() == Some(1)
     })
     .await;
     assert_eq!(counted(&mut at_.conn).await, [1]);
@@ -206,7 +206,7 @@ async fn concurrent_writers_and_folders_count_each_delta_once() {
         let mut conn = at_.database.connect().await;
         tasks.spawn(async move {
             for _ in 0..60 {
-                stats::fold(&mut conn, 4).await.unwrap();
+                stats::fold(&mut conn, 0, 4).await.unwrap();
                 tokio::task::yield_now().await;
             }
         });
