@@ -164,7 +164,8 @@ impl Relay {
                 }
                 tokio::select! {
                     () = shutdown.cancelled() => return,
-                    () = backoff.wait() => {}
+                    // No sweep measures meanwhile, and the age of the outbox tells of an absent bus.
+                    () = backoff.wait() => measure = leads,
                 }
             }
         }
