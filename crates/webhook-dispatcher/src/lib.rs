@@ -73,6 +73,7 @@ pub async fn run_with(
     backbone: Backbone,
     client: outbound::Client,
 ) -> anyhow::Result<()> {
+    metrics::begin();
     let (recorder, recording) = record::new();
     let dispatcher = Arc::new(Dispatcher {
         sealer: backbone::sealer(&config)?,

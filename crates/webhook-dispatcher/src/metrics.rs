@@ -184,3 +184,11 @@ pub(crate) static ENDPOINTS: LazyLock<IntGaugeVec> = LazyLock::new(|| {
     )
     .expect(UNREGISTERED)
 });
+
+/// Lets the counters of alerts begin at zero. Prometheus sees no increase in a counter that appears with its first
+/// event, so an alert would miss it.
+pub(crate) fn begin() {
+    for change in ["opened", "closed"] {
+        BREAKER_CHANGES.with_label_values(&[change]);
+    }
+}
