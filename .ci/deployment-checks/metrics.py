@@ -1,4 +1,4 @@
-"""Alerts and dashboards against docs/operations: metrics that exist, a runbook and tests for each alert."""
+"""Alerts and dashboards against docs/operations: metrics that exist, a runbook and tests for each alert, one of them by its cause."""
 
 import json
 import re
@@ -7,6 +7,8 @@ import yaml
 
 PREFIXES = ("earshot_", "http_server_", "messaging_", "db_client_")
 NAME = re.compile(r"\b(?:%s)[a-z0-9_]+" % "|".join(PREFIXES))
+# How a test names the alert whose cause it makes.
+CAUSE = re.compile(r'\b(?:watch|of_service)\(\s*"(Earshot\w+)"')
 LABELS = re.compile(r"\{[^{}]*\}|\bby\s*\([^()]*\)")
 
 
@@ -27,6 +29,7 @@ def problems(root):
         if "alert" in rule:
             alerts.add(rule["alert"])
             yield from unattended(rule, headings, tests)
+    yield from uncaused(root, alerts)
     for heading in sorted(headings - alerts):
         yield f"runbooks.md: {heading} is no alert"
 
@@ -41,6 +44,15 @@ def problems(root):
                 alert = re.fullmatch(r"Runbook: (\w+)", link["title"])
                 if alert and alert[1] not in alerts:
                     yield f"{where}: {alert[1]} is no alert"
+
+
+def uncaused(root, alerts):
+    caused = {name for path in (root / "crates").rglob("*.rs") for name in CAUSE.findall(path.read_text(encoding="utf-8"))}
+    left_out = yaml.safe_load((root / ".ci/deployment-checks/alerts_without_cause.yaml").read_text(encoding="utf-8"))
+    for name in sorted(alerts - caused - left_out.keys()):
+        yield f"{name}: no test makes its cause, see test_support::Alert"
+    for name in sorted((caused & left_out.keys()) | (left_out.keys() - alerts)):
+        yield f"alerts_without_cause.yaml: {name} has a test, or is no alert"
 
 
 def dashboards(root):

@@ -1,6 +1,7 @@
 //! Common test support: a database per test, default rows, replicas that can be killed, a scripted server. Use
 //! it only as a dev-dependency.
 
+mod alerts;
 mod builders;
 pub mod certificates;
 mod commits;
@@ -12,6 +13,7 @@ mod sql;
 
 use std::time::{Duration, Instant};
 
+pub use alerts::Alert;
 pub use builders::{Fixture, QUOTAS, instructions, post};
 pub use commits::Commits;
 pub use database::TestDatabase;

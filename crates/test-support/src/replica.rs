@@ -41,6 +41,7 @@ pub async fn publish(bus: &Arc<dyn Bus>, event: impl Into<AnyEvent>) {
 pub struct Replica {
     pub backbone: Backbone,
     pub health: Health,
+    pub(crate) service: &'static str,
     shutdown: CancellationToken,
     work: JoinHandle<anyhow::Result<()>>,
     runtime: Option<Runtime>,
@@ -97,6 +98,7 @@ impl Replica {
         Self {
             backbone,
             health,
+            service,
             shutdown,
             work,
             runtime: Some(runtime),

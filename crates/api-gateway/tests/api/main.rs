@@ -9,6 +9,7 @@ mod audit;
 mod client;
 mod contract;
 
+mod alerts;
 mod availability;
 mod browsers;
 mod changes;

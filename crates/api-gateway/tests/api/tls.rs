@@ -2,7 +2,7 @@
 
 use std::{path::Path, time::Duration};
 
-use rcgen::{CertifiedKey, KeyPair, generate_simple_self_signed};
+use rcgen::{CertificateParams, CertifiedKey, KeyPair, date_time_ymd, generate_simple_self_signed};
 use reqwest::{Certificate, Client, StatusCode, Version};
 use test_support::{TIMEOUT, eventually};
 use tokio::{io::AsyncReadExt, net::TcpStream, time::timeout};
@@ -24,7 +24,20 @@ impl Files {
 
     /// Replaces the certificate and its key.
     fn replace(&self) -> Certificate {
-        let CertifiedKey { cert, signing_key } = made();
+        self.put(made())
+    }
+
+    /// Replaces them by an expired certificate.
+    pub(crate) fn expire(&self) {
+        let mut params = CertificateParams::new(["127.0.0.1".to_owned()]).unwrap();
+        params.not_after = date_time_ymd(2020, 1, 1);
+        let signing_key = KeyPair::generate().unwrap();
+        let cert = params.self_signed(&signing_key).unwrap();
+        self.put(CertifiedKey { cert, signing_key });
+    }
+
+    fn put(&self, made: CertifiedKey<KeyPair>) -> Certificate {
+        let CertifiedKey { cert, signing_key } = made;
         put(self.0.path(), "tls.crt", &cert.pem());
         put(self.0.path(), "tls.key", &signing_key.serialize_pem());
         Certificate::from_pem(cert.pem().as_bytes()).unwrap()

@@ -2,7 +2,10 @@
 
 use std::{
     collections::HashMap,
-    sync::{Arc, Mutex},
+    sync::{
+        Arc, Mutex,
+        atomic::{AtomicBool, Ordering},
+    },
     time::{Duration, Instant},
 };
 
@@ -12,7 +15,7 @@ use store::{
     AsyncPgConnection,
     work::{Claim, Claimed, Leased, table},
 };
-use test_support::{Replica, TestDatabase, eventually};
+use test_support::{Alert, Replica, TestDatabase, eventually};
 
 use crate::support::backbone;
 
@@ -22,6 +25,8 @@ const KIND: &str = "test";
 #[derive(Default)]
 struct Letters {
     begun: Mutex<HashMap<String, u32>>,
+    /// True once the letter "panics later" panics.
+    is_late: AtomicBool,
 }
 
 impl Letters {
@@ -62,6 +67,9 @@ impl Work for Writer {
         match leased.key.as_str() {
             "hangs" => std::future::pending().await,
             "panics" => panic!("a planned panic"),
+            "panics later" if self.letters.is_late.load(Ordering::SeqCst) => {
+                panic!("a planned panic")
+            }
             "fails" => Err(store::Error::QuotaRace(Vec::new())),
             _ => {
                 tokio::time::sleep(Duration::from_millis(10)).await;
@@ -131,6 +139,18 @@ async fn items_that_fail_or_panic_delay_no_others() {
     eventually("it was tried again", async || letters.begun("fails") >= 2).await;
     assert_eq!(letters.begun("panics"), 3);
     assert!(letters.begun("a") > letters.begun("fails"));
+    replica.stop().await;
+}
+
+#[tokio::test]
+async fn alert_fires_for_an_item_that_panics_three_times() {
+    let database = TestDatabase::create().await;
+    let letters = Arc::new(Letters::default());
+    let replica = start(&database, &letters, &["panics later"]);
+    eventually("it works", async || letters.begun("panics later") > 0).await;
+    let alert = Alert::watch("EarshotWorkSetAside", &replica).await;
+    letters.is_late.store(true, Ordering::SeqCst);
+    alert.fires().await;
     replica.stop().await;
 }
 

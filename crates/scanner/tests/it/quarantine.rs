@@ -6,7 +6,7 @@ use test_support::eventually;
 use crate::support::{HACKER_NEWS, LEMMY, World, metric, post};
 
 /// Makes the database refuse posts that contain `poison`, by a constraint or as a data exception (SQLSTATE 22P05).
-async fn refuse_poison(world: &World, is_rule: bool) {
+pub(crate) async fn refuse_poison(world: &World, is_rule: bool) {
     let raise = if is_rule {
         "RAISE check_violation USING MESSAGE = 'no poison here', CONSTRAINT = 'no_poison'"
     } else {

@@ -124,6 +124,11 @@ impl World {
                 "UPDATE managers SET enable = false WHERE id = '{id}'"
             ))
             .await;
+        self.change(name).await;
+    }
+
+    /// Records a change of a Manager's plan, and publishes it.
+    pub(crate) async fn change(&self, name: ManagerName) {
         let mut conn = self.database.connect().await;
         let plan_version = plans::record_change(
             &mut conn,

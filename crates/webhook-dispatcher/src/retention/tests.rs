@@ -1,6 +1,7 @@
 use std::time::Duration;
 
-use test_support::TestDatabase;
+use runtime::Health;
+use test_support::{Alert, TestDatabase};
 
 use super::{clean, purge_audit_events};
 use crate::metrics::PARTITIONS_KEPT;
@@ -87,12 +88,15 @@ async fn partitions_that_cannot_be_dropped_are_counted() {
     database.run("UPDATE scans SET fanned_out = false").await;
     let mut conn = database.connect().await;
     let kept = |table| PARTITIONS_KEPT.with_label_values(&[table]).get();
+    let dispatcher = "webhook-dispatcher";
+    let alert = Alert::of_service("EarshotRetentionStuck", dispatcher, &Health::new()).await;
     assert!(!clean(&mut conn, 90 * DAY, 30 * DAY).await.unwrap());
     assert_eq!(
         ["posts", "scans", "deliveries"].map(kept),
         [1, 1, 0],
         "a Scan without deliveries needs its post"
     );
+    alert.fires().await;
     database.run("UPDATE scans SET fanned_out = true").await;
     assert!(clean(&mut conn, 90 * DAY, 30 * DAY).await.unwrap());
     assert_eq!(["posts", "scans", "deliveries"].map(kept), [0; 3]);
