@@ -1,8 +1,11 @@
 //! Repeated requests with `Idempotency-Key`.
 
 use diesel_async::RunQueryDsl;
+use domain::key::{ApiKey, Role};
 use reqwest::Method;
 use serde_json::{Value, json};
+use store::roles::Service;
+use test_support::Commits;
 
 use crate::{
     app::{TestApp, config, serve},
@@ -220,4 +223,38 @@ async fn account_with_too_many_stored_responses_is_told_the_header() {
     let again = post(&acme, &path, "order-1", &manager_body()).await;
     assert!(is_replayed(&again));
     assert_eq!(acme.post(&path, &manager_body()).await.status, 201);
+}
+
+#[tokio::test]
+async fn request_whose_commit_is_not_answered_makes_one_resource() {
+    let app = TestApp::start().await;
+    let acme = app.account("acme").await;
+    let namespace = acme.namespace().await;
+    let commits = Commits::start(&app.database.url_of(Service::Gateway)).await;
+    let (base, _shutdown) = serve(&config(commits.url()));
+    let key = ApiKey::generate();
+    app.store_key("acme", &key, Role::Owner, None, None).await;
+    let losing = Client::new(&base, Some(key.expose()));
+    assert_eq!(losing.get("/v1/namespaces").await.status, 200);
+    for (collection, body) in [
+        ("managers", manager_body()),
+        ("connections", connection_body()),
+    ] {
+        let path = format!("/v1/{namespace}/{collection}");
+        let lost = commits.lost();
+        commits.lose(true);
+        let unanswered = post(&losing, &path, "order-1", &body).await;
+        commits.lose(false);
+        assert_eq!(unanswered.status, 503, "{}", unanswered.body);
+        assert!(commits.lost() > lost);
+        assert_eq!(app.database.count(collection).await, 1, "it is stored");
+
+        let repeated = post(&losing, &path, "order-1", &body).await;
+        assert_eq!(repeated.status, 201, "{}", repeated.body);
+        assert!(is_replayed(&repeated));
+        let list = acme.get(&path).await;
+        let listed = list.body[collection].as_array().unwrap();
+        assert_eq!(listed.len(), 1);
+        assert_eq!(listed[0]["name"], repeated.body["name"]);
+    }
 }

@@ -18,6 +18,7 @@ mod judge;
 mod late;
 mod live;
 mod logs;
+mod lost_answers;
 mod plans;
 mod quarantine;
 mod quotas;
