@@ -159,7 +159,7 @@ async fn what_a_customer_sells_is_read_again_after_a_change() {
     world.until_scanned(witness, 1).await;
     assert!(world.scanned(name).await.is_empty());
     let changed = selling(&["computer monitor", "display"]);
-    world.change(name, &changed).await;
+    world.replace(name, &changed).await;
     let again = format!("{OTHER} Really?");
     world.publish("lemmy", &again);
     world.until(name, &again).await;

@@ -143,7 +143,7 @@ impl World {
     }
 
     /// Replaces a Manager's instructions.
-    pub(crate) async fn change(&self, name: ManagerName, instructions: &Instructions) {
+    pub(crate) async fn replace(&self, name: ManagerName, instructions: &Instructions) {
         let id = name.manager.to_uuid();
         let json = serde_json::to_string(instructions).unwrap();
         let statement =
