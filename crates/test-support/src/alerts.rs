@@ -9,7 +9,6 @@ use std::{
     fmt::Write as _,
     path::{Path, PathBuf},
     process::Command,
-    time::{Duration, Instant},
 };
 
 use domain::Timestamp;
@@ -23,13 +22,10 @@ use tokio::{
     net::TcpStream,
 };
 
-use crate::{Replica, TIMEOUT};
+use crate::{Replica, eventually};
 
 const RULES: &str = "helm/files/prometheus/earshot.rules.yaml";
 const MINUTE: u64 = 60;
-/// Between two scrapes. promtool takes longer than a look at a table.
-const PAUSE: Duration = Duration::from_millis(500);
-
 /// An alert whose cause a test makes.
 pub struct Alert {
     name: &'static str,
@@ -104,28 +100,23 @@ impl Alert {
     /// # Panics
     /// If it does not fire in time.
     pub async fn fires(&self) {
-        let begin = Instant::now();
         let mut last = Scrape::default();
-        loop {
+        eventually(&format!("{} fires", self.name), async || {
             let scrape = self.scrape().await;
-            if scrape.series != last.series {
-                last = scrape.clone();
-                if self.judge(scrape, true).await.is_ok() {
-                    return;
+            if scrape.series == last.series {
+                return false;
+            }
+            last = scrape.clone();
+            let judged = self.judge(scrape, true).await;
+            // Shown if the test fails.
+            if judged.is_err() {
+                for (name, sample) in &last.series {
+                    println!("{} does not fire yet: {name} {}", self.name, sample.value);
                 }
             }
-            let names = last.series.iter();
-            let samples: Vec<_> = names
-                .map(|(name, sample)| format!("{name} {}", sample.value))
-                .collect();
-            assert!(
-                begin.elapsed() < TIMEOUT,
-                "{} does not fire by\n{}",
-                self.name,
-                samples.join("\n")
-            );
-            tokio::time::sleep(PAUSE).await;
-        }
+            judged.is_ok()
+        })
+        .await;
     }
 
     async fn scrape(&self) -> Scrape {
