@@ -124,8 +124,9 @@ pub(crate) fn compile_seeds(
     let names = Names::find(&subjects, focus_names);
     let stems = names.stems();
     let offers = terms::offers::offers(&subjects, &stems);
-    let texts: Vec<PageText> = subjects.into_iter().map(|page| page.text).collect();
+    let texts: Vec<&PageText> = subjects.iter().map(|page| &page.text).collect();
     let terms = terms::terms(&texts, &stems);
+    let sells = terms::sells::sells(&subjects, &stems, &terms, &offers);
     let entries = names.entries(&terms);
     if terms.is_empty() && entries.is_empty() {
         return Err(if feeds.is_empty() {
@@ -140,6 +141,7 @@ pub(crate) fn compile_seeds(
         brief: brief(focus, &names, &terms),
         include: terms,
         offers,
+        sells,
         names: entries,
         focus: Some(focus),
         threshold: Some(matching::threshold(focus, sensitivity)),

@@ -6,8 +6,12 @@
 //! not relative to the page, so that a score means the same for every customer. [`crate::names`] handles names.
 
 pub(crate) mod offers;
+pub(crate) mod sells;
 
-use std::collections::{BTreeMap, HashSet};
+use std::{
+    borrow::Borrow,
+    collections::{BTreeMap, HashSet},
+};
 
 use domain::instructions::{MAX_TERM_CHARS, Term};
 use matching::text::{self, Kind, Token};
@@ -45,13 +49,13 @@ const PHRASE: f64 = 0.75;
 
 /// Returns the best terms of the pages, heaviest first. `names` are stems that belong to names.
 #[must_use]
-pub fn terms(pages: &[PageText], names: &HashSet<String>) -> Vec<Term> {
+pub fn terms(pages: &[impl Borrow<PageText>], names: &HashSet<String>) -> Vec<Term> {
     let mut counter = Counter::default();
     let mut names = names.clone();
     names.extend(
         pages
             .iter()
-            .flat_map(|page| &page.people)
+            .flat_map(|page| &page.borrow().people)
             .flat_map(|person| {
                 // A name that is also a word (`Baker`) may be the page's subject.
                 stems(person).filter(|stem| !background::is_ordinary(stem))
@@ -59,7 +63,7 @@ pub fn terms(pages: &[PageText], names: &HashSet<String>) -> Vec<Term> {
     );
     for page in pages {
         counter.words_left = MAX_WORDS_READ / pages.len();
-        counter.add_page(page, &names);
+        counter.add_page(page.borrow(), &names);
     }
     let mut terms = counter.words();
     terms.extend(counter.phrases());

@@ -1025,7 +1025,7 @@ class InstructionsOffer(TypedDict):
 
 class Sells(TypedDict):
     """
-    What you sell, in plain words, to compare posts with by meaning. An object without words counts as absent.
+    What you sell, in plain words, to compare posts with by meaning. A compile writes it. An object without words counts as absent.
 
     """
 
