@@ -2,13 +2,16 @@
 //!
 //! The weight of a given term changes within limits. A new term gets a weight that we compute, which the model may
 //! lower or raise a little. A few new terms may be absent from all pages. Names must occur on the pages, except a few
-//! competitors, which pages rarely name. Nothing that was compiled is removed.
+//! competitors, which pages rarely name. Nothing of these that was compiled is removed.
+//!
+//! Its brief, its summary and its phrases for what the customer sells replace the compiled ones. Each phrase must have a
+//! word that the pages have.
 
 use std::collections::HashSet;
 
 use domain::{
     Instructions,
-    instructions::{self, NameKind, Term},
+    instructions::{self, MAX_PHRASES, MAX_SUMMARY_CHARS, MAX_TERM_CHARS, NameKind, Sells, Term},
 };
 use serde_json::Value;
 
@@ -33,6 +36,8 @@ const MAX_WATCHED: usize = 20;
 const MAX_UNSEEN_WATCHED: usize = 10;
 const MAX_NAME_WORDS: usize = 5;
 const MAX_BRIEF_CHARS: usize = 600;
+/// Fewer accepted phrases do not replace the compiled ones.
+const MIN_PHRASES: usize = 3;
 
 pub(super) fn accept(
     compiled: &Instructions,
@@ -51,8 +56,11 @@ pub(super) fn accept(
     let mut refined = compiled.clone();
     add_names(&mut refined, &proposal.names, &seen, names_are_given);
     add_terms(&mut refined, &proposal.terms, &seen);
-    if let Some(brief) = proposal.brief.as_deref().and_then(plain) {
-        refined.brief = brief;
+    if let Some(brief) = proposal.brief.as_deref() {
+        refined.brief = plain(brief, MAX_BRIEF_CHARS).unwrap_or(refined.brief);
+    }
+    if let Some(proposed) = &proposal.sells {
+        refined.sells = sells(refined.sells.take(), proposed, material);
     }
     compile::keep_in_bounds(&mut refined);
     refined
@@ -152,17 +160,48 @@ fn add_names(
     }
 }
 
+/// Replaces the compiled summary and phrases, each as far as the proposed one can be used.
+fn sells(compiled: Option<Sells>, proposed: &Sells, material: &Material) -> Option<Sells> {
+    let mut sells = compiled.unwrap_or_default();
+    if let Some(summary) = plain(&proposed.summary, MAX_SUMMARY_CHARS) {
+        sells.summary = summary;
+    }
+    let phrases = proposed.offers.iter().take(MAX_READ);
+    let phrases: Vec<String> = phrases
+        .filter_map(|phrase| plain(phrase, MAX_TERM_CHARS))
+        .collect();
+    let words = |phrase: &str| {
+        let words = phrase.split_whitespace().map(str::to_lowercase);
+        words.filter(|word| terms::says_something(word)).collect()
+    };
+    let words: Vec<Vec<String>> = phrases.iter().map(|phrase| words(phrase)).collect();
+    let seen = material.occurring(words.iter().flatten().map(String::as_str));
+    let mut known = HashSet::new();
+    let offers: Vec<String> = phrases
+        .into_iter()
+        .zip(words)
+        .filter(|(_, words)| words.iter().any(|word| seen.contains(word)))
+        .filter(|(phrase, _)| known.insert(phrase.to_lowercase()))
+        .map(|(phrase, _)| phrase)
+        .take(MAX_PHRASES)
+        .collect();
+    if offers.len() >= MIN_PHRASES {
+        sells.offers = offers;
+    }
+    sells.or_none()
+}
+
 /// Accepts a single line of words: no markup and no links that could mislead a reader.
-fn plain(brief: &str) -> Option<String> {
-    let brief = brief.split_whitespace().collect::<Vec<_>>().join(" ");
-    let words = brief.chars().any(char::is_alphabetic);
-    let odd = brief.contains("://")
-        || brief.to_lowercase().contains("www.")
-        || brief
+fn plain(text: &str, max_chars: usize) -> Option<String> {
+    let text = text.split_whitespace().collect::<Vec<_>>().join(" ");
+    let words = text.chars().any(char::is_alphabetic);
+    let odd = text.contains("://")
+        || text.to_lowercase().contains("www.")
+        || text
             .chars()
             .any(|c| c.is_control() || matches!(c, '<' | '>' | '`' | '[' | ']'));
-    let short = brief.chars().count() <= MAX_BRIEF_CHARS;
-    (words && !odd && short).then_some(brief)
+    let short = text.chars().count() <= max_chars;
+    (words && !odd && short).then_some(text)
 }
 
 #[cfg(test)]

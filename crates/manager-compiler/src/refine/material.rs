@@ -50,6 +50,7 @@ impl Material {
             "terms": compiled.include.iter().take(MAX_SHOWN).collect::<Vec<_>>(),
             "names": names.collect::<Vec<_>>(),
             "brief": compiled.brief,
+            "sells": compiled.sells,
         })
     }
 

@@ -1,4 +1,7 @@
-use domain::{Focus, Instructions, Sensitivity, instructions::NameKind};
+use domain::{
+    Focus, Instructions, Sensitivity,
+    instructions::{MAX_PHRASES, NameKind},
+};
 use matching::Plan;
 use serde_json::{Value, json};
 
@@ -83,6 +86,49 @@ fn terms_names_and_brief_are_refined() {
         refined.brief,
         "Posts of people who look for a lever machine."
     );
+}
+
+#[test]
+fn what_is_sold_is_replaced_by_phrases_that_the_pages_support() {
+    let sells = json!({"summary": "Lever machines\n for the home.",
+        "offers": [" lever espresso machine ", "hand-milled portafilter", "casino bonus", "Lever Espresso Machine", "espresso boiler"]});
+    let (_, refined) = accepted(json!({ "sells": sells }), false);
+    let sold = refined.sells.unwrap();
+    assert_eq!(sold.summary, "Lever machines for the home.");
+    let expected = [
+        "lever espresso machine",
+        "hand-milled portafilter",
+        "espresso boiler",
+    ];
+    assert_eq!(sold.offers, expected);
+}
+
+#[test]
+fn phrases_that_cannot_be_used_are_left_out() {
+    let mut offers: Vec<Value> = [
+        "casino bonus",
+        "<b>espresso</b>",
+        "espresso at https://evil.example/",
+        "espresso\u{1b}[31m",
+        "...",
+        "",
+    ]
+    .map(Value::from)
+    .into();
+    offers.push(json!("espresso ".repeat(12)));
+    let (compiled, refined) = accepted(
+        json!({"sells": {"summary": "x".repeat(501), "offers": offers}}),
+        false,
+    );
+    assert!(compiled.sells.is_some());
+    assert_eq!(refined.sells, compiled.sells);
+    offers = (0..1_000)
+        .map(|n| json!(format!("espresso machine {n}")))
+        .collect();
+    let (_, refined) = accepted(json!({"sells": {"offers": offers}}), false);
+    let sold = refined.sells.unwrap();
+    assert_eq!(sold.offers.len(), MAX_PHRASES);
+    assert_eq!(sold.summary, compiled.sells.unwrap().summary);
 }
 
 #[test]
