@@ -118,6 +118,10 @@ test("from a pasted key to a Scan that is seen, judged, labelled, muted and expo
   await page.getByRole("button", { name: "Take over" }).click();
   await page.getByRole("dialog").getByRole("button", { name: "Take over" }).click();
   await page.getByLabel(/^Threshold/).fill("0.99");
+  // What is sold: a line break becomes a space, because the API takes none.
+  await page.getByLabel("In a sentence or two").fill("Backups for\nsmall teams.");
+  await page.getByLabel("Goods and services").fill("backup with tested restores");
+  await page.getByLabel("Goods and services").press("Enter");
   await page.getByText(/\d+ kept/).first().waitFor();
   // A name that is watched: whose it is, and what else it is called.
   await page.getByLabel("Add a name…").fill("Duplicore");
@@ -133,6 +137,10 @@ test("from a pasted key to a Scan that is seen, judged, labelled, muted and expo
   await page.getByText("Saved; they are put to work in a moment.").first().waitFor();
   const taken = await earshot.call("GET", (await scan()).name.split("/scans/")[0]);
   assert.deepEqual([taken.mode, taken.instructions.threshold], ["MANUAL", 0.99]);
+  assert.equal(taken.instructions.sells.summary, "Backups for small teams.");
+  assert.ok(taken.instructions.sells.offers.includes("backup with tested restores"));
+  const sold = page.locator(".understood dd").filter({ hasText: "Backups for small teams." });
+  await sold.getByText("backup with tested restores").waitFor();
   const named = taken.instructions.names.find((one) => one.text === "Duplicore");
   assert.deepEqual([named.kind, named.aliases], ["OWN", ["dupli"]]);
 

@@ -19,6 +19,7 @@ export function Understood({ instructions, mutes, settings }: Props) {
     <div class="understood">
       {instructions.brief && <blockquote class="brief"><Foreign>{instructions.brief}</Foreign></blockquote>}
       <dl class="facts">
+        {instructions.sells && <><dt>{w.looks.sells}</dt><dd>{instructions.sells.summary && <p><Foreign>{instructions.sells.summary}</Foreign></p>}<div class="chips">{(instructions.sells.offers ?? []).map((offer) => <span class="chip" key={offer}><Foreign>{offer}</Foreign></span>)}</div></dd></>}
         {(instructions.require ?? []).length > 0 && <><dt>{w.looks.must}</dt><dd>{(instructions.require ?? []).map((group, at) => <p key={at}>{w.looks.mustMention} <Group words={group} /></p>)}</dd></>}
         {include.length > 0 && <><dt>{w.looks.terms}</dt><dd class="chips">{include.slice(0, SHOWN_TERMS).map((term) => <Weighted key={term.text} text={term.text} weight={term.weight} />)}{include.length > SHOWN_TERMS && <span class="faint">{w.looks.moreTerms(include.length - SHOWN_TERMS)}</span>}</dd></>}
         {(instructions.names ?? []).length > 0 && (

@@ -201,7 +201,8 @@ export const w = {
     addName: "Add a name…", nameIs: (kind: "OWN" | "WATCHED", aliases: number) => `${kind === "OWN" ? "yours" : "watched"}${aliases === 0 ? "" : `, ${plural(aliases, "alias", "aliases")}`}`,
     whose: "Whose name", kindMeans: { OWN: "Our own", WATCHED: "Another's, which is watched" }, aliases: "Also called", aliasesHint: "Other spellings and short forms that count as this name.",
     context: "Only near", contextHint: "One of these must occur too for the name to count; without any, it always does.", caseSensitive: "Only as it is written, in upper and lower case",
-    feedsHint: "As platform:feed. Without any, the newest posts of all platforms of its source.", brief: "In a sentence", briefHint: "What is relevant, for people to read.",
+    feedsHint: "As platform:feed. Without any, the newest posts of all platforms of its source.", sells: "What you sell", summary: "In a sentence or two", summaryHint: "What it is, and for whom.", offers: "Goods and services", offersHint: "Five to twelve phrases, each as a buyer would ask for it: burr grinder, repair of espresso machines.",
+    brief: "In a sentence", briefHint: "What is relevant, for people to read.",
     effect: "What it would change", counting: "Comparing…",
   },
   preview: {
