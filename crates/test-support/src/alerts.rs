@@ -26,6 +26,7 @@ use crate::{Replica, eventually};
 
 const RULES: &str = "helm/files/prometheus/earshot.rules.yaml";
 const MINUTE: u64 = 60;
+
 /// An alert whose cause a test makes.
 pub struct Alert {
     name: &'static str,
