@@ -123,8 +123,6 @@ struct Taken {
     posts: Vec<Post>,
     deleted: Vec<String>,
     gap: Option<Gap>,
-    /// How long each post took to come, in microseconds.
-    lags: Vec<i64>,
     /// True if any event was readable; `unreadable` if any was not.
     readable: bool,
     has_unreadable: bool,
@@ -181,17 +179,13 @@ impl Jetstream {
         let url = self.address(at);
         let resumed = at.met.then_some(at.at);
         let opened = Reader::open(&url, &self.user_agent, resumed, self.waits).await;
-        let mut reader = opened.inspect_err(|_| self.turn())?;
-        if !is_public(&url) || !at.is_of(&reader.host) {
-            reader.missed = at.missed();
-        }
-        Ok(reader)
+        opened.inspect_err(|_| self.turn())
     }
 
     fn address(&self, at: &Recent) -> Url {
         let host = self.host.load(Ordering::Relaxed) % self.hosts.len().max(1);
         let mut url = below(&self.hosts[host], "subscribe");
-        let from = at.resume_at(&socket::host_name(&url), is_public(&url));
+        let from = at.resume_at(&socket::host_name(&url));
         url.query_pairs_mut()
             .append_pair("wantedCollections", event::COLLECTION)
             .append_pair("maxMessageSizeBytes", &socket::MAX_RECORD_BYTES.to_string())
@@ -262,8 +256,6 @@ impl Jetstream {
         match event {
             Event::Created { key, post, .. } => {
                 if recent.meet(key, time) {
-                    let delay = |post: &Post| time.saturating_sub(post.time.micros());
-                    taken.lags.extend(post.as_deref().map(delay));
                     taken.posts.extend(post.map(|post| *post));
                 }
             }
@@ -320,17 +312,6 @@ impl Adapter for Jetstream {
         let mut reader = self.reader(what, cursor, &recent).await?;
         let max_posts = limits.max_posts.clamp(1, MAX_POSTS);
         let mut taken = self.take(&mut reader, &mut recent, max_posts).await;
-        recent.note_lags(std::mem::take(&mut taken.lags));
-        if taken.readable
-            && let Some((from, to)) = reader.missed.take()
-            && taken.gap.is_none()
-        {
-            taken.gap = Some(Gap {
-                from: Timestamp::from_micros(from),
-                to: Timestamp::from_micros(to),
-                reason: "the stream's server was behind by more than the next one is read again",
-            });
-        }
         let moved = (recent.at, recent.met) != before;
         match taken.ended {
             // The events before the end count; the next poll resumes the stream.

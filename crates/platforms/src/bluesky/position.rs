@@ -2,15 +2,12 @@
 //!
 //! A stream's times are only roughly in order. After a break, reading resumes [`REWIND`] before the newest time,
 //! and the posts of the last [`KEEP`] count as known. In the cursor a key is six bytes: some 3 kB at 60 posts a
-//! second, and ten times as much at an address of an operator's own. Two posts of one window share a key once in 10^11 posts.
+//! second. Two posts of one window share a key once in 10^11 posts.
 //!
 //! Each host stamps an event when it sends it, so the times of two hosts differ by the difference of their delays.
 //! What a slow host has not sent yet, a faster one stamped before the newest time. So a reading resumes
 //! [`REWIND_ON_OTHER_HOST`] before it on another host than that of the position. The position has the new host once
 //! the stream has reached the newest time: until then, a reading that breaks again must rewind as far again.
-//!
-//! An address of an operator's own may lead to several servers, so each connection to it counts as one to another host.
-//! How long posts took to come tells whether the earlier server was further behind than that.
 //!
 //! Posts that are forgotten because of [`KEEP`] or [`MAX_KEYS`] may be returned twice after a break; the unique keys
 //! of the store then prevent duplicates.
@@ -24,8 +21,6 @@ use base64::{Engine, prelude::BASE64_STANDARD_NO_PAD as BASE64};
 use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
 
-use super::HOSTS;
-
 /// How far before the newest time a stream is resumed.
 const REWIND: Duration = Duration::from_secs(3);
 /// The same on another host. Hosts are behind each other by seconds, and under load by up to a minute. If the
@@ -33,13 +28,7 @@ const REWIND: Duration = Duration::from_secs(3);
 const REWIND_ON_OTHER_HOST: Duration = Duration::from_secs(60);
 /// How long a post stays known: the rewind, plus the difference of another host's clock.
 const KEEP: Duration = Duration::from_secs(6);
-/// The same at an address that may lead to several servers.
-const KEEP_OF_SEVERAL: Duration = Duration::from_secs(66);
 const MAX_KEYS: usize = 8_000;
-/// A post that took so long was dated back by its author.
-const BACKDATED: Duration = Duration::from_hours(1);
-/// Number of posts whose median delay counts.
-const ENOUGH: usize = 5;
 const KEY_BYTES: usize = 6;
 
 /// A post's key in the set of known posts.
@@ -57,9 +46,6 @@ pub(crate) struct Position {
     /// The host that stamped `at`; `None` if it is not known.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     host: Option<String>,
-    /// How long posts took to come, in microseconds.
-    #[serde(default, skip_serializing_if = "is_zero")]
-    lag: i64,
     /// Another number after each reading of events. The other fields may stay the same: an event can be older than
     /// `at`, and all are while our clock is behind.
     #[serde(default)]
@@ -74,18 +60,7 @@ pub(super) struct Recent {
     seconds: BTreeMap<i64, Vec<Key>>,
     known: HashSet<Key>,
     host: Option<String>,
-    /// How long posts took to come, in microseconds.
-    pub(super) lag: i64,
     nonce: u32,
-}
-
-#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde's signature")]
-fn is_zero(number: &i64) -> bool {
-    *number == 0
-}
-
-fn micros(duration: Duration) -> i64 {
-    i64::try_from(duration.as_micros()).unwrap_or_default()
 }
 
 pub(super) fn key(uri: &str) -> Key {
@@ -102,7 +77,6 @@ impl From<&Position> for Recent {
             at: position.at,
             met: position.met,
             host: position.host.clone(),
-            lag: position.lag,
             nonce: position.nonce,
             ..Self::default()
         };
@@ -126,43 +100,17 @@ impl Recent {
         }
     }
 
-    /// Start of the stream on `host`, in microseconds. `is_one` is false if its address may lead to several servers.
-    pub(super) fn resume_at(&self, host: &str, is_one: bool) -> i64 {
+    /// Start of the stream on `host`, in microseconds.
+    pub(super) fn resume_at(&self, host: &str) -> i64 {
         let rewind = if !self.met {
             Duration::ZERO
-        } else if is_one && self.is_of(host) {
+        } else if self.host.as_deref() == Some(host) {
             REWIND
         } else {
             REWIND_ON_OTHER_HOST
         };
-        self.at.saturating_sub(micros(rewind))
-    }
-
-    /// The period, in microseconds, whose posts another server than that of the position may have sent before the start
-    /// of its stream.
-    pub(super) fn missed(&self) -> Option<(i64, i64)> {
-        let most = micros(REWIND_ON_OTHER_HOST);
-        let is_missed = self.met && self.lag > most;
-        is_missed.then(|| {
-            (
-                self.at.saturating_sub(self.lag),
-                self.at.saturating_sub(most),
-            )
-        })
-    }
-
-    /// Notes how long the posts of a reading took to come. Few say little, for authors may date posts back.
-    pub(super) fn note_lags(&mut self, mut lags: Vec<i64>) {
-        lags.retain(|lag| *lag < micros(BACKDATED));
-        if lags.len() >= ENOUGH {
-            lags.sort_unstable();
-            self.lag = lags[lags.len() / 2];
-        }
-    }
-
-    /// Returns true if `host` is the one that stamped the position.
-    pub(super) fn is_of(&self, host: &str) -> bool {
-        self.host.as_deref() == Some(host)
+        let rewind = i64::try_from(rewind.as_micros()).unwrap_or_default();
+        self.at.saturating_sub(rewind)
     }
 
     /// Records the time of an event on `host`. The first one counts as it is, because hosts have different clocks.
@@ -199,19 +147,12 @@ impl Recent {
             met: self.met,
             seen: self.seconds.iter().map(coded).collect(),
             host: self.host.clone(),
-            lag: self.lag,
             nonce: self.nonce,
         }
     }
 
     fn forget(&mut self) {
-        let host = self.host.as_deref().unwrap_or_default();
-        let keep = if HOSTS.contains(&host) {
-            KEEP
-        } else {
-            KEEP_OF_SEVERAL
-        };
-        let keep = i64::try_from(keep.as_secs()).unwrap_or_default();
+        let keep = i64::try_from(KEEP.as_secs()).unwrap_or_default();
         let oldest = self.at.div_euclid(1_000_000).saturating_sub(keep);
         while let Some(mut first) = self.seconds.first_entry() {
             let excess = self.known.len().saturating_sub(MAX_KEYS);
@@ -236,8 +177,6 @@ impl Recent {
 mod tests {
     use super::*;
 
-    const PUBLIC: &str = HOSTS[0];
-
     const SECOND: i64 = 1_000_000;
     const START: i64 = 1_783_175_888_085_434;
 
@@ -245,7 +184,7 @@ mod tests {
     fn seen_posts_are_known_for_a_while_and_after_a_restart() {
         let mut recent = Recent::beginning(START);
         for n in 0..100 {
-            recent.advance(START + n * SECOND / 10, PUBLIC);
+            recent.advance(START + n * SECOND / 10, "a");
             assert!(recent.meet(key(&n.to_string()), START + n * SECOND / 10));
         }
         let json = serde_json::to_string(&recent.position()).unwrap();
@@ -278,27 +217,23 @@ mod tests {
     #[test]
     fn other_host_is_rewound_further_until_it_catches_up() {
         let mut recent = Recent::beginning(START);
-        assert_eq!(recent.resume_at("a", true), START);
+        assert_eq!(recent.resume_at("a"), START);
         recent.advance(START, "a");
         let mut recent = Recent::from(&recent.position());
-        assert_eq!(recent.resume_at("a", true), START - 3 * SECOND);
-        assert_eq!(recent.resume_at("b", true), START - 60 * SECOND);
+        assert_eq!(recent.resume_at("a"), START - 3 * SECOND);
+        assert_eq!(recent.resume_at("b"), START - 60 * SECOND);
         recent.advance(START - SECOND, "b");
-        assert_eq!(recent.resume_at("b", true), START - 60 * SECOND);
+        assert_eq!(recent.resume_at("b"), START - 60 * SECOND);
         recent.advance(START, "b");
-        assert_eq!(recent.resume_at("b", true), START - 3 * SECOND);
-        assert_eq!(recent.resume_at("b", false), START - 60 * SECOND);
-        assert_eq!(recent.resume_at("a", true), START - 60 * SECOND);
+        assert_eq!(recent.resume_at("b"), START - 3 * SECOND);
+        assert_eq!(recent.resume_at("a"), START - 60 * SECOND);
     }
 
     #[test]
     fn position_without_a_host_is_read() {
         let json = format!(r#"{{"at":{START},"met":true,"seen":[]}}"#);
         let position: Position = serde_json::from_str(&json).unwrap();
-        assert_eq!(
-            Recent::from(&position).resume_at("a", true),
-            START - 60 * SECOND
-        );
+        assert_eq!(Recent::from(&position).resume_at("a"), START - 60 * SECOND);
     }
 
     #[test]

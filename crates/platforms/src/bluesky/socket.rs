@@ -56,8 +56,6 @@ pub(super) struct Reader {
     pub(super) host: String,
     /// The position when the stream was opened; `None` after its first event.
     pub(super) resumed: Option<i64>,
-    /// A period, in microseconds, of which the server before this one had not sent all, until an event comes.
-    pub(super) missed: Option<(i64, i64)>,
     /// The cursor that the last poll returned. Only a poll with this cursor may continue here.
     pub(super) given: Option<Cursor>,
     task: JoinHandle<()>,
@@ -86,7 +84,6 @@ impl Reader {
             items,
             host: host_name(url),
             resumed,
-            missed: None,
             given: None,
             task: tokio::spawn(read_on(socket, sender, waits.silence)),
         })
