@@ -266,7 +266,7 @@ async fn posts_since_the_first_watch_are_found_after_failed_polls() {
     assert_eq!(
         world
             .database
-            .count("feeds WHERE kept_since = create_time")
+            .count("feeds WHERE kept_since = create_time - interval '1 minute'")
             .await,
         1
     );
