@@ -13,7 +13,8 @@ use std::cell::Cell;
 pub(crate) const OF_PLAN: u32 = 1 << 18;
 
 thread_local! {
-    static LEFT: Cell<u32> = const { Cell::new(u32::MAX) };
+    /// Steps that are left to the innermost call of [`within`]; `None` outside of any.
+    static LEFT: Cell<Option<u32>> = const { Cell::new(None) };
 }
 
 /// Runs `work`, whose searches take at most `limit` steps, and no more than an outer call has left. Returns the number of
@@ -21,23 +22,25 @@ thread_local! {
 pub(crate) fn within<T>(limit: u32, work: impl FnOnce() -> T) -> (T, u32) {
     /// Charges the outer call, also after a panic.
     struct Outer {
-        left: u32,
+        left: Option<u32>,
         allowed: u32,
     }
     impl Outer {
         fn taken(&self) -> u32 {
-            self.allowed.saturating_sub(LEFT.get())
+            self.allowed.saturating_sub(left())
         }
     }
     impl Drop for Outer {
         fn drop(&mut self) {
-            LEFT.set(self.left - self.taken());
+            let taken = self.taken();
+            LEFT.set(self.left.map(|left| left.saturating_sub(taken)));
         }
     }
-    let left = LEFT.get();
-    let allowed = limit.min(left);
-    let outer = Outer { left, allowed };
-    LEFT.set(allowed);
+    let outer = Outer {
+        left: LEFT.get(),
+        allowed: limit.min(left()),
+    };
+    LEFT.set(Some(outer.allowed));
     let result = work();
     let taken = outer.taken();
     (result, taken)
@@ -45,9 +48,41 @@ pub(crate) fn within<T>(limit: u32, work: impl FnOnce() -> T) -> (T, u32) {
 
 /// Returns the number of steps that a search may take.
 pub(crate) fn left() -> u32 {
-    LEFT.get()
+    LEFT.get().unwrap_or(u32::MAX)
 }
 
 pub(crate) fn take(steps: u32) {
-    LEFT.set(LEFT.get().saturating_sub(steps));
+    LEFT.set(LEFT.get().map(|left| left.saturating_sub(steps)));
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{OF_PLAN, left, take, within};
+
+    /// A thread matches for weeks.
+    #[test]
+    fn what_ended_leaves_later_work_its_whole_budget() {
+        for _ in 0..u32::MAX / OF_PLAN + 10 {
+            let (allowed, taken) = within(OF_PLAN, || {
+                let allowed = left();
+                take(OF_PLAN);
+                allowed
+            });
+            assert_eq!((allowed, taken), (OF_PLAN, OF_PLAN));
+        }
+        assert_eq!(left(), u32::MAX);
+    }
+
+    #[test]
+    fn inner_work_takes_from_the_budget_of_the_outer() {
+        let (_, taken) = within(100, || {
+            assert_eq!(within(60, || take(80)).1, 60);
+            assert_eq!(within(60, || take(80)).1, 40);
+            assert_eq!(left(), 0);
+        });
+        assert_eq!(taken, 100);
+        let panics = std::panic::catch_unwind(|| within(10, || panic!("a search")));
+        assert!(panics.is_err());
+        assert_eq!(left(), u32::MAX);
+    }
 }

@@ -24,7 +24,7 @@ use crate::{
     heads,
     plan::{Name, Plan, Rule, Term},
     post::PostText,
-    strength,
+    steps, strength,
 };
 
 /// Offers count in the title and in this many bytes after it.
@@ -59,8 +59,11 @@ impl Evidence {
     /// Returns the evidence of a post for a plan with a focus; `None` where no term and no name of the plan occurs.
     #[must_use]
     pub fn weigh(plan: &Plan, post: &PostText) -> Option<Self> {
-        let (_, _, any) = strength::gate_features(plan, post)?;
-        any.then(|| Self::of(plan, post))
+        let (evidence, _) = steps::within(steps::OF_PLAN, || {
+            let (_, _, any) = strength::gate_features(plan, post)?;
+            any.then(|| Self::of(plan, post))
+        });
+        evidence
     }
 
     /// Returns the evidence of the post for the plan with the focus.
