@@ -32,7 +32,9 @@ def dockerfile():
     copied = {source for word, *rest in filter(None, lines) if word == "COPY" and "--from" not in rest[0] for source in rest[:-1]}
     let_in = {line[1:] for line in (ROOT / ".dockerignore").read_text(encoding="utf-8").splitlines() if line.startswith("!")}
     for source in sorted(copied):
-        if not any(path == source or path.startswith(f"{source}/") for path in let_in):
+        # Let in itself, below a folder that is, or with something below it that is.
+        path = f"{source.rstrip('/')}/"
+        if not any(path.startswith(f"{one}/") or f"{one}/".startswith(path) for one in let_in):
             yield f"copies {source}, which .dockerignore keeps out"
     # Cargo reads it, and a build without it is another one.
     if ".cargo" not in copied:
