@@ -7,7 +7,7 @@ use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
 use crate::shares::Shares;
 
-/// Places of which one account may have a third.
+/// Places, a third of them for one account.
 pub struct Places {
     all: Arc<Semaphore>,
     accounts: Shares,

@@ -164,7 +164,7 @@ impl Relay {
                 }
                 tokio::select! {
                     () = shutdown.cancelled() => return,
-                    // No sweep measures meanwhile, and the age of the outbox tells of an absent bus.
+                    // No sweep measures meanwhile, and the age of the outbox shows that the bus is absent.
                     () = backoff.wait() => measure = leads,
                 }
             }

@@ -82,7 +82,7 @@ pub struct Instructions {
     /// them scores low.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub offers: Vec<Term>,
-    /// What the customer sells, to compare posts with by meaning.
+    /// Posts are compared by meaning with what the customer sells.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub sells: Option<Sells>,
     /// Description of relevant posts, in a sentence or two of plain words.

@@ -92,7 +92,7 @@ pub struct Match {
     pub reader: Option<ReaderOutcome>,
 }
 
-/// What the reader, a small transformer that understands posts, did about a match.
+/// Says what the reader, a small transformer that understands posts, did about a match.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "SCREAMING_SNAKE_CASE")]
 pub enum ReaderOutcome {
@@ -106,9 +106,9 @@ pub enum ReaderOutcome {
     Unavailable,
     /// The instructions do not say what the customer sells.
     NoOffers,
-    /// It reads English.
+    /// The post is not in English.
     OtherLanguage,
-    /// It reads posts with a title.
+    /// The post has no title.
     Untitled,
 }
 

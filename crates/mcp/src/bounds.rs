@@ -6,7 +6,7 @@ use crate::quote;
 
 /// Maximum length of the items, as text and as structured content together, in JSON.
 const MAX_CHARACTERS: usize = 98_000;
-/// Lengths at which texts are cut, tried in this order. The last one leaves resource names whole.
+/// Texts are cut to these lengths, tried in this order. The last one leaves resource names whole.
 const CUTS: [usize; 5] = [20_000, 8_000, 3_000, 1_000, 250];
 /// Of a list, one element is kept for this many characters of a text.
 const CHARACTERS_PER_ELEMENT: usize = 50;
@@ -14,7 +14,7 @@ const CHARACTERS_PER_ELEMENT: usize = 50;
 /// Items that fit.
 pub(crate) struct Fitted {
     pub(crate) items: Vec<Value>,
-    /// Length at which texts were cut, if one was.
+    /// Length of the texts that were cut, if any was.
     pub(crate) cut_at: Option<usize>,
     /// Number of items that were left out.
     pub(crate) left_out: usize,

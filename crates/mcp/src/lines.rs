@@ -110,7 +110,7 @@ async fn read_line(
     Ok(!line.is_empty())
 }
 
-/// Returns the message, if it is one for us, or the answer to a line that is none.
+/// Returns the message, if it is one for us, or the answer to a line that is not a message.
 fn parse(line: &[u8]) -> Result<Option<Message>, Value> {
     const BOM: &[u8] = b"\xef\xbb\xbf";
     let line = line.strip_prefix(BOM).unwrap_or(line).trim_ascii();

@@ -66,7 +66,7 @@ where
     within(gate, work)
 }
 
-/// Runs a part of the work in [`in_turn`] that takes and returns a place of its own.
+/// Runs a part of the work in [`in_turn`] that takes and returns another place.
 pub async fn separately<W: Future>(work: W) -> W::Output {
     match TURN.try_with(|turn| Arc::clone(&turn.gate)) {
         Ok(gate) => within(gate, work).await,
@@ -174,7 +174,7 @@ impl Deadline {
     }
 }
 
-/// Same as [`tokio::time::timeout`], without the time in which the work waits for a place.
+/// Same as [`tokio::time::timeout`], but does not count the time that the work waits for a place.
 ///
 /// # Errors
 /// If the time is over first.

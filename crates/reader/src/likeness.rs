@@ -1,4 +1,4 @@
-//! What vectors say about a pair of customer and post: 20 numbers, which `tools/relevance-reader/likeness.py` computes
+//! Vectors give 20 numbers for a pair of customer and post, which `tools/relevance-reader/likeness.py` computes
 //! as well.
 //!
 //! Being close to an offer is not enough, since a need in a neighbouring field is close as well. So offers compete with

@@ -1,4 +1,4 @@
-/// Beginnings of words and phrases with which people say that they need something.
+/// People say that they need something with words and phrases that begin like these.
 const BEGINNINGS: [&str; 23] = [
     "look for",
     "looking for",

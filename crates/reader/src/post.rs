@@ -4,7 +4,7 @@ use crate::{
     need, sentences,
 };
 
-/// What was read of a post. Computed once, and shared by all Managers.
+/// Vectors of a post. They do not depend on a Manager.
 #[derive(Debug, Clone)]
 pub struct Post {
     pub(crate) title: View,

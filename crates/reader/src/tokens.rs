@@ -113,7 +113,7 @@ fn is_invisible(char: char) -> bool {
         || matches!(char, '\u{e000}'..='\u{f8ff}' | '\u{e0000}'..)
 }
 
-/// Returns whether a character is a word of its own: punctuation, or an ideograph.
+/// Returns whether a character is a word by itself: punctuation, or an ideograph.
 fn is_alone(char: char) -> bool {
     char.is_ascii_punctuation()
         || matches!(

@@ -1,4 +1,4 @@
-//! What decides on matches after the index, if the operator configured it: the reader, then the LLM filter.
+//! The reader and then the LLM filter decide on matches after the index, if the operator configured them.
 //!
 //! Both can add posts as well as reject them, so the index is then built with lower thresholds than the instructions have.
 //! Without an answer, the score and the threshold of the instructions decide.

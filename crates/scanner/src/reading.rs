@@ -2,10 +2,10 @@
 //!
 //! The index finds posts by words. Whether a need is one for what the customer sells, words cannot tell. So each match of a
 //! Manager with a focus whose score reaches [`CANDIDATE`] is compared with what the customer sells, and gets the reader's
-//! score in place of its own. The Manager's threshold then decides as before.
+//! score instead. The Manager's threshold then decides as before.
 //!
-//! A post is read once for all Managers, on a thread of low priority. Readings take turns: one account has at most half of
-//! them, and a poll waits for a limited time. A Manager has a budget of posts for the day. A post that is not read keeps its
+//! A post is read once for all Managers of a block of matches. Readings take turns: one account has at most half of them.
+//! After [`PostReader::max_wait`](config::PostReader::max_wait), none of the block begins. A Manager has a budget of posts for the day. A post that is not read keeps its
 //! score, and its Scan says why ([`ReaderOutcome`]).
 
 mod customers;
@@ -55,7 +55,7 @@ pub(crate) struct Reading {
 /// A match to decide on, and the threshold of its Manager.
 pub(crate) type Doubtful<'s, 'a> = (f64, &'s mut NewScan<'a>);
 
-/// What is needed to judge a match of a post that was read.
+/// A match to judge once its post was read.
 struct Asked {
     /// Position among the matches.
     at: usize,
@@ -234,6 +234,10 @@ impl Reading {
         account: Id,
         deadline: Instant,
     ) -> Option<(OwnedSemaphorePermit, tokio::sync::SemaphorePermit<'_>)> {
+        // A turn that is free would be taken after the deadline, too.
+        if Instant::now() >= deadline {
+            return None;
+        }
         let turn = async {
             let share = self.shares.take(account, 1).await?;
             Some((share, self.turns.acquire().await.ok()?))

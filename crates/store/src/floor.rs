@@ -1,4 +1,4 @@
-//! Where to begin to read a table whose rows come with ascending ids and soon go again.
+//! A reader of a table whose rows come with ascending ids and soon go again remembers where to begin.
 //!
 //! While a long snapshot is open, such as that of `pg_dump`, the index entries of deleted rows remain, and a look for the
 //! first rows reads past all of them. So a reader remembers the lowest id, and looks at the whole table once a minute.
@@ -12,7 +12,7 @@ use crate::QueryResult;
 
 const INTERVAL: Duration = Duration::from_secs(60);
 
-/// The id from which on a reader looks for rows.
+/// A reader looks for rows with this id or a higher one.
 ///
 /// A row of a transaction that was open for a whole interval may have a lower id: a later look at the whole table finds
 /// it. So does it after a failover, if the database is older than what the reader knows.

@@ -62,7 +62,7 @@ impl Alert {
         Self::of_service(name, replica.service, &replica.health).await
     }
 
-    /// As [`Alert::watch`], for a service that is not hosted by a [`Replica`].
+    /// Does the same as [`Alert::watch`] for a service that is not hosted by a [`Replica`].
     ///
     /// # Panics
     /// As there.
@@ -89,7 +89,7 @@ impl Alert {
         self.usual = Some(self.scrape().await);
     }
 
-    /// What the test makes once happens again in each minute. Without it, all samples stay as they are.
+    /// The cause, which the test makes once, counts as one in each minute. Without it, all samples stay as they are.
     #[must_use]
     pub fn repeats(mut self) -> Self {
         self.repeats = true;

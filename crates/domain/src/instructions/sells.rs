@@ -1,4 +1,4 @@
-//! What a customer sells, in plain words. Posts are compared with it by meaning.
+//! This says in plain words what a customer sells. Posts are compared with it by meaning.
 
 use std::collections::HashSet;
 
@@ -11,14 +11,14 @@ use crate::{Issue, json::Object};
 pub const MAX_SUMMARY_CHARS: usize = 500;
 pub const MAX_PHRASES: usize = 20;
 
-/// What a customer sells. At least one of both fields is set.
+/// Says what a customer sells. At least one of both fields is set.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct Sells {
-    /// What is sold, and to whom, in a sentence or two.
+    /// One or two sentences that say what is sold, and to whom.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub summary: String,
-    /// Goods and services, each as a phrase of its own.
+    /// Goods and services, one phrase for each.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub offers: Vec<String>,
 }
@@ -85,7 +85,7 @@ mod tests {
     use super::{Sells, parse};
     use crate::{Instructions, Issue, Issues, json::Object};
 
-    /// What is parsed, or the fields that failed.
+    /// Returns what was parsed, or the fields that failed.
     fn parsed(sells: Value) -> Result<Option<Sells>, Vec<(String, Issue)>> {
         let issues = RefCell::new(Issues::default());
         let instructions = json!({ "sells": sells });

@@ -71,7 +71,7 @@ pub(crate) fn sells(
 
 struct Phrase {
     text: String,
-    /// Its stems, by which repetitions are known.
+    /// Its stems, which show repetitions.
     key: Vec<String>,
     quality: f64,
 }

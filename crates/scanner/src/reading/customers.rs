@@ -1,4 +1,4 @@
-//! What the customers of Managers sell, as the reader needs it: about 100 ms of work for each, and some 40 kB.
+//! The reader needs vectors of what customers sell. They take about 100 ms of work for each Manager, and some 40 kB.
 
 use std::{
     collections::HashMap,
@@ -10,7 +10,7 @@ use reader::{Customer, ReadError, Reader};
 use runtime::background;
 use store::{Pool, plans};
 
-/// Memory of a generation. There are two, so a scanner keeps the customers of about a thousand Managers.
+/// Memory of a generation. There are two, so a scanner keeps about a thousand Managers with seven offers, or 400 with twenty long ones.
 const GENERATION_BYTES: usize = 20 << 20;
 
 type Known = (Focus, Arc<Customer>);

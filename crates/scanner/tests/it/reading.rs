@@ -1,6 +1,6 @@
 //! The reader with its files, and without files that can be used.
 
-use std::{fs, path::Path};
+use std::{fs, path::Path, time::Duration};
 
 use domain::{
     Focus, Instructions, ManagerName,
@@ -144,8 +144,20 @@ async fn posts_beyond_the_budget_keep_their_score() {
     assert_eq!(found.len(), posts.len());
     let judged = found.iter().filter(|one| one.ends_with("JUDGED")).count();
     let spent = found.iter().filter(|one| one.ends_with("OVER_BUDGET"));
-    assert!(judged <= 1, "{found:?}");
+    assert_eq!(judged, 1, "{found:?}");
     assert_eq!(judged + spent.count(), posts.len(), "{found:?}");
+}
+
+#[tokio::test]
+async fn posts_whose_time_is_over_keep_their_score() {
+    let mut world = World::new().await;
+    world.config.scanner.reader = Some(PostReader {
+        max_wait: Duration::ZERO,
+        ..settings()
+    });
+    let name = manager(&world, &selling(&["espresso machine"])).await;
+    let found = decided(&world, name, &[OWN]).await;
+    assert_eq!(found, [format!("{OWN} BUSY")]);
 }
 
 #[tokio::test]

@@ -112,7 +112,7 @@ async fn free_orphans(
     Ok(true)
 }
 
-/// What a sweep needs to know of those before.
+/// A sweep needs to know this of those before.
 struct Sweeper {
     clock: DatabaseClock,
     /// The last Connection that was looked at, until the look begins again.
