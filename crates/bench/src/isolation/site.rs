@@ -19,15 +19,17 @@ mod feeds;
 
 use std::{
     collections::HashMap,
-    net::SocketAddr,
+    hash::{DefaultHasher, Hash, Hasher},
+    net::Ipv4Addr,
     sync::{Arc, Mutex, MutexGuard, PoisonError},
     time::{Duration, Instant},
 };
 
-use anyhow::Result;
+use anyhow::{Context, Result};
 use tokio::{
     io::{AsyncReadExt, AsyncWriteExt},
     net::{TcpListener, TcpStream},
+    task::JoinSet,
 };
 
 use super::product::PLATFORM;
@@ -36,6 +38,8 @@ use feeds::{feed, noise, ok, rss};
 
 /// Posts in an answer of `/victim.xml`.
 const NEWEST: usize = 100;
+/// Addresses of the server. An account polls each only ten times a second, which is not measured here.
+const ADDRESSES: u8 = 64;
 /// Delay of `/late`.
 const LATE: Duration = Duration::from_secs(8);
 /// Words of the posts.
@@ -44,7 +48,7 @@ pub(super) const HOSTILE_WORD: &str = "flood";
 
 #[derive(Clone)]
 pub(super) struct Site {
-    address: SocketAddr,
+    port: u16,
     seen: Arc<Mutex<Seen>>,
 }
 
@@ -73,33 +77,51 @@ struct Open {
     most: usize,
 }
 
+fn address(number: u8) -> Ipv4Addr {
+    Ipv4Addr::new(127, 0, 0, number)
+}
+
 impl Site {
     pub(super) async fn start() -> Result<Self> {
-        let listener = TcpListener::bind("127.0.0.1:0").await?;
+        let mut listeners = vec![TcpListener::bind((address(1), 0)).await?.into_std()?];
+        let port = listeners[0].local_addr()?.port();
+        for number in 2..=ADDRESSES {
+            listeners.push(TcpListener::bind((address(number), port)).await?.into_std()?);
+        }
         let site = Self {
-            address: listener.local_addr()?,
+            port,
             seen: Arc::default(),
         };
         let serving = site.clone();
-        let listener = listener.into_std()?;
         // A separate thread, so that load and server do not delay each other.
         std::thread::spawn(move || -> Result<()> {
             let runtime = tokio::runtime::Builder::new_current_thread()
                 .enable_all()
                 .build()?;
             runtime.block_on(async move {
-                let listener = TcpListener::from_std(listener)?;
-                loop {
-                    let (stream, _) = listener.accept().await?;
-                    tokio::spawn(serving.clone().serve(stream));
+                let mut accepting = JoinSet::new();
+                for listener in listeners {
+                    let serving = serving.clone();
+                    accepting.spawn(async move {
+                        let listener = TcpListener::from_std(listener)?;
+                        loop {
+                            let (stream, _) = listener.accept().await?;
+                            tokio::spawn(serving.clone().serve(stream));
+                        }
+                    });
                 }
+                accepting.join_next().await.context("nothing listens")??
             })
         });
         Ok(site)
     }
 
+    /// Returns the address of a path. Each path has one host.
     pub(super) fn url(&self, path: &str) -> String {
-        format!("http://{}{path}", self.address)
+        let mut hasher = DefaultHasher::new();
+        path.hash(&mut hasher);
+        let number = u8::try_from(hasher.finish() % u64::from(ADDRESSES)).unwrap_or_default();
+        format!("http://{}:{}{path}", address(number + 1), self.port)
     }
 
     /// Returns the name of the feed at a path.
