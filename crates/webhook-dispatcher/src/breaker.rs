@@ -6,6 +6,8 @@
 //! the wait, up to ten minutes. Deliveries that a person requests pass at any time, and a success closes it too.
 //! Requests that were in flight when it opened change nothing any more, unless the endpoint asks for a longer pause.
 //!
+//! A chat service that refuses one form of a message, and gets another one next, works: that counts as neither.
+//!
 //! An endpoint that answers 429, or 503 with `Retry-After`, means all requests: the breaker opens for that long, ten
 //! minutes at most, and then lets one probe pass. This is no failure that counts. If the probe gets the same answer, the
 //! wait doubles. Longer waits look like those of a clock that went back (`store::lanes::follow_clock`).
@@ -28,6 +30,8 @@ pub(crate) struct Outcome {
     pub(crate) probe: bool,
     /// A person requested it.
     pub(crate) urgent: bool,
+    /// The endpoint refused this form of the message, and gets another one next. It works, so this says nothing against it.
+    pub(crate) other_form: bool,
     /// The endpoint asked for no request for this long (`schedule::asked_pause`).
     pub(crate) hold: Option<Duration>,
 }
@@ -45,6 +49,13 @@ pub(crate) fn enter(lane: &mut Lane, outcome: Outcome, now: Timestamp) -> Change
     if let Some(hold) = outcome.hold {
         lane.failing_since.get_or_insert(now);
         return pause(lane, hold, outcome.probe, now);
+    }
+    if outcome.other_form {
+        if lane.open_until.is_some() && outcome.probe {
+            close(lane);
+            return Change::Closed;
+        }
+        return Change::None;
     }
     lane.recent_outcomes =
         (lane.recent_outcomes << 1 | u32::from(!outcome.success)) & ((1 << WINDOW) - 1);
@@ -137,6 +148,7 @@ mod tests {
             success,
             probe: false,
             urgent: false,
+            other_form: false,
             hold: None,
         }
     }
@@ -177,6 +189,7 @@ mod tests {
             success: false,
             probe: true,
             urgent: false,
+            other_form: false,
             hold: None,
         };
         for seconds in [30, 60, 120, 240, 480, 600, 600] {
@@ -248,6 +261,7 @@ mod tests {
             success,
             probe: false,
             urgent: true,
+            other_form: false,
             hold: None,
         };
         assert_eq!(enter(&mut lane, asked(false), now), Change::None);

@@ -86,14 +86,30 @@ impl<'a> Parts<'a> {
 /// What was before the delivery was reopened does not count, because the cause may be gone. Plain messages with and
 /// without a thread take turns: a Discord channel takes one kind alone, and its webhook does not say which.
 fn shape(task: &Task) -> Shape {
-    let tries = task.attempt_count.saturating_sub(task.schedule_base);
-    let is_refused = matches!(
-        task.last_status_code,
-        Some(BAD_REQUEST | TOO_LARGE | UNPROCESSABLE)
-    );
+    let tries = tries(task);
+    let is_refused = task.last_status_code.is_some_and(is_refusal);
     match tries {
         1.. if is_refused && tries % 2 == 1 => Shape::PlainThread,
         1.. if is_refused => Shape::Plain,
         _ => Shape::Full,
     }
+}
+
+/// Returns true if this answer refuses the message, and the next attempt has another form of it.
+pub(crate) fn has_another_form(task: &Task, status: Option<u16>) -> bool {
+    let forms = match task.format {
+        Format::Earshot => 1,
+        Format::Slack | Format::Teams => 2,
+        Format::Discord => 3,
+    };
+    status.is_some_and(is_refusal) && tries(task) + 1 < forms
+}
+
+/// Attempts since the delivery was last reopened.
+fn tries(task: &Task) -> u32 {
+    task.attempt_count.saturating_sub(task.schedule_base)
+}
+
+fn is_refusal(status: u16) -> bool {
+    matches!(status, BAD_REQUEST | TOO_LARGE | UNPROCESSABLE)
 }

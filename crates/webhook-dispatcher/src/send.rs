@@ -39,7 +39,11 @@ pub(crate) fn pump(dispatcher: &Arc<Dispatcher>) {
         let sending = async move {
             metrics::IN_FLIGHT.set(dispatcher.lanes.open().into());
             let (urgent, update_time) = (task.urgent, task.connection_update_time);
-            let (result, hold) = attempt_unless_panic(&dispatcher, task).await;
+            let Attempted {
+                result,
+                hold,
+                other_form,
+            } = attempt_unless_panic(&dispatcher, task).await;
             let success = result.verdict == Verdict::Succeeded;
             let unwritten = dispatcher.lanes.unwritten();
             // Before the permit is returned: the next request of the lane would be opened at once.
@@ -49,7 +53,7 @@ pub(crate) fn pump(dispatcher: &Arc<Dispatcher>) {
                 give_back(&dispatcher, queued);
                 pause
             });
-            permit.done(success);
+            permit.done(success || other_form);
             if urgent {
                 // More of them may wait for its capacity.
                 dispatcher.signals.look_soon();
@@ -61,6 +65,7 @@ pub(crate) fn pump(dispatcher: &Arc<Dispatcher>) {
                         success,
                         probe,
                         urgent,
+                        other_form,
                         hold,
                     },
                     update_time,
@@ -225,8 +230,13 @@ fn failed(
     }
 }
 
-/// Result of an attempt, and the pause that the endpoint asked for.
-type Attempted = (AttemptResult, Option<Duration>);
+struct Attempted {
+    result: AttemptResult,
+    /// The pause that the endpoint asked for.
+    hold: Option<Duration>,
+    /// See [`Outcome::other_form`].
+    other_form: bool,
+}
 
 /// Treats a panic as a failed attempt: otherwise the delivery would be repeated for ever.
 async fn attempt_unless_panic(dispatcher: &Arc<Dispatcher>, task: Task) -> Attempted {
@@ -237,8 +247,11 @@ async fn attempt_unless_panic(dispatcher: &Arc<Dispatcher>, task: Task) -> Attem
         Ok(result) => result,
         Err(panic) => {
             tracing::error!("an attempt panicked: {panic}");
-            let failed = failed(dispatcher, delivery, tries, "internal_error");
-            (failed, None)
+            Attempted {
+                result: failed(dispatcher, delivery, tries, "internal_error"),
+                hold: None,
+                other_form: false,
+            }
         }
     }
 }
@@ -330,7 +343,11 @@ async fn attempt(dispatcher: &Arc<Dispatcher>, task: &Task) -> Attempted {
         },
         verdict,
     };
-    (result, hold)
+    Attempted {
+        result,
+        hold,
+        other_form: request::has_another_form(task, status),
+    }
 }
 
 /// Disables the Connection, unless its owner has changed it since. In that case queued deliveries are sent, and get

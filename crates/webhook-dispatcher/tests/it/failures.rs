@@ -197,6 +197,24 @@ async fn retry_after_of_one_delivery_holds_the_others() {
     other.stop().await;
 }
 
+/// Some services name no time. Their refusals are no failures either, which would open the breaker for longer and longer.
+#[tokio::test]
+async fn refusal_without_a_time_holds_the_others_too() {
+    let world = World::new().await;
+    let receiver = always(Answer::Status(429)).await;
+    let manager = world.manager_for(&receiver).await;
+    world.scans(manager, 6).await;
+    let replica = world.ready_dispatcher().await;
+    world.until("RETRYING", 1).await;
+    let held = "connection_lanes WHERE open_until IS NOT NULL \
+                AND failure_streak = 0 AND recent_outcomes = 0";
+    eventually("the pause is stored", async || {
+        world.database.count(held).await == 1
+    })
+    .await;
+    replica.stop().await;
+}
+
 #[tokio::test]
 async fn nothing_is_sent_to_a_forbidden_address() {
     let mut world = World::new().await;

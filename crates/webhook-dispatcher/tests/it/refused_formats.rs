@@ -94,6 +94,35 @@ async fn forum_channels_get_a_thread_and_text_channels_get_none() {
     }
 }
 
+/// A form of a message that is refused says nothing against the endpoint, so the other deliveries do not wait.
+#[tokio::test]
+async fn refused_forms_of_many_posts_open_no_breaker() {
+    const POSTS: i64 = 12;
+    let receiver = TestServer::start(move |_, request| refuse_all_but_plain(400, request)).await;
+    let (world, manager) = world_with("SLACK", &receiver).await;
+    let fast = "UPDATE connections SET max_per_second = 100";
+    world.database.run(fast).await;
+    for nth in 0..POSTS {
+        world.scan_and_tell(manager, &format!("kettle {nth}")).await;
+    }
+    let replica = world.ready_dispatcher().await;
+    world.until("SUCCEEDED", POSTS).await;
+    replica.stop().await;
+    assert!(i64::try_from(receiver.count()).unwrap() >= 2 * POSTS);
+    let opened = "connection_lanes WHERE open_until IS NOT NULL OR open_count > 0";
+    assert_eq!(world.database.count(opened).await, 0);
+    let opened = prometheus::gather();
+    let opened = opened
+        .iter()
+        .find(|one| one.name() == "earshot_breaker_changes_total");
+    let changes = opened.map(|one| one.get_metric()).unwrap_or_default();
+    assert!(
+        changes
+            .iter()
+            .all(|one| one.get_counter().get_value() == 0.0)
+    );
+}
+
 /// The cause may be gone, for example a wrong channel.
 #[tokio::test]
 async fn delivery_that_is_requested_again_is_in_full() {

@@ -12,19 +12,31 @@ use crate::support::{World, always};
 async fn path_and_query_are_sent_as_they_were_given() {
     let world = World::new().await;
     let receiver = always(Answer::Status(202)).await;
-    let path = "/powerautomate/automations/direct/workflows/01ab/triggers/manual/paths/invoke\
-        ?api-version=1&sp=%2Ftriggers%2Fmanual%2Frun&sv=1.0&sig=abcDEF123-_xyz~&a=%c3%A9+b&&c";
-    let connection = {
+    let mut paths = [
+        // A workflow of Teams.
+        "/powerautomate/automations/direct/workflows/01ab/triggers/manual/paths/invoke\
+         ?api-version=1&sp=%2Ftriggers%2Fmanual%2Frun&sv=1.0&sig=abcDEF123-_xyz~&a=%c3%A9+b&&c",
+        // A function with its key, and a path that a decoder would make another one.
+        "/api/posts%2Fnew;v=1?code=a%2Bb%3D%3D&clientId=",
+        "/a%20b//c/?%5B%5D=1&x=y=z&?",
+    ];
+    let mut connections = Vec::new();
+    for path in paths {
         let mut conn = world.database.connect().await;
         let url = receiver.url(path);
-        world.fixture.connection(&mut conn, &url).await
-    };
-    let manager = world.manager(&[connection]).await;
+        connections.push(world.fixture.connection(&mut conn, &url).await);
+    }
+    let manager = world.manager(&connections).await;
     let replica = world.ready_dispatcher().await;
     world.scan_and_tell(manager, "kettle").await;
-    world.until("SUCCEEDED", 1).await;
+    world.until("SUCCEEDED", 3).await;
     replica.stop().await;
-    assert_eq!(receiver.requests()[0].path, path);
+    let mut requested: Vec<String> = { receiver.requests().into_iter() }
+        .map(|request| request.path)
+        .collect();
+    requested.sort();
+    paths.sort_unstable();
+    assert_eq!(requested, paths);
 }
 
 #[tokio::test]
