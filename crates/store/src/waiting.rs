@@ -19,14 +19,16 @@ pub struct Oldest {
     pub seconds: f64,
 }
 
-/// Returns the age of the oldest item of each kind. Served by `scans_not_fanned_out_idx` and `backfills_waiting_idx`;
+/// Returns the age of the oldest item of each kind, without Scans that are set aside, and without backfills that wait for their
+/// account's quota: other alerts and health tell of these. Served by `scans_not_fanned_out_idx` and `backfills_waiting_idx`;
 /// `look_backs` and `purges` have only unfinished rows.
 pub async fn oldest(conn: &mut AsyncPgConnection) -> QueryResult<Vec<Oldest>> {
     sql_query(
         "SELECT kind, coalesce(greatest(extract(epoch FROM clock_timestamp() - since), 0), 0)::float8 AS seconds \
          FROM (VALUES \
-             ('scan', (SELECT min(create_time) FROM scans WHERE NOT fanned_out)), \
-             ('backfill', least((SELECT min(create_time) FROM backfills WHERE state = 'WAITING'), \
+             ('scan', (SELECT min(create_time) FROM scans WHERE NOT fanned_out AND NOT EXISTS ( \
+                 SELECT FROM leases WHERE kind = 'fan_out' AND key = scans.id::text AND next_time > clock_timestamp()))), \
+             ('backfill', least((SELECT min(create_time) FROM backfills WHERE state = 'WAITING' AND catch_up_since IS NULL), \
                                 (SELECT min(create_time) FROM look_backs))), \
              ('purge', (SELECT min(create_time) FROM purges))) AS work (kind, since)",
     )

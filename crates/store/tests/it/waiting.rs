@@ -1,4 +1,7 @@
-use store::waiting;
+use std::time::Duration;
+
+use domain::{FeedName, Reach, Timestamp};
+use store::{backfills, waiting};
 use test_support::{instructions, post};
 
 use crate::support::{record, run, start};
@@ -44,6 +47,31 @@ async fn oldest_work_of_each_kind_is_reported() {
     )
     .await;
     assert_eq!(hours(conn).await, expected(1.0, 2.0, 3.0));
+
+    // Set aside, and waiting for a quota.
+    run(
+        conn,
+        "INSERT INTO leases (kind, key, next_time) \
+         SELECT 'fan_out', id::text, now() + interval '15 minutes' FROM scans",
+    )
+    .await;
+    let (start, window) = (
+        Timestamp::now().minus(Duration::from_hours(24)),
+        Duration::ZERO,
+    );
+    let reach = |_: &FeedName| Reach::Time(Duration::MAX);
+    let asked = backfills::request(conn, manager, start, false, window, reach);
+    assert_eq!(asked.await.unwrap().len(), 1);
+    run(
+        conn,
+        "UPDATE backfills SET create_time = now() - interval '9 hours', catch_up_since = now()",
+    )
+    .await;
+    assert_eq!(hours(conn).await, expected(0.0, 2.0, 3.0));
+    run(conn, "UPDATE backfills SET catch_up_since = NULL").await;
+    assert_eq!(hours(conn).await, expected(0.0, 9.0, 3.0));
+    run(conn, "DELETE FROM backfills").await;
+    run(conn, "DELETE FROM leases").await;
 
     run(conn, "UPDATE scans SET fanned_out = true").await;
     run(conn, "DELETE FROM look_backs").await;
