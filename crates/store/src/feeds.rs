@@ -117,9 +117,11 @@ pub async fn lease_due(
         .into_iter()
         .collect();
     let mut items = Vec::new();
+    let mut is_contended = false;
     if !chosen.is_empty() {
         let names: Vec<&str> = chosen.keys().map(String::as_str).collect();
         let rows = take(conn, claim, &names).await?;
+        is_contended = rows.len() < chosen.len();
         items.extend(rows.into_iter().filter_map(|row| {
             // Names were parsed before they were stored. A feed with an unreadable name is not polled.
             Some(Leased {
@@ -146,7 +148,7 @@ pub async fn lease_due(
     // UPDATE returns its rows in no particular order.
     items.sort_by_key(|feed| Reverse(feed.item.late));
     Ok(Claimed {
-        is_contended: items.len() < chosen.len(),
+        is_contended,
         items,
         next_due,
     })

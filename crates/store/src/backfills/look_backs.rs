@@ -200,6 +200,8 @@ pub async fn lease(
     .load(conn)
     .await?;
     let accounts: HashMap<i64, Id> = chosen.into_iter().collect();
+    // Before names that this release cannot read are left out.
+    let is_contended = rows.len() < accounts.len();
     let items: Vec<Leased<LookBack>> = { rows.into_iter() }
         .filter_map(|row| {
             let account = *accounts.get(&row.id)?;
@@ -222,7 +224,7 @@ pub async fn lease(
         })
         .collect();
     Ok(Claimed {
-        is_contended: items.len() < accounts.len(),
+        is_contended,
         items,
         next_due: None,
     })
