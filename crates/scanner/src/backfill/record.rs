@@ -5,6 +5,7 @@ use std::{
     time::{Duration, Instant},
 };
 
+use backbone::work;
 use domain::{ManagerName, Post, Timestamp};
 use matching::Index;
 use store::{
@@ -232,6 +233,7 @@ pub(super) async fn set_aside(
     let for_good = backfills::set_aside(conn, waiting, manager, &error, most).await?;
     let (feed, name) = (&waiting.feed, manager);
     if for_good {
+        work::count_set_aside("backfill", 1);
         tracing::warn!(manager.name = %name, feed.name = %feed.masked(), error, "a backfill cannot be stored, and is set aside");
     } else {
         tracing::info!(manager.name = %name, feed.name = %feed.masked(), error, "a backfill cannot be stored now");
