@@ -1,5 +1,6 @@
 """The chart: every value set of helm/ci is linted, rendered twice, validated strictly, and held to what we promise."""
 
+import math
 import re
 import tomllib
 
@@ -12,7 +13,7 @@ from services import SERVICES, refused
 # The oldest Kubernetes that Chart.yaml names, and the newest that the validator knows.
 KUBERNETES = ("1.30", kubernetes_validate.latest_version())
 # Custom resources, which Kubernetes itself has no schema for.
-CUSTOM = {"ScaledObject", "TriggerAuthentication", "ServiceMonitor", "PrometheusRule", "HTTPRoute"}
+CUSTOM = {"ScaledObject", "TriggerAuthentication", "ServiceMonitor", "PrometheusRule", "HTTPRoute", "ExternalSecret"}
 SECRETS = "/etc/earshot/secrets"
 # Which of these the mounted files are like; others may hold anything.
 SECRET_FILES = {
@@ -198,6 +199,25 @@ def without_secrets(objects):
         yield f"makes {sorted(made)}"
 
 
+def by_an_operator(objects):
+    """What makes a hook's Secret is a hook of lesser weight. Other pods wait for theirs."""
+    makers = {obj["spec"]["target"]["name"]: hook_weight(obj) for obj in objects if obj["kind"] == "ExternalSecret"}
+    for obj in objects:
+        for name, pod in pods([obj]):
+            for secret in {volume["secret"]["secretName"] for volume in pod.get("volumes", []) if "secret" in volume}:
+                if secret not in makers:
+                    yield f"{name}: nothing makes the Secret {secret}"
+                elif hook_weight(obj) < math.inf and hook_weight(obj) <= makers[secret]:
+                    yield f"{name}: waits for the Secret {secret}, which is made after it"
+
+
+def hook_weight(obj):
+    """The weight of a hook before the installation. All else comes after."""
+    annotations = obj["metadata"].get("annotations", {})
+    is_before = "pre-install" in annotations.get("helm.sh/hook", "")
+    return int(annotations.get("helm.sh/hook-weight", 0)) if is_before else math.inf
+
+
 def listens_on_ipv6(objects):
     for obj in objects:
         text = obj.get("data", {}).get("earshot.toml", "") if obj["kind"] == "ConfigMap" else ""
@@ -228,6 +248,7 @@ PROMISES = {
     "openshift-evaluation": evaluated_on_openshift,
     "evaluation": volumes_kept,
     "csi-files": without_secrets,
+    "external-secrets": by_an_operator,
     "ipv6": on_ipv6,
     "dual-stack": on_both,
     "proxy": by_proxy,
