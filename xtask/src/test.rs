@@ -79,7 +79,12 @@ pub(crate) fn run(arguments: &[OsString], browser: bool) -> Result<ExitCode> {
     }
     if report.exists() {
         for test in flaky::read(&report)? {
-            println!("FLAKY {}, first output:\n{}", test.name, test.output.trim());
+            let first = test.outputs.first().map_or("", |output| output.trim());
+            println!("FLAKY {}, first output:\n{first}", test.name);
+            for loss in test.losses() {
+                println!("FAILED, although a retry passed: {}: {loss}", test.name);
+                code = ExitCode::FAILURE;
+            }
         }
     }
     Ok(code)

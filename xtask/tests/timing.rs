@@ -132,7 +132,7 @@ const EXCEPTIONS: &[(&str, &str, &str)] = &[
     ),
     (
         "tests-e2e/src/harness/wait.rs",
-        "eventually",
+        "ask_within",
         "at most 200 ms between two looks",
     ),
     (

@@ -14,7 +14,7 @@ use super::{
     recovery,
     servers::{QUEUES, depths},
 };
-use crate::harness::eventually;
+use crate::harness::{LOSS, ask_within, eventually};
 
 /// Many times the memory of an idle replica: more is a leak.
 const MOST_MEMORY: u64 = 400 << 20;
@@ -73,7 +73,7 @@ async fn check_with(
     // Scans by post, for each Manager.
     let mut scans: Vec<BTreeMap<String, Value>> = Vec::new();
     for watching in &world.managers {
-        scans.push(all_scanned(&client, watching, done).await);
+        scans.push(all_scanned(fleet, &client, watching, done).await);
     }
     for (place, (connection, receiver)) in world.connections.iter().enumerate() {
         let due: BTreeSet<String> = world
@@ -85,7 +85,7 @@ async fn check_with(
             .map(|scan| text(scan, "name").to_owned())
             .collect();
         let what = format!("{} Scans are received and recorded", due.len());
-        let received = eventually(&what, recovery(), async || {
+        let received = wait_for(fleet, &what, async || {
             let received = receiver.counts();
             let all = due.iter().all(|scan| received.contains_key(scan));
             all.then_some(received)
@@ -95,7 +95,7 @@ async fn check_with(
         let (gone, known): (Vec<_>, Vec<_>) = received.keys().partition(is_lost);
         let strange: Vec<_> = known.iter().filter(|scan| !due.contains(**scan)).collect();
         assert!(strange.is_empty(), "unexpected Scans: {strange:?}");
-        let log = recorded(&client, connection, &due).await;
+        let log = recorded(fleet, &client, connection, &due).await;
         // A retry of a failed attempt is expected.
         let attempts: BTreeMap<&str, usize> = log
             .iter()
@@ -109,7 +109,7 @@ async fn check_with(
                 lost.is_none_or(|lost| lost.unfinished.contains(&format!("{connection} {scan}")));
             assert!(
                 more == 0 || explained,
-                "{scan} came {more} times more often"
+                "{LOSS}{scan} came {more} times more often"
             );
             again += more;
         }
@@ -146,7 +146,8 @@ async fn check_with(
     }
     nothing_is_left(fleet).await;
     for (watching, before) in world.managers.iter().zip(&scans) {
-        assert_eq!(by_post(&client, watching).await.len(), before.len());
+        let after = by_post(&client, watching).await.len();
+        assert_eq!(after, before.len(), "{LOSS}further polls found more");
     }
     polled(world, &scans, lost).await;
     nothing_is_leaked(fleet);
@@ -164,7 +165,10 @@ async fn polled(world: &World, scans: &[BTreeMap<String, Value>], lost: Option<&
             .iter()
             .map(String::as_str)
             .partition(|scan| lost.is_some_and(|lost| lost.scans.contains(*scan)));
-        assert_eq!(kept, expected, "what a client saw that polls by createTime");
+        assert_eq!(
+            kept, expected,
+            "{LOSS}what a client saw that polls by createTime"
+        );
         count += kept.len();
         of_lost += gone.len();
     }
@@ -174,8 +178,29 @@ async fn polled(world: &World, scans: &[BTreeMap<String, Value>], lost: Option<&
     }
 }
 
+/// Waits for an answer. If there is none in time, although every feed was polled again and no work is left, then it does
+/// not only take long: something is lost.
+async fn wait_for<T>(fleet: &Fleet, what: &str, mut ask: impl AsyncFnMut() -> Option<T>) -> T {
+    if let Some(answer) = ask_within(recovery(), &mut ask).await {
+        return answer;
+    }
+    let not_polled = format!("{NOT_POLLED}'{}'", fleet.query("SELECT clock_timestamp()"));
+    let is_idle = ask_within(recovery(), async || {
+        let is_idle = fleet.query(&not_polled) == "0" && fleet.query(WAITING) == "0";
+        is_idle.then_some(())
+    });
+    let is_lost = is_idle.await.is_some() && ask().await.is_none();
+    assert!(!is_lost, "{LOSS}{what}, and nothing is left to do");
+    panic!("not within {:?}: {what}", recovery());
+}
+
 /// Waits until a Manager has a Scan of each post that it must match; it may have no other, and no duplicate.
-async fn all_scanned(client: &Client, watching: &Watching, done: &Done) -> BTreeMap<String, Value> {
+async fn all_scanned(
+    fleet: &Fleet,
+    client: &Client,
+    watching: &Watching,
+    done: &Done,
+) -> BTreeMap<String, Value> {
     let posts: BTreeSet<&str> = done
         .posts
         .iter()
@@ -190,7 +215,7 @@ async fn all_scanned(client: &Client, watching: &Watching, done: &Done) -> BTree
         watching.platforms
     );
     let mut told = Instant::now();
-    let scans = eventually(&what, recovery(), async || {
+    let scans = wait_for(fleet, &what, async || {
         let scans = by_post(client, watching).await;
         let missing: Vec<_> = posts
             .iter()
@@ -215,7 +240,7 @@ async fn all_scanned(client: &Client, watching: &Watching, done: &Done) -> BTree
 pub(super) async fn settle(fleet: &Fleet, world: &World, done: &Done) {
     let client = fleet.client();
     for watching in &world.managers {
-        all_scanned(&client, watching, done).await;
+        all_scanned(fleet, &client, watching, done).await;
     }
     eventually("all deliveries are recorded", recovery(), async || {
         (fleet.query(WAITING) == "0").then_some(())
@@ -229,22 +254,27 @@ async fn by_post(client: &Client, watching: &Watching) -> BTreeMap<String, Value
     for scan in listed(client, &format!("{manager}/scans")).await {
         let post = text(&scan["post"], "id").to_owned();
         let other = posts.insert(post, scan);
-        assert!(other.is_none(), "two Scans of one post: {other:?}");
+        assert!(other.is_none(), "{LOSS}two Scans of one post: {other:?}");
     }
     posts
 }
 
 /// Waits until the log has one delivery of each Scan, and all of them have succeeded.
-async fn recorded(client: &Client, connection: &str, due: &BTreeSet<String>) -> Vec<Value> {
+async fn recorded(
+    fleet: &Fleet,
+    client: &Client,
+    connection: &str,
+    due: &BTreeSet<String>,
+) -> Vec<Value> {
     let what = format!("{} deliveries are logged as succeeded", due.len());
-    let log = eventually(&what, recovery(), async || {
+    let log = wait_for(fleet, &what, async || {
         let log = listed(client, &format!("{connection}/deliveries")).await;
         let all = log.len() >= due.len() && log.iter().all(|one| one["state"] == "SUCCEEDED");
         all.then_some(log)
     })
     .await;
     let of: BTreeSet<&str> = log.iter().map(|one| text(one, "scan")).collect();
-    assert_eq!(of.len(), log.len(), "one delivery of each Scan");
+    assert_eq!(of.len(), log.len(), "{LOSS}one delivery of each Scan");
     assert!(of.iter().all(|scan| due.contains(*scan)));
     log
 }

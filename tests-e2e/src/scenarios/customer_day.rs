@@ -12,7 +12,7 @@ use serde_json::Value;
 use super::support::{Customer, PATIENCE, assert_delivery, assert_scan, name, scans_by_post};
 use crate::{
     customer::{self, BOILERPLATE, SENSIBLE},
-    harness::{Stack, eventually, receiver::Receiver, shape},
+    harness::{LOSS, Stack, eventually, receiver::Receiver, shape},
     posts::{self, Label, Platform, Post},
 };
 
@@ -42,7 +42,7 @@ pub(crate) async fn run(stack: &Stack) {
     );
     let scans = scans_by_post(stack, &managers).await;
     assert_relevant(&posts, &published, &scans);
-    assert_eq!(polled, names(&scans), "what polling found");
+    assert_eq!(polled, names(&scans), "{LOSS}what polling found");
 
     for (post, id) in posts.iter().zip(&published) {
         if let Some(scan) = scans.get(id) {
@@ -196,7 +196,8 @@ async fn poll(stack: &Stack, managers: &[Value], done: &Cell<bool>) -> BTreeSet<
             query.extend(filter.as_deref().map(|filter| ("filter", filter)));
             let page = stack.api.scans_page(manager, &query).await;
             for scan in page["scans"].as_array().unwrap() {
-                assert!(found.insert(name(scan).to_owned()), "polled twice: {scan}");
+                let is_new = found.insert(name(scan).to_owned());
+                assert!(is_new, "{LOSS}polled twice: {scan}");
                 *last = Some(scan["createTime"].as_str().unwrap().to_owned());
             }
         }

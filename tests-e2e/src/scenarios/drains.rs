@@ -18,7 +18,7 @@ use super::support::{Customer, assert_delivery, name, scans_by_post};
 use crate::{
     customer,
     harness::{
-        Part, Stack,
+        LOSS, Part, Stack,
         api::{self, Client},
         eventually,
         receiver::Receiver,
@@ -74,14 +74,14 @@ pub(crate) async fn run(stack: &Stack) {
     // What is recorded as successful is not sent again.
     eventually("all deliveries are recorded", RECOVERY, async || {
         let log = stack.api.deliveries(&customer.connection).await;
-        assert!(log.len() <= scans.len(), "more deliveries than Scans");
+        assert!(log.len() <= scans.len(), "{LOSS}more deliveries than Scans");
         let all = log.len() == scans.len() && log.iter().all(|one| one["state"] == "SUCCEEDED");
         all.then(|| assert!(log.iter().all(|one| one["attemptCount"] == 1), "{log:?}"))
     })
     .await;
     let counts = customer.receiver.counts();
     for scan in scans.values() {
-        assert_eq!(counts[name(scan)], 1, "deliveries of {scan}");
+        assert_eq!(counts[name(scan)], 1, "{LOSS}deliveries of {scan}");
     }
     for delivery in customer.receiver.deliveries() {
         let id = delivery.json()["post"]["id"].as_str().unwrap().to_owned();

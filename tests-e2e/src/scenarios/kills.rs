@@ -14,7 +14,7 @@ use serde_json::Value;
 use super::support::{Customer, assert_delivery, scans_by_post};
 use crate::{
     chance::Chance,
-    harness::{Part, Stack, eventually, receiver::Receiver},
+    harness::{LOSS, Part, Stack, eventually, receiver::Receiver},
     posts::{Platform, Post},
 };
 
@@ -121,13 +121,16 @@ pub(crate) async fn run(stack: &Stack) {
                 .filter(|kill| pair[0] < kill.end && kill.start <= pair[1]);
             assert!(
                 between.next().is_some(),
-                "{id} was repeated, and no dispatcher was killed in between"
+                "{LOSS}{id} was repeated, and no dispatcher was killed in between"
             );
         }
     }
     let counts = customer.receiver.counts();
     for (scan, count) in &recorded {
-        assert_eq!(&counts[scan], count, "{scan} was repeated after a success");
+        assert_eq!(
+            &counts[scan], count,
+            "{LOSS}{scan} was repeated after a success"
+        );
     }
     let last = arrivals.values().map(|places| places[0]).max().unwrap();
     let recovered = deliveries[last]

@@ -10,7 +10,7 @@ use serde_json::{Value, json};
 use crate::{
     customer,
     harness::{
-        Stack, eventually,
+        LOSS, Stack, eventually,
         receiver::{Delivery, Receiver},
         shape,
     },
@@ -107,9 +107,10 @@ pub(crate) async fn scans_by_post(stack: &Stack, managers: &[Value]) -> BTreeMap
     for manager in managers {
         for scan in stack.api.scans(manager, 100).await {
             let post = scan["post"]["id"].as_str().unwrap().to_owned();
-            assert!(names.insert(name(&scan).to_owned()), "listed twice: {scan}");
+            let is_new = names.insert(name(&scan).to_owned());
+            assert!(is_new, "{LOSS}listed twice: {scan}");
             let other = posts.insert(post, scan);
-            assert!(other.is_none(), "two scans of one post: {other:?}");
+            assert!(other.is_none(), "{LOSS}two scans of one post: {other:?}");
         }
     }
     posts

@@ -12,8 +12,19 @@ use quick_xml::{Reader, XmlVersion};
 #[derive(Debug, PartialEq)]
 pub(super) struct Flaky {
     pub(super) name: String,
-    /// What it printed at its first try.
-    pub(super) output: String,
+    /// What it printed at each failed try.
+    pub(super) outputs: Vec<String>,
+}
+
+/// Begins the message of a test that found something lost or doubled: `LOSS` in `tests-e2e/src/harness/wait.rs`.
+const LOSS: &str = "LOSS: ";
+
+impl Flaky {
+    /// Returns the lines about what was lost or doubled at any try. A retry does not excuse that.
+    pub(super) fn losses(&self) -> impl Iterator<Item = &str> {
+        let lines = self.outputs.iter().flat_map(|output| output.lines());
+        lines.filter(|line| line.contains(LOSS))
+    }
 }
 
 /// Returns the flaky tests of a run.
@@ -34,12 +45,13 @@ fn parse(report: &str) -> Result<Vec<Flaky>> {
                     test = format!("{program} {name}");
                 }
                 "flakyFailure" => {
-                    in_failure = flaky.last().is_none_or(|last| last.name != test);
-                    if in_failure {
-                        flaky.push(Flaky {
-                            name: test.clone(),
-                            output: String::new(),
-                        });
+                    in_failure = true;
+                    if flaky.last().is_none_or(|last| last.name != test) {
+                        let (name, outputs) = (test.clone(), Vec::new());
+                        flaky.push(Flaky { name, outputs });
+                    }
+                    if let Some(last) = flaky.last_mut() {
+                        last.outputs.push(String::new());
                     }
                 }
                 "system-out" | "system-err" => in_output = true,
@@ -52,8 +64,8 @@ fn parse(report: &str) -> Result<Vec<Flaky>> {
             },
             Event::Eof => return Ok(flaky),
             other if in_failure && in_output => {
-                if let Some(last) = flaky.last_mut() {
-                    last.output.push_str(&text(&other)?);
+                if let Some(output) = flaky.last_mut().and_then(|last| last.outputs.last_mut()) {
+                    output.push_str(&text(&other)?);
                 }
             }
             _ => {}
@@ -89,7 +101,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn first_output_of_a_flaky_test_is_read() {
+    fn outputs_of_a_flaky_test_are_read() {
         let report = r#"<?xml version="1.0" encoding="UTF-8"?>
             <testsuites name="nextest-run"><testsuite name="bus::bus">
             <testcase name="always" classname="bus::bus"/>
@@ -105,8 +117,23 @@ mod tests {
             </testsuite></testsuites>"#;
         let expected = Flaky {
             name: "bus::bus outbox::late".to_owned(),
-            output: "a < bpanicked".to_owned(),
+            outputs: ["a < bpanicked", "second"].map(str::to_owned).to_vec(),
         };
         assert_eq!(parse(report).unwrap(), [expected]);
+    }
+
+    #[test]
+    fn losses_of_each_try_are_found() {
+        let late = "not within 120s: 3 posts are Scans";
+        let lost = "panicked at books.rs:1:2:\nLOSS: two Scans of one post\nassertion failed: LOSS: a\nLOSSES";
+        let test = Flaky {
+            name: "tests-e2e::faults seed_1".to_owned(),
+            outputs: [late, lost].map(str::to_owned).to_vec(),
+        };
+        let found: Vec<&str> = test.losses().collect();
+        assert_eq!(
+            found,
+            ["LOSS: two Scans of one post", "assertion failed: LOSS: a"]
+        );
     }
 }
