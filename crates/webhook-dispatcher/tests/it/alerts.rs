@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use prometheus::register_gauge_vec;
 use runtime::Health;
 use test_support::{Alert, Answer, eventually};
 
@@ -54,6 +55,48 @@ async fn alert_fires_when_many_breakers_open() {
         world.scans_and_tell(manager, 6).await;
     }
     alert.repeats().fires().await;
+    replica.stop().await;
+}
+
+/// Scanners export the metric, so that it is there without a dispatcher. Here the test does, from the same query.
+#[tokio::test]
+async fn alert_fires_when_the_database_refuses_every_fan_out() {
+    let world = World::new().await;
+    let receiver = always(Answer::Status(200)).await;
+    let manager = world.manager_for(&receiver).await;
+    let waiting = register_gauge_vec!(
+        "earshot_waiting_oldest_seconds",
+        "As in scanners",
+        &["kind"]
+    )
+    .unwrap();
+    let export = async || {
+        let mut conn = world.database.connect().await;
+        for oldest in store::waiting::oldest(&mut conn).await.unwrap() {
+            let age = waiting.with_label_values(&[&oldest.kind]);
+            age.set(oldest.seconds);
+        }
+    };
+    export().await;
+    let alert = Alert::of_service("EarshotFanOutStuck", "scanner", &Health::new()).await;
+    for statement in [
+        "CREATE FUNCTION refuse() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN RAISE 'nothing at all'; END $$",
+        "CREATE TRIGGER refuse BEFORE INSERT ON deliveries FOR EACH ROW EXECUTE FUNCTION refuse()",
+    ] {
+        world.database.run(statement).await;
+    }
+    let replica = world.ready_dispatcher().await;
+    world.scans(manager, 3).await;
+    eventually("each is refused", async || {
+        let families = prometheus::gather();
+        let text = prometheus::TextEncoder::new().encode_to_string(&families);
+        text.unwrap().contains("\nearshot_scans_refused 3\n")
+    })
+    .await;
+    let aged = "UPDATE scans SET create_time = create_time - interval '1 hour'";
+    world.database.run(aged).await;
+    export().await;
+    alert.fires().await;
     replica.stop().await;
 }
 
