@@ -10,16 +10,21 @@ use test_support::eventually;
 
 use crate::support::{HACKER_NEWS, LEMMY, World, post, watching};
 
-const DAY: u64 = 24 * 60;
+pub(crate) const DAY: u64 = 24 * 60;
 
-fn aged(platform: &str, title: &str, minutes: u64) -> NewPost {
+pub(crate) fn aged(platform: &str, title: &str, minutes: u64) -> NewPost {
     NewPost {
         time: Some(Timestamp::now().minus(Duration::from_secs(minutes * 60))),
         ..post(platform, title)
     }
 }
 
-async fn ask(world: &World, manager: ManagerName, days: u64, notify: bool) -> Vec<FeedReach> {
+pub(crate) async fn ask(
+    world: &World,
+    manager: ManagerName,
+    days: u64,
+    notify: bool,
+) -> Vec<FeedReach> {
     let mut conn = world.database.connect().await;
     let start = Timestamp::now().minus(Duration::from_secs(days * DAY * 60));
     let reach = |_: &domain::FeedName| Reach::Time(Duration::MAX);

@@ -9,7 +9,7 @@ use test_support::eventually;
 use crate::support::{HACKER_NEWS, LEMMY, World, post};
 
 /// Waits for the end of today's walk: its steps would overwrite the begin of the next one.
-async fn until_walked(world: &World, platform: &str) {
+pub(crate) async fn until_walked(world: &World, platform: &str) {
     let ended = format!("rechecks WHERE platform = '{platform}' AND begin_time > now()");
     eventually("the walk ends", async || {
         world.database.count(&ended).await == 1

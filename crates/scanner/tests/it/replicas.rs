@@ -4,9 +4,13 @@ use std::{collections::BTreeSet, time::Duration};
 
 use diesel_async::SimpleAsyncConnection as _;
 use platforms::simulator::{Fault, FaultKind};
-use test_support::eventually;
+use test_support::{Replica, eventually};
 
-use crate::support::{HACKER_NEWS, LEMMY, World};
+use crate::{
+    backfill::{DAY, aged, ask},
+    erasure::until_walked,
+    support::{HACKER_NEWS, LEMMY, World, metric},
+};
 
 #[tokio::test]
 async fn two_replicas_share_a_burst() {
@@ -104,6 +108,33 @@ async fn feed_that_ends_three_scanners_is_set_aside_and_the_others_go_on() {
     replica.kill();
 }
 
+/// The reason that owners read.
+const REASON: &str = "the service stopped 3 times in a row while it worked on this";
+
+/// Kills three scanners, each while it has leased one of these rows, and starts a fourth.
+async fn after_three_deaths(world: &World, rows: &str) -> Replica {
+    for _ in 0..3 {
+        let replica = world.scanner();
+        let leased = format!("{rows} AND leased_by = '{}'", replica.backbone.replica);
+        eventually("it is leased", async || {
+            world.database.count(&leased).await == 1
+        })
+        .await;
+        replica.kill();
+    }
+    world.scanner()
+}
+
+/// Waits until one of these rows shows that its item is set aside, which its metric counts.
+async fn until_set_aside(world: &World, kind: &str, rows: &str) {
+    eventually("it is set aside", async || {
+        world.database.count(rows).await == 1
+    })
+    .await;
+    let counted = format!("earshot_work_items_total{{kind=\"{kind}\",outcome=\"set_aside\"}} 1");
+    eventually("it is counted", async || metric(&counted)).await;
+}
+
 #[tokio::test]
 async fn backfill_that_ends_three_scanners_fails_and_the_others_go_on() {
     let world = World::new().await;
@@ -120,30 +151,88 @@ async fn backfill_that_ends_three_scanners_fails_and_the_others_go_on() {
         .await
         .unwrap();
     let deadly = world.manager("kettle", &[LEMMY]).await;
-    for _ in 0..3 {
-        let replica = world.scanner();
-        let leased = format!(
-            "leases WHERE kind = 'backfill' AND leased_by = '{}'",
-            replica.backbone.replica
-        );
-        eventually("it is leased", async || {
-            world.database.count(&leased).await == 1
-        })
-        .await;
-        replica.kill();
-    }
-    let replica = world.scanner();
-    let failed = "backfills WHERE state = 'FAILED' \
-         AND error = 'the service stopped 3 times in a row while it worked on this'";
-    eventually("it is set aside", async || {
-        world.database.count(failed).await == 1
-    })
-    .await;
+    let replica = after_three_deaths(&world, "leases WHERE kind = 'backfill'").await;
+    let failed = format!("backfills WHERE state = 'FAILED' AND error = '{REASON}'");
+    until_set_aside(&world, "backfill", &failed).await;
     lock.batch_execute("ROLLBACK").await.unwrap();
     let other = world.manager("kettle", &[LEMMY]).await;
     world.until_scanned(other, 1).await;
     assert!(world.scanned(deadly).await.is_empty());
     replica.kill();
+}
+
+/// A world in which only rechecks and look-backs send requests after the first poll.
+async fn rarely_polled() -> World {
+    let mut world = World::new().await;
+    world.config.scanner.backfill = Duration::from_secs(3_600);
+    for platform in &mut world.config.platforms {
+        platform.poll_interval = Some(Duration::from_secs(3_600));
+        platform.access.erase_deleted = Some(["lemmy", "hackernews"].contains(&&*platform.name));
+    }
+    world
+}
+
+#[tokio::test]
+async fn look_back_that_ends_three_scanners_fails_and_the_others_go_on() {
+    let world = rarely_polled().await;
+    for platform in ["lemmy", "hackernews"] {
+        let old = aged(platform, "An old kettle", 2 * DAY);
+        world.platforms.publish(vec![old]);
+    }
+    let deadly = world.manager("kettle", &[LEMMY]).await;
+    let other = world.manager("kettle", &[HACKER_NEWS]).await;
+    let replica = world.ready_scanner().await;
+    for feed in [LEMMY, HACKER_NEWS] {
+        eventually("the feed was read", async || {
+            !world.feed(feed, "cursor").await.is_empty()
+        })
+        .await;
+    }
+    world.until_backfilled().await;
+    replica.stop().await;
+
+    world.platforms.fail(late(600_000).times(1_000));
+    ask(&world, deadly, 30, true).await;
+    let leased = format!("look_backs WHERE feed = '{LEMMY}'");
+    let replica = after_three_deaths(&world, &leased).await;
+    let failed = format!("backfills WHERE state = 'FAILED' AND error = '{REASON}'");
+    until_set_aside(&world, "look_back", &failed).await;
+    ask(&world, other, 30, true).await;
+    world.until(other, "An old kettle").await;
+    assert!(world.scanned(deadly).await.is_empty());
+    replica.stop().await;
+}
+
+#[tokio::test]
+async fn recheck_that_ends_three_scanners_is_set_aside_and_the_others_go_on() {
+    let world = rarely_polled().await;
+    let manager = world.manager("kettle", &[LEMMY, HACKER_NEWS]).await;
+    for platform in ["lemmy", "hackernews"] {
+        world.publish(platform, "A kettle");
+    }
+    let replica = world.ready_scanner().await;
+    world.until_scanned(manager, 2).await;
+    for platform in ["lemmy", "hackernews"] {
+        until_walked(&world, platform).await;
+    }
+    replica.stop().await;
+
+    world.platforms.fail(late(600_000).times(1_000));
+    let due = async |platform: &str| {
+        let due = format!(
+            "UPDATE rechecks SET next_time = now(), begin_time = now() WHERE platform = '{platform}'"
+        );
+        world.database.run(&due).await
+    };
+    due("lemmy").await;
+    let replica = after_three_deaths(&world, "rechecks WHERE platform = 'lemmy'").await;
+    let aside = "rechecks WHERE platform = 'lemmy' AND leased_by IS NULL AND crash_count = 3 \
+                 AND next_time > now() + interval '10 minutes'";
+    until_set_aside(&world, "recheck", aside).await;
+    due("hackernews").await;
+    until_walked(&world, "hackernews").await;
+    assert_eq!(world.database.count(aside).await, 1);
+    replica.stop().await;
 }
 
 #[tokio::test]

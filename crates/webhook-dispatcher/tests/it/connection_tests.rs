@@ -145,6 +145,35 @@ async fn each_test_runs_on_one_replica() {
     }
 }
 
+/// It may be what ended the dispatcher, and no one could tell whether its request arrived.
+#[tokio::test]
+async fn test_that_a_dispatcher_died_with_is_not_run_again_and_delays_no_other() {
+    let world = World::new().await;
+    let silent = always(Answer::Hang).await;
+    let connection = world.connection(&silent).await;
+    let replica = world.ready_dispatcher().await;
+    let mut conn = world.database.connect().await;
+    let asked = connection_tests::ask(&mut conn, connection).await;
+    let id = asked.unwrap().unwrap();
+    eventually("it is sent", async || silent.count() == 1).await;
+    replica.kill();
+
+    let replica = world.ready_dispatcher().await;
+    // Longer than any lease of the dead one would last.
+    eventually("it may take over", async || {
+        replica.backbone.may_take_over()
+    })
+    .await;
+    let receiver = always(Answer::Status(204)).await;
+    let other = world.connection(&receiver).await;
+    assert!(world.test(other).await.ok);
+    assert_eq!(silent.count(), 1);
+    // Its row is removed after a minute.
+    let progress = connection_tests::progress(&mut conn, id).await.unwrap();
+    assert!(matches!(progress, Progress::Taken | Progress::Gone));
+    replica.stop().await;
+}
+
 #[tokio::test]
 async fn abandoned_test_is_not_run_and_is_purged() {
     let world = World::new().await;
