@@ -1,8 +1,15 @@
 //! A Manager's decisions on given posts, and its excluded posts.
 
+use std::{
+    sync::{Arc, Barrier},
+    thread::available_parallelism,
+};
+
 use domain::{ManagerName, Timestamp, key::Role};
 use serde_json::{Value, json};
 use store::managers;
+use test_support::eventually;
+use tokio::{io::AsyncWriteExt, net::TcpStream};
 
 use crate::{
     app::TestApp,
@@ -265,4 +272,57 @@ async fn mutes_languages_and_daily_bound_are_stored() {
             ("maxScansPerDay", "out_of_range")
         ]
     );
+}
+
+/// Or it could match as many posts at once as it likes.
+#[tokio::test]
+async fn preview_of_a_client_that_left_counts_until_its_posts_are_matched() {
+    let app = TestApp::start().await;
+    let acme = app.account("acme").await;
+    let namespace = acme.namespace().await;
+    let manager = manager(&app, &acme, &namespace, &kettles()).await;
+    let path = format!("/v1/{manager}:preview");
+    let another = json!({"posts": [post("hackernews:1", "Which steel kettle?")]});
+    // No posts are matched while all background threads are busy.
+    let threads = available_parallelism().unwrap().get();
+    let gate = Arc::new(Barrier::new(threads + 1));
+    for _ in 0..threads {
+        let gate = Arc::clone(&gate);
+        runtime::background::spawn(move || gate.wait());
+    }
+    // It has its place when it reads.
+    let reading = app
+        .database
+        .begin(&["LOCK TABLE recent_posts IN ACCESS EXCLUSIVE MODE"])
+        .await;
+    let request = acme.request(reqwest::Method::POST, &path).build().unwrap();
+    let key = request.headers()["authorization"].to_str().unwrap();
+    let body = r#"{"recent": 1}"#;
+    let request = format!(
+        "POST {path} HTTP/1.1\r\nhost: a\r\nauthorization: {key}\r\ncontent-type: application/json\r\n\
+         content-length: {}\r\n\r\n{body}",
+        body.len()
+    );
+    let mut client = TcpStream::connect(app.base.strip_prefix("http://").unwrap())
+        .await
+        .unwrap();
+    client.write_all(request.as_bytes()).await.unwrap();
+    let waiting =
+        "pg_stat_activity WHERE datname = current_database() AND wait_event_type = 'Lock'";
+    eventually("it reads", async || app.database.count(waiting).await == 1).await;
+    drop(reading);
+    assert_eq!(acme.post(&path, &another).await.status, 429);
+
+    // A reset ends its request at once.
+    client.set_zero_linger().unwrap();
+    drop(client);
+    assert_eq!(acme.post(&path, &another).await.status, 429);
+
+    tokio::task::spawn_blocking(move || gate.wait())
+        .await
+        .unwrap();
+    eventually("another is matched", async || {
+        acme.post(&path, &another).await.status == 200
+    })
+    .await;
 }
