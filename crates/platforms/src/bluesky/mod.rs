@@ -4,7 +4,7 @@
 //!   identities and accounts always come too. No credentials.
 //! - `cursor=<microseconds>` resumes an earlier reading, on any host; times are only roughly in order, and each
 //!   host has its own ([`position`]). On another host the reading goes back a minute: if the earlier host was
-//!   further behind, some of what it had not sent is never read. A host keeps about 36 hours. For an older cursor it
+//!   further behind, some of what it had not sent is never read, which is reported as a gap ([`lag`]). A host keeps about 36 hours. For an older cursor it
 //!   silently starts at its oldest event. On resuming, the last event that was read comes again; if the first event
 //!   is later, there is a gap.
 //! - A post is `(did, rkey)`. The stream contains no handles: they are looked up separately if the operator
@@ -24,6 +24,7 @@
 mod app_view;
 mod event;
 pub(crate) mod kind;
+mod lag;
 pub(crate) mod position;
 mod post;
 mod socket;
@@ -45,6 +46,7 @@ use url::Url;
 use self::{
     app_view::AppView,
     event::Event,
+    lag::Lags,
     position::Recent,
     socket::{Item, Reader},
 };
@@ -176,13 +178,16 @@ impl Jetstream {
         }
         let spent = |retry_after| PollError::BudgetSpent { retry_after };
         self.budget.request().await.map_err(spent)?;
-        let url = self.address(at);
+        let (url, from) = self.address(at);
         let resumed = at.met.then_some(at.at);
         let opened = Reader::open(&url, &self.user_agent, resumed, self.waits).await;
-        opened.inspect_err(|_| self.turn())
+        let mut opened = opened.inspect_err(|_| self.turn())?;
+        opened.lags = Lags::resumed(at, from);
+        Ok(opened)
     }
 
-    fn address(&self, at: &Recent) -> Url {
+    /// Returns the address of the next connection, and where its stream begins.
+    fn address(&self, at: &Recent) -> (Url, i64) {
         let host = self.host.load(Ordering::Relaxed) % self.hosts.len().max(1);
         let mut url = below(&self.hosts[host], "subscribe");
         let from = at.resume_at(&socket::host_name(&url));
@@ -190,7 +195,7 @@ impl Jetstream {
             .append_pair("wantedCollections", event::COLLECTION)
             .append_pair("maxMessageSizeBytes", &socket::MAX_RECORD_BYTES.to_string())
             .append_pair("cursor", &from.to_string());
-        url
+        (url, from)
     }
 
     /// Switches to the next host for the next connection.
@@ -255,6 +260,11 @@ impl Jetstream {
         recent.advance(time, &reader.host);
         match event {
             Event::Created { key, post, .. } => {
+                if let Some(post) = &post {
+                    let lag = time.saturating_sub(post.time.micros());
+                    let gap = reader.lags.note(lag, recent);
+                    taken.gap = taken.gap.take().or(gap);
+                }
                 if recent.meet(key, time) {
                     taken.posts.extend(post.map(|post| *post));
                 }

@@ -46,6 +46,9 @@ pub(crate) struct Position {
     /// The host that stamped `at`; `None` if it is not known.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     host: Option<String>,
+    /// How far that host is behind the network, in microseconds; `None` if it is not known yet.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    lag: Option<i64>,
     /// Another number after each reading of events. The other fields may stay the same: an event can be older than
     /// `at`, and all are while our clock is behind.
     #[serde(default)]
@@ -60,6 +63,7 @@ pub(super) struct Recent {
     seconds: BTreeMap<i64, Vec<Key>>,
     known: HashSet<Key>,
     host: Option<String>,
+    pub(super) lag: Option<i64>,
     nonce: u32,
 }
 
@@ -77,6 +81,7 @@ impl From<&Position> for Recent {
             at: position.at,
             met: position.met,
             host: position.host.clone(),
+            lag: position.lag,
             nonce: position.nonce,
             ..Self::default()
         };
@@ -147,6 +152,7 @@ impl Recent {
             met: self.met,
             seen: self.seconds.iter().map(coded).collect(),
             host: self.host.clone(),
+            lag: self.lag,
             nonce: self.nonce,
         }
     }

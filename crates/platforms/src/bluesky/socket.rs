@@ -26,7 +26,7 @@ use tokio_tungstenite::{
 };
 use url::Url;
 
-use super::{Waits, event::Event};
+use super::{Waits, event::Event, lag::Lags};
 use crate::{Cursor, FetchError, Fetched, PollError, egress};
 
 /// The host is asked to leave out longer records; a normal post has a few thousand bytes.
@@ -56,6 +56,7 @@ pub(super) struct Reader {
     pub(super) host: String,
     /// The position when the stream was opened; `None` after its first event.
     pub(super) resumed: Option<i64>,
+    pub(super) lags: Lags,
     /// The cursor that the last poll returned. Only a poll with this cursor may continue here.
     pub(super) given: Option<Cursor>,
     task: JoinHandle<()>,
@@ -84,6 +85,7 @@ impl Reader {
             items,
             host: host_name(url),
             resumed,
+            lags: Lags::default(),
             given: None,
             task: tokio::spawn(read_on(socket, sender, waits.silence)),
         })

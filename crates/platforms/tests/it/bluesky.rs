@@ -1,7 +1,10 @@
 //! Bluesky: Jetstream on the simulator, and on misbehaving hosts.
 
 use std::{
-    sync::{Arc, Mutex},
+    sync::{
+        Arc, Mutex,
+        atomic::{AtomicI64, Ordering},
+    },
     time::Duration,
 };
 
@@ -359,10 +362,14 @@ where
 }
 
 fn event(n: i64, time: i64) -> Message {
+    written_at("2026-01-01T00:00:00Z", n, time)
+}
+
+fn written_at(created: &str, n: i64, time: i64) -> Message {
     let event = serde_json::json!({
         "did": "did:plc:wq4aajammjtxdomz3e23667t", "time_us": time, "kind": "commit",
         "commit": {"operation": "create", "collection": "app.bsky.feed.post", "rkey": format!("k{n}"),
-                   "record": {"text": format!("post {n}"), "createdAt": "2026-01-01T00:00:00Z"}},
+                   "record": {"text": format!("post {n}"), "createdAt": created}},
     });
     Message::text(event.to_string())
 }
@@ -456,6 +463,52 @@ async fn events_that_a_slow_host_had_not_sent_are_read_from_another() {
     assert!(third.unwrap().posts.is_empty());
     let requested = cursors.lock().unwrap().clone();
     assert_eq!(requested, [time - 60 * SECOND, time - 3 * SECOND]);
+}
+
+/// One address may lead to several hosts.
+#[tokio::test]
+async fn host_that_is_less_far_behind_than_the_earlier_one_is_a_gap() {
+    const SECOND: i64 = 1_000_000;
+    let start = Timestamp::now().micros() - 60 * SECOND;
+    for (first, second, is_gap) in [(20, 1, true), (20, 18, false), (1, 20, false)] {
+        let connections = AtomicI64::new(0);
+        let address = host(move |mut socket: WebSocketStream<TcpStream>| {
+            let is_first = connections.fetch_add(1, Ordering::SeqCst) == 0;
+            async move {
+                let (numbers, lag) = if is_first {
+                    (0..60, first)
+                } else {
+                    (60..120, second)
+                };
+                for n in numbers {
+                    let time = start + n;
+                    let created = Timestamp::from_micros(time - lag * SECOND).unwrap();
+                    let event = written_at(&created.to_string(), n, time);
+                    socket.send(event).await.unwrap();
+                }
+                if is_first {
+                    let _ = socket.close(None).await;
+                } else {
+                    while socket.next().await.is_some() {}
+                }
+            }
+        });
+        let adapter = quick(vec![address.await]);
+        let (mut cursor, mut gaps, mut posts) = (None, Vec::new(), 0);
+        while posts < 120 {
+            let limits = PollLimits::default();
+            if let Ok(polled) = adapter.poll(FEED, cursor.as_ref(), &limits).await {
+                posts += polled.posts.len();
+                gaps.extend(polled.gap);
+                cursor = Cursor::from_json(&polled.cursor.to_json());
+            }
+        }
+        let found: Vec<_> = { gaps.iter() }
+            .map(|gap| (gap.from.unwrap().micros(), gap.to.unwrap().micros()))
+            .collect();
+        let expected = is_gap.then_some((start + 59 - first * SECOND, start + 59));
+        assert_eq!(found, Vec::from_iter(expected), "{first} s and {second} s");
+    }
 }
 
 #[tokio::test]
