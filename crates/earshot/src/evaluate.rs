@@ -7,6 +7,7 @@ use std::{
 
 use clap::{Args, ValueEnum};
 use domain::Focus;
+use reader::Reader;
 
 use crate::customer::SensitivityWord;
 
@@ -27,6 +28,9 @@ pub(crate) struct Arguments {
     /// Sensitivity for compiling the customers.
     #[arg(long, value_enum, ignore_case = true, default_value_t)]
     sensitivity: SensitivityWord,
+    /// Let the reader decide on doubtful posts: the folder with encoder.bin and head.bin.
+    #[arg(long, value_name = "DIR")]
+    reader: Option<PathBuf>,
 }
 
 #[derive(Debug, Clone, Copy, ValueEnum)]
@@ -50,11 +54,14 @@ impl From<FocusWord> for Focus {
 pub(crate) fn run(arguments: &Arguments) -> anyhow::Result<()> {
     let mut out = BufWriter::new(io::stdout().lock());
     let focus = arguments.focus.map(Focus::from);
+    let reader = arguments.reader.as_deref().map(Reader::in_folder);
+    let reader = reader.transpose()?;
     let skipped = manager_compiler::evaluate::run(
         &arguments.customers,
         &arguments.posts,
         focus,
         arguments.sensitivity.into(),
+        reader.as_ref(),
         |prediction| {
             serde_json::to_writer(&mut out, &prediction)?;
             out.write_all(b"\n")

@@ -4,19 +4,23 @@
 //! lines, gzipped or not. Uses no database and no network. If a page has an address, its domain counts among the
 //! customer's names. A customer that cannot be compiled is reported, and the others are scored.
 
+mod reading;
+
 use std::{
     fs::{self, File},
     io::{self, BufRead, BufReader, Read},
     path::{Path, PathBuf},
 };
 
-use domain::{Focus, Instructions, Sensitivity};
+use domain::{Focus, Instructions, Sensitivity, scan::ReaderOutcome};
 use flate2::read::GzDecoder;
-use matching::{Plan, PostText};
+use matching::{Plan, PostText, Reason};
+use reader::Reader;
 use serde::{Deserialize, Serialize, de::Error as _};
 use url::Url;
 
 use crate::compile::{self, CompileFailure, FetchedPage};
+use reading::Reading;
 
 /// Decision on a post for a customer and focus.
 #[derive(Debug, Clone, PartialEq, Serialize)]
@@ -26,6 +30,12 @@ pub struct Prediction {
     pub post_id: String,
     pub score: f64,
     pub value: bool,
+    /// Rule that decided before the reader.
+    #[serde(skip)]
+    pub reason: Reason,
+    /// With a reader: whether the score is the reader's, or why not. Absent for posts that are no candidates.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub reader: Option<ReaderOutcome>,
 }
 
 #[derive(Debug, thiserror::Error)]
@@ -113,9 +123,11 @@ struct BenchPost {
 }
 
 /// One plan per focus of each customer, in the order of their ids.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub struct Plans {
     plans: Vec<(String, Focus, Plan)>,
+    /// What the plans were compiled from, in their order.
+    instructions: Vec<Instructions>,
     skipped: Vec<SkippedCustomer>,
 }
 
@@ -130,14 +142,17 @@ impl Plans {
         focus: Option<Focus>,
         sensitivity: Sensitivity,
     ) -> Result<Self, EvaluateError> {
-        let (mut plans, mut skipped) = (Vec::new(), Vec::new());
+        let mut all = Self::default();
         for (customer, pages) in load(customers)? {
             let foci = customer.foci.iter().copied();
             for focus in foci.filter(|own| focus.is_none_or(|focus| focus == *own)) {
                 let id = customer.id.clone();
                 match plan(&customer, &pages, focus, sensitivity) {
-                    Ok(plan) => plans.push((id, focus, plan)),
-                    Err(reason) => skipped.push(SkippedCustomer {
+                    Ok((instructions, plan)) => {
+                        all.plans.push((id, focus, plan));
+                        all.instructions.push(instructions);
+                    }
+                    Err(reason) => all.skipped.push(SkippedCustomer {
                         customer: id,
                         focus,
                         reason,
@@ -145,7 +160,7 @@ impl Plans {
                 }
             }
         }
-        Ok(Self { plans, skipped })
+        Ok(all)
     }
 
     /// Returns the customers that cannot be compiled and are not scored.
@@ -155,16 +170,17 @@ impl Plans {
     }
 
     /// Decides on one post for each plan.
-    pub fn decide(&self, id: &str, title: &str, text: &str) -> impl Iterator<Item = Prediction> {
-        let post = PostText::new(Some(title).filter(|t| !t.is_empty()), Some(text));
+    pub fn decide(&self, id: &str, post: &PostText) -> impl Iterator<Item = Prediction> {
         self.plans.iter().map(move |(customer, focus, plan)| {
-            let decision = matching::evaluate(plan, &post, None);
+            let decision = matching::evaluate(plan, post, None);
             Prediction {
                 customer: customer.clone(),
                 focus: *focus,
                 post_id: id.to_owned(),
                 score: decision.score,
                 value: decision.value,
+                reason: decision.reason,
+                reader: None,
             }
         })
     }
@@ -184,14 +200,19 @@ fn plan(
     pages: &[FetchedPage],
     focus: Focus,
     sensitivity: Sensitivity,
-) -> Result<Plan, SkipReason> {
+) -> Result<(Instructions, Plan), SkipReason> {
     let competitors = &customer.competitors;
     let instructions = compile::compile(pages, focus, sensitivity, competitors, "FORUM", &[])?;
-    Ok(Plan::compile(&instructions)?)
+    let plan = Plan::compile(&instructions)?;
+    Ok((instructions, plan))
 }
 
-/// Compiles each customer and scores each post. Passes predictions to `sink` in the order of posts. Returns the
-/// customers that cannot be compiled.
+fn post_text(title: &str, text: &str) -> PostText {
+    PostText::new(Some(title).filter(|t| !t.is_empty()), Some(text))
+}
+
+/// Compiles each customer and scores each post, with the reader if there is one. Passes predictions to `sink` in the order
+/// of posts. Returns the customers that cannot be compiled.
 ///
 /// # Errors
 /// Returns an error if a file cannot be read, or if `sink` fails.
@@ -200,9 +221,11 @@ pub fn run(
     posts: &Path,
     focus: Option<Focus>,
     sensitivity: Sensitivity,
+    reader: Option<&Reader>,
     mut sink: impl FnMut(Prediction) -> io::Result<()>,
 ) -> Result<Vec<SkippedCustomer>, EvaluateError> {
     let plans = Plans::compile(customers, focus, sensitivity)?;
+    let reading = reader.map(|reader| Reading::new(reader, &plans));
     let read = |source| EvaluateError::Read {
         path: posts.to_owned(),
         source,
@@ -217,7 +240,12 @@ pub fn run(
                 path: posts.to_owned(),
                 source,
             })?;
-        for prediction in plans.decide(&post.id, &post.title, &post.text) {
+        let text = post_text(&post.title, &post.text);
+        let mut predictions: Vec<_> = plans.decide(&post.id, &text).collect();
+        if let Some(reading) = &reading {
+            reading.judge(&plans, &mut predictions, &post.title, &text, &post.text);
+        }
+        for prediction in predictions {
             sink(prediction).map_err(|source| EvaluateError::Read {
                 path: PathBuf::from("the output"),
                 source,
@@ -346,10 +374,11 @@ fn lines(path: &Path) -> io::Result<io::Lines<BufReader<Box<dyn Read>>>> {
 
 #[cfg(test)]
 mod tests {
-    use std::fs;
+    use std::{fs, path::Path};
 
     use super::{Plans, run};
-    use domain::Sensitivity;
+    use domain::{Sensitivity, scan::ReaderOutcome};
+    use reader::Reader;
 
     const PAGE: &str =
         "<title>Lever espresso machines</title><p>Espresso machines, built by hand in Leith.";
@@ -387,6 +416,7 @@ mod tests {
             &folder.join("posts.jsonl"),
             None,
             Sensitivity::Balanced,
+            None,
             |prediction| {
                 scored.push(prediction.customer);
                 Ok(())
@@ -399,6 +429,57 @@ mod tests {
             ["customer `a` cannot be compiled for SALES: no usable content on any url"]
         );
         assert_eq!(scored, ["b"]);
+    }
+
+    #[test]
+    fn the_reader_scores_candidates_by_what_the_customer_sells() {
+        let folder = folder("reader", &[("b", r#""pages":["good.html"]"#)]);
+        let post = |id: &str, title: &str| {
+            serde_json::json!({"id": id, "title": title, "text": "I have 300 to spend."})
+                .to_string()
+        };
+        let posts = [
+            post("own", "Which espresso machine should I buy?"),
+            post(
+                "other",
+                "Which monitor should I buy? It stands next to the espresso machine.",
+            ),
+            post("unrelated", "A walk in the park"),
+        ];
+        fs::write(folder.join("posts.jsonl"), posts.join("\n")).unwrap();
+        let model = concat!(env!("CARGO_MANIFEST_DIR"), "/../reader/model");
+        let reader = Reader::in_folder(Path::new(model)).unwrap();
+        let mut scores = Vec::new();
+        for reader in [None, Some(&reader)] {
+            run(
+                &folder.join("customers"),
+                &folder.join("posts.jsonl"),
+                None,
+                Sensitivity::Balanced,
+                reader,
+                |prediction| {
+                    scores.push((prediction.score, prediction.reader));
+                    Ok(())
+                },
+            )
+            .unwrap();
+        }
+        fs::remove_dir_all(&folder).unwrap();
+        let judged = Some(ReaderOutcome::Judged);
+        let [own, other, unrelated, read_own, read_other, read_unrelated] = scores[..] else {
+            panic!("{scores:?}");
+        };
+        assert!(
+            [own.1, other.1, unrelated.1, read_unrelated.1] == [None; 4],
+            "{scores:?}"
+        );
+        assert!(read_own.1 == judged && read_other.1 == judged, "{scores:?}");
+        assert_eq!(unrelated, read_unrelated);
+        let contrast = |own: f64, other: f64| own / other.max(1e-3);
+        assert!(
+            contrast(read_own.0, read_other.0) > 1.5 * contrast(own.0, other.0),
+            "{scores:?}"
+        );
     }
 
     #[test]

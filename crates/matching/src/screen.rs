@@ -159,15 +159,18 @@ impl<'a> Candidate<'a> {
         })
     }
 
-    /// Returns `None` where the language cannot be detected. Detects it once for all callers.
-    #[must_use]
-    pub fn language(&self) -> Option<Language> {
-        *self.language.get_or_init(|| {
-            let source = self.text.source();
-            let end = source.char_indices().nth(MAX_CHARS);
-            language(&source[..end.map_or(source.len(), |(at, _)| at)])
-        })
+    /// Detects the language once for all callers.
+    fn language(&self) -> Option<Language> {
+        *self.language.get_or_init(|| language_of(self.text))
     }
+}
+
+/// Returns the language of a post, from its beginning; `None` where it cannot be detected.
+#[must_use]
+pub fn language_of(post: &PostText) -> Option<Language> {
+    let source = post.source();
+    let end = source.char_indices().nth(MAX_CHARS);
+    language(&source[..end.map_or(source.len(), |(at, _)| at)])
 }
 
 fn language(text: &str) -> Option<Language> {

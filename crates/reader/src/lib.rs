@@ -10,6 +10,7 @@
 
 mod categories;
 mod customer;
+mod decide;
 mod encoder;
 mod envelope;
 mod head;
@@ -22,6 +23,7 @@ mod tokens;
 mod vector;
 
 pub use customer::{Customer, MAX_OFFERS};
+pub use decide::{candidate_threshold, is_candidate, obstacle};
 pub use encoder::{Encoder, MAX_TOKENS, ReadError, Reading};
 pub use envelope::{OpenError, Problem};
 pub use likeness::LIKENESS;

@@ -1,6 +1,7 @@
 use std::path::Path;
 
 use domain::Focus;
+use matching::EVIDENCE;
 
 use crate::{Customer, Encoder, OpenError, Post, ReadError, head::Head};
 
@@ -18,6 +19,12 @@ impl Reader {
             head: Head::open(head, encoder.version(), evidence)?,
             encoder,
         })
+    }
+
+    /// Loads `encoder.bin` and `head.bin` of a folder, which must be of this release.
+    pub fn in_folder(folder: &Path) -> Result<Self, OpenError> {
+        let file = |name| folder.join(name);
+        Self::open(&file("encoder.bin"), &file("head.bin"), EVIDENCE)
     }
 
     /// Reads a post. Blocks the thread for about 10 ms.

@@ -7,6 +7,7 @@ use std::collections::HashSet;
 
 use domain::{Id, Instructions, ManagerName};
 use matching::Index;
+use reader::is_candidate;
 use runtime::config;
 use store::{Pool, scans::NewScan};
 
@@ -90,7 +91,8 @@ impl Deciders {
             let asked = matches.iter_mut().filter_map(|scan| {
                 let is_used_up = used_up.contains(&scan.manager.namespace);
                 let threshold = thresholds.get(&scan.manager).filter(|_| !is_used_up)?;
-                Some((threshold, scan))
+                // The LLM filter looks further down, where the reader was not fitted.
+                is_candidate(scan.matched.score, threshold).then_some((threshold, scan))
             });
             reading.judge(pool, index, account, asked.collect()).await;
         }

@@ -1,7 +1,7 @@
 //! Reading: a small transformer ([`reader`]) decides on doubtful posts, if the operator configured it.
 //!
 //! The index finds posts by words. Whether a need is one for what the customer sells, words cannot tell. So each match of a
-//! Manager with a focus whose score reaches [`CANDIDATE`] is compared with what the customer sells, and gets the reader's
+//! Manager with a focus whose score suffices ([`candidate_threshold`]) is compared with what the customer sells, and gets the reader's
 //! score instead. The Manager's threshold then decides as before.
 //!
 //! A post is read once for all Managers of a block of matches. Readings take turns: one account has at most half of them.
@@ -18,9 +18,9 @@ use std::{
 };
 
 use backbone::shares::Shares;
-use domain::{Focus, Id, ManagerName, Post, scan::ReaderOutcome};
-use matching::{Candidate, EVIDENCE, Evidence, Index, Plan, PostText};
-use reader::{Customer, Reader};
+use domain::{Id, ManagerName, Post, scan::ReaderOutcome};
+use matching::{Index, Plan, PostText};
+use reader::{Customer, Reader, candidate_threshold, obstacle};
 use runtime::{background, config};
 use store::{Pool, scans::NewScan};
 use tokio::{
@@ -35,10 +35,6 @@ use crate::{
 };
 use customers::{Customers, Found};
 
-/// Lowest score of a post that is read: below it, one post in fifty is relevant.
-const CANDIDATE: f64 = 0.1;
-/// The language that it reads.
-const ENGLISH: &str = "en";
 /// Readings that wait for the reader's thread or use it: the second begins as soon as the first ends.
 const TURNS: usize = 2;
 
@@ -59,7 +55,6 @@ pub(crate) type Doubtful<'s, 'a> = (f64, &'s mut NewScan<'a>);
 struct Asked {
     /// Position among the matches.
     at: usize,
-    focus: Focus,
     plan: Plan,
     customer: Arc<Customer>,
 }
@@ -80,7 +75,7 @@ impl Reading {
     /// Returns the lowest score of a post that is read for a Manager with this threshold.
     pub(crate) fn candidate_threshold(&self, threshold: f64) -> f64 {
         match self.reader {
-            Some(_) => threshold.min(CANDIDATE),
+            Some(_) => candidate_threshold(threshold),
             None => threshold,
         }
     }
@@ -145,10 +140,9 @@ impl Reading {
             for at in now {
                 let manager = &matches[*at].1.manager;
                 match sold.get(manager) {
-                    Some(Ok((focus, customer))) => {
+                    Some(Ok(customer)) => {
                         asked.extend(index.plan(manager).map(|plan| Asked {
                             at: *at,
-                            focus: *focus,
                             plan,
                             customer: Arc::clone(customer),
                         }));
@@ -200,7 +194,10 @@ impl Reading {
             let post = scan.post;
             let obstacle = match last {
                 Some((known, obstacle)) if std::ptr::eq(known, post) => obstacle,
-                _ => obstacle(post),
+                _ => obstacle(
+                    post.title.as_deref().unwrap_or_default(),
+                    &PostText::from(post),
+                ),
             };
             last = Some((post, obstacle));
             match obstacle {
@@ -251,8 +248,7 @@ impl Reading {
 }
 
 fn open(folder: &Path) -> Option<Reader> {
-    let (encoder, head) = (folder.join("encoder.bin"), folder.join("head.bin"));
-    match Reader::open(&encoder, &head, EVIDENCE) {
+    match Reader::in_folder(folder) {
         Ok(reader) => {
             metrics::READER_READY.set(1);
             Some(reader)
@@ -265,18 +261,6 @@ fn open(folder: &Path) -> Option<Reader> {
     }
 }
 
-/// Returns why a post cannot be read.
-fn obstacle(post: &Post) -> Option<ReaderOutcome> {
-    let title = post.title.as_deref().unwrap_or_default();
-    if title.trim().is_empty() {
-        return Some(ReaderOutcome::Untitled);
-    }
-    let text = PostText::from(post);
-    let language = Candidate::new(post, &text).language();
-    let is_other = language.is_some_and(|language| language.as_str() != ENGLISH);
-    is_other.then_some(ReaderOutcome::OtherLanguage)
-}
-
 /// Reads a post and returns its score for each Manager, by position.
 fn scores(
     reader: &Reader,
@@ -287,10 +271,8 @@ fn scores(
     let read = reader.post(title, post.text.as_deref().unwrap_or_default())?;
     let text = PostText::from(post);
     let scores = asked.iter().filter_map(|one| {
-        let evidence = Evidence::weigh(&one.plan, &text)?;
-        let score = reader.judge(one.focus, &evidence.values(), &read, &one.customer);
-        // As precise as other scores.
-        Some((one.at, (score * 1e3).round() / 1e3))
+        let score = reader.score(&one.plan, &text, &read, &one.customer)?;
+        Some((one.at, score))
     });
     Ok(scores.collect())
 }

@@ -26,6 +26,7 @@ fn predictions() -> (BTreeSet<String>, BTreeSet<String>, [Focus; 3]) {
         &posts,
         None,
         Sensitivity::Balanced,
+        None,
         |p| {
             if p.value {
                 found.insert(format!("{}:{}:{}", p.customer, p.focus.as_str(), p.post_id));

@@ -5,7 +5,7 @@ use std::{
     sync::{Arc, Mutex, MutexGuard, PoisonError},
 };
 
-use domain::{Focus, Instructions, ManagerName, instructions::NameKind, scan::ReaderOutcome};
+use domain::{Focus, Instructions, ManagerName, scan::ReaderOutcome};
 use reader::{Customer, ReadError, Reader};
 use runtime::background;
 use store::{Pool, plans};
@@ -13,17 +13,15 @@ use store::{Pool, plans};
 /// Memory of a generation. There are two, so a scanner keeps about a thousand Managers with seven offers, or 400 with twenty long ones.
 const GENERATION_BYTES: usize = 20 << 20;
 
-type Known = (Focus, Arc<Customer>);
-
 /// Customers that were read. Those that no post concerned for longest are dropped first.
 #[derive(Default)]
 pub(super) struct Customers(Mutex<Cache>);
 
 #[derive(Default)]
 struct Cache {
-    newer: HashMap<ManagerName, Known>,
+    newer: HashMap<ManagerName, Arc<Customer>>,
     newer_bytes: usize,
-    older: HashMap<ManagerName, Known>,
+    older: HashMap<ManagerName, Arc<Customer>>,
     /// Managers whose customer is being read. A change of the plan meanwhile removes them, so that what was read of the plan
     /// before is not kept.
     pending: HashMap<ManagerName, u64>,
@@ -31,7 +29,7 @@ struct Cache {
 }
 
 pub(super) enum Found {
-    Known(Known),
+    Known(Arc<Customer>),
     /// To be read, from these instructions.
     Missing(Box<Missing>),
     Failed(ReaderOutcome),
@@ -48,7 +46,7 @@ impl Customers {
     pub(super) fn forget(&self, manager: &ManagerName) {
         let mut cache = self.lock();
         cache.pending.remove(manager);
-        if let Some((_, customer)) = cache.newer.remove(manager) {
+        if let Some(customer) = cache.newer.remove(manager) {
             cache.newer_bytes = cache.newer_bytes.saturating_sub(customer.bytes());
         }
         cache.older.remove(manager);
@@ -110,19 +108,19 @@ impl Customers {
         reader: &Arc<Reader>,
         manager: ManagerName,
         missing: Missing,
-    ) -> Result<Known, ReaderOutcome> {
+    ) -> Result<Arc<Customer>, ReaderOutcome> {
         let Missing {
             number,
             focus,
             instructions,
         } = missing;
         let reader = Arc::clone(reader);
-        let read = background::spawn(move || read(&reader, focus, &instructions)).await;
+        let read = background::spawn(move || reader.customer_of(focus, &instructions)).await;
         match read {
             Ok(Ok(customer)) => {
-                let known = (focus, Arc::new(customer));
-                self.lock().end(manager, number, &known);
-                Ok(known)
+                let customer = Arc::new(customer);
+                self.lock().end(manager, number, &customer);
+                Ok(customer)
             }
             Ok(Err(ReadError::NoOffers)) => Err(ReaderOutcome::NoOffers),
             Ok(Err(error)) => {
@@ -142,13 +140,13 @@ impl Customers {
 }
 
 impl Cache {
-    fn get(&mut self, manager: &ManagerName) -> Option<Known> {
+    fn get(&mut self, manager: &ManagerName) -> Option<Arc<Customer>> {
         if let Some(known) = self.newer.get(manager) {
-            return Some(known.clone());
+            return Some(Arc::clone(known));
         }
-        let known = self.older.remove(manager)?;
-        self.keep(*manager, known.clone());
-        Some(known)
+        let customer = self.older.remove(manager)?;
+        self.keep(*manager, &customer);
+        Some(customer)
     }
 
     fn begin(&mut self, manager: ManagerName) -> u64 {
@@ -157,36 +155,20 @@ impl Cache {
         self.last_number
     }
 
-    fn end(&mut self, manager: ManagerName, number: u64, known: &Known) {
+    fn end(&mut self, manager: ManagerName, number: u64, customer: &Arc<Customer>) {
         if self.pending.get(&manager) == Some(&number) {
             self.pending.remove(&manager);
-            self.keep(manager, known.clone());
+            self.keep(manager, customer);
         }
     }
 
-    fn keep(&mut self, manager: ManagerName, known: Known) {
-        let bytes = known.1.bytes();
+    fn keep(&mut self, manager: ManagerName, customer: &Arc<Customer>) {
+        let bytes = customer.bytes();
         if self.newer_bytes + bytes > GENERATION_BYTES {
             self.older = std::mem::take(&mut self.newer);
             self.newer_bytes = 0;
         }
         self.newer_bytes += bytes;
-        self.newer.insert(manager, known);
+        self.newer.insert(manager, Arc::clone(customer));
     }
-}
-
-fn read(reader: &Reader, focus: Focus, instructions: &Instructions) -> Result<Customer, ReadError> {
-    let asked_about = match focus {
-        Focus::Crisis => NameKind::Own,
-        Focus::Sales | Focus::Competitor => NameKind::Watched,
-    };
-    let names: Vec<&str> = { instructions.names.iter() }
-        .filter(|name| name.kind == asked_about)
-        .flat_map(|name| std::iter::once(&name.text).chain(&name.aliases))
-        .map(String::as_str)
-        .collect();
-    let Some(sells) = &instructions.sells else {
-        return Err(ReadError::NoOffers);
-    };
-    reader.customer(&sells.summary, &sells.offers, &names)
 }
