@@ -2176,10 +2176,11 @@ export interface components {
             /** @description True if the LLM filter decided: the operator's model was asked about the post, and its answer replaced the decision by the threshold. The score can then lie below the threshold. Absent otherwise: a filter says `NOT match.judged = true`. */
             judged?: boolean;
             /**
-             * @description Present with a focus, where the operator configured the reader, which compares posts with `instructions.sells`.
+             * @description May be present with a focus, where the operator configured the reader, which compares posts with `instructions.sells`.
              *     `JUDGED`: the score is the reader's. The others say why it is not: the Manager's budget of the day is spent
              *     (`OVER_BUDGET`), other posts had the turns (`BUSY`), the reader does not work (`UNAVAILABLE`), the instructions do
-             *     not say what is sold (`NO_OFFERS`), or the post is not in English (`OTHER_LANGUAGE`) or has no title (`UNTITLED`).
+             *     not say what is sold (`NO_OFFERS`), the post or what is sold is not in English (`OTHER_LANGUAGE`), or the post has no
+             *     title (`UNTITLED`). More may come. `:preview` decides without the reader, so a post can have another score there.
              * @enum {string}
              */
             reader?: "JUDGED" | "OVER_BUDGET" | "BUSY" | "UNAVAILABLE" | "NO_OFFERS" | "OTHER_LANGUAGE" | "UNTITLED";

@@ -2,7 +2,7 @@
 
 use std::cell::RefCell;
 
-use serde::{Deserialize, Serialize};
+use serde::{Deserialize, Deserializer, Serialize};
 use serde_json::Value;
 
 use crate::{
@@ -87,9 +87,19 @@ pub struct Match {
     /// True if the LLM filter decided. The score can then be below the threshold.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub judged: bool,
-    /// With a focus and a reader: whether the score is the reader's, or why not.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    /// With a focus and a reader: whether the score is the reader's, or why not. `None` for an outcome of a later release.
+    #[serde(
+        default,
+        skip_serializing_if = "Option::is_none",
+        deserialize_with = "known_outcome"
+    )]
     pub reader: Option<ReaderOutcome>,
+}
+
+/// During an upgrade, a scanner may write words that a gateway does not know yet. Its lists must not fail for them.
+fn known_outcome<'de, D: Deserializer<'de>>(from: D) -> Result<Option<ReaderOutcome>, D::Error> {
+    let value = Value::deserialize(from)?;
+    Ok(ReaderOutcome::deserialize(value).ok())
 }
 
 /// Says what the reader, a small transformer that understands posts, did about a match.
@@ -220,7 +230,7 @@ fn label(item: &Value) -> Result<String, Issue> {
 mod tests {
     use serde_json::{Value, json};
 
-    use super::{PATHS, ScanChange};
+    use super::{Match, PATHS, ReaderOutcome, ScanChange};
     use crate::{Issue, patch::Patch};
 
     fn changed(body: &Value) -> Result<ScanChange, Vec<(String, Issue)>> {
@@ -232,6 +242,23 @@ mod tests {
             let all = issues.as_slice().iter();
             all.map(|one| (one.field.clone(), one.issue)).collect()
         })
+    }
+
+    #[test]
+    fn a_match_with_an_outcome_of_a_later_release_is_read() {
+        for (reader, expected) in [
+            (json!("JUDGED"), Some(ReaderOutcome::Judged)),
+            (json!("OVER_BUDGET"), Some(ReaderOutcome::OverBudget)),
+            (json!("A_WORD_OF_LATER"), None),
+            (json!({"later": true}), None),
+            (json!(null), None),
+        ] {
+            let text = json!({"score": 0.5, "terms": [], "reader": reader}).to_string();
+            let matched: Match = serde_json::from_str(&text).unwrap();
+            assert_eq!(matched.reader, expected, "{text}");
+        }
+        let without: Match = serde_json::from_value(json!({"score": 0.5, "terms": []})).unwrap();
+        assert_eq!(without.reader, None);
     }
 
     #[test]
