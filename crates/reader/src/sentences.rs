@@ -1,5 +1,7 @@
 //! Cuts a post into the sentences that the encoder reads, without links.
 
+use crate::MAX_TOKENS;
+
 /// Bytes of a title or text that are looked at. The encoder reads far fewer.
 const MAX_BYTES: usize = 8_192;
 /// A line behind this many bytes is not read.
@@ -13,7 +15,7 @@ pub(crate) fn of_post(title: &str, text: &str) -> Vec<String> {
     for line in text.split('\n') {
         for sentence in of_line(line) {
             let sentence = sentence.split_whitespace().collect::<Vec<_>>().join(" ");
-            if !sentence.is_empty() {
+            if !sentence.is_empty() && sentences.len() < MAX_TOKENS {
                 length += sentence.len();
                 sentences.push(sentence);
             }
@@ -116,10 +118,12 @@ mod tests {
 
     #[test]
     fn hostile_texts_are_cut_off() {
-        for text in ["[", "[](", "[a](http://", "a. ", "犬"] {
+        // A soft hyphen is a sentence without a token.
+        for text in ["[", "[](", "[a](http://", "a. ", "犬", "\u{ad}\n"] {
             let sentences = of_post(&text.repeat(100_000), &text.repeat(100_000));
             let length: usize = sentences.iter().map(String::len).sum();
             assert!(length <= 2 * MAX_BYTES + 1, "{text}: {length}");
+            assert!(sentences.len() <= MAX_TOKENS, "{text}: {}", sentences.len());
         }
     }
 }
