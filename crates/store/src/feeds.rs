@@ -22,7 +22,7 @@ use crate::{
     prepared::Prepared,
     words,
     work::{
-        self, Candidate, Claim, Claimed, Leased, SUSPECT, Setback,
+        self, Candidate, Claim, Claimed, Leased, MAX_CANDIDATES, SUSPECT, Setback,
         candidates::{self, CandidateRow},
     },
 };
@@ -93,6 +93,15 @@ struct Row {
     crash_count: i16,
 }
 
+/// Number of due feeds that a look finds without regard to their accounts, and number that it finds in a sample.
+const LONGEST_DUE: usize = 200;
+/// Maximum number of rows that a look reads to find them, or the next feed to be due. Leased feeds, and slow feeds without
+/// capacity for them, may come first.
+const MAX_ROWS: usize = 1_000;
+/// Number of feeds that a look samples from one Namespace, and from all.
+const SAMPLE_OF_ONE: usize = 10;
+const SAMPLE: usize = 2_000;
+
 /// Condition that the replica `$2`, which has `$3` open and may take over if `$4`, can lease a feed. A replica
 /// never expires its own leases: a poll in progress keeps its lease, even if the database was away for long.
 fn free() -> String {
@@ -103,8 +112,9 @@ fn free() -> String {
 /// Leases due feeds of `platform`, up to the capacity of the claim's room, and takes that capacity. A feed that
 /// several accounts watch counts for the one that comes first.
 ///
-/// Served by the partial index `feeds_due_idx`; costs the due feeds and, for each of them, the Namespaces that watch
-/// it.
+/// Reads the feeds that have been due the longest. If more than [`LONGEST_DUE`] are due, these may be of one account, so it
+/// also samples the feeds of each account ([`sample`]). Served by `feeds_due_idx` and `feed_watchers_sample_idx`. The cost
+/// does not grow with the number of due feeds; for each feed that it finds, it reads the Namespaces that watch it.
 pub async fn lease_due(
     conn: &mut AsyncPgConnection,
     platform: &str,
@@ -154,7 +164,60 @@ pub async fn lease_due(
     })
 }
 
-/// Returns the due feeds to choose from: the longest due ones of each account that may start another poll.
+/// Selects feeds of `$1` that any Manager watches, due or not: a few of each Namespace. Accounts come in random order, each
+/// with one Namespace before any second. The feeds of a Namespace are in the order of their hashes, from a random one on, so
+/// that each has its turn.
+fn sample() -> String {
+    const HASH: &str = "hashtextextended(feed, 0)";
+    let feeds = |range: &str| {
+        let condition =
+            format!("split_part(feed, ':', 1) = $1 AND namespace_id = n.id AND {HASH} {range}");
+        candidates::first_of_each(HASH, "feed", "feed_watchers", &condition)
+    };
+    format!(
+        "SELECT one.feed FROM ( \
+             SELECT id, start FROM ( \
+                 SELECT n.id, ((random() - 0.5) * 1.8e19)::bigint AS start, \
+                     row_number() OVER (PARTITION BY a.id ORDER BY random()) AS rank \
+                 FROM (SELECT id FROM accounts ORDER BY random() LIMIT {MAX_CANDIDATES}) AS a \
+                 JOIN namespaces AS n ON n.account_id = a.id \
+             ) AS n ORDER BY rank, random() LIMIT {MAX_CANDIDATES} \
+         ) AS n CROSS JOIN LATERAL ( \
+             SELECT first AS feed FROM ({}) AS later UNION ALL SELECT first FROM ({}) AS earlier LIMIT {SAMPLE_OF_ONE} \
+         ) AS one LIMIT {SAMPLE}",
+        feeds(">= n.start"),
+        feeds("< n.start")
+    )
+}
+
+/// Returns true if there may be more due feeds than `due` selects from the rows of `front`.
+async fn is_crowded(
+    conn: &mut AsyncPgConnection,
+    platform: &str,
+    claim: &Claim<'_>,
+    front: &str,
+    due: &str,
+) -> QueryResult<bool> {
+    #[derive(QueryableByName)]
+    struct Crowd {
+        #[diesel(sql_type = Bool)]
+        is_crowded: bool,
+    }
+    let crowd: Crowd = sql_query(format!(
+        "SELECT (SELECT count(*) FROM ({due}) AS due) = {LONGEST_DUE} \
+             OR (SELECT count(*) FROM ({front}) AS front) = {MAX_ROWS} AS is_crowded"
+    ))
+    .bind::<Text, _>(platform)
+    .bind::<SqlUuid, _>(claim.replica)
+    .bind::<Array<Text>, _>(claim.known)
+    .bind::<Bool, _>(claim.take_over)
+    .get_result(conn)
+    .await?;
+    Ok(crowd.is_crowded)
+}
+
+/// Returns the due feeds to choose from: of those that were found, the longest due ones of each account that may start
+/// another poll.
 async fn candidates(
     conn: &mut AsyncPgConnection,
     platform: &str,
@@ -162,25 +225,46 @@ async fn candidates(
 ) -> QueryResult<Vec<Candidate<String>>> {
     let (free, room) = (free(), &*claim.room);
     let crashes = work::crashes("crash_count", "leased_by", "$2");
+    let suspect = format!("{crashes} >= {SUSPECT}");
+    let is_due = "watched AND platform = $1 AND next_poll_time <= statement_timestamp()";
+    // Where no suspect may be started, suspects do not count as due: they must not hide others.
+    let may = format!(
+        "{free} AND CASE WHEN slow THEN {} ELSE {} END > 0 AND (NOT {suspect} OR {} > 0)",
+        room.free(true),
+        room.free(false),
+        room.suspects()
+    );
     // Many Managers may watch one feed, so their Namespaces are found one by one through the index; and OFFSET keeps the
     // planner, which expects many of them, from reading all Namespaces for each feed.
     let watching = candidates::first_of_each(
         "namespace_id",
         "manager_id",
         "feed_watchers",
-        "feed = due.key",
+        "feed = found.key",
     );
+    let feed = format!("name AS key, next_poll_time AS time, slow, {suspect} AS is_suspect");
+    let front =
+        format!("SELECT * FROM feeds WHERE {is_due} ORDER BY next_poll_time LIMIT {MAX_ROWS}");
+    let due = format!(
+        "SELECT {feed} FROM ({front}) AS feeds WHERE {may} ORDER BY next_poll_time LIMIT {LONGEST_DUE}"
+    );
+    // A separate statement, because one that may sample takes long to plan.
+    let sampled = if is_crowded(conn, platform, claim, &front, &due).await? {
+        format!(
+            "UNION (SELECT f.* FROM ({}) AS sample CROSS JOIN LATERAL ( \
+                 SELECT {feed} FROM feeds WHERE name = sample.feed AND {is_due} AND {may} OFFSET 0) AS f \
+             LIMIT {LONGEST_DUE})",
+            sample()
+        )
+    } else {
+        String::new()
+    };
     let items = format!(
-        "WITH due AS MATERIALIZED ( \
-             SELECT name AS key, next_poll_time AS time, slow, {crashes} >= {SUSPECT} AS is_suspect FROM feeds \
-             WHERE platform = $1 AND {free} \
-                 AND next_poll_time <= clock_timestamp() AND CASE WHEN slow THEN {} ELSE {} END > 0 \
-         ) SELECT due.*, coalesce(watching.account_id, '00000000-0000-0000-0000-000000000000') AS account_id \
-         FROM due LEFT JOIN LATERAL ( \
+        "WITH found AS MATERIALIZED (({due}) {sampled}) \
+         SELECT found.*, coalesce(watching.account_id, '00000000-0000-0000-0000-000000000000') AS account_id \
+         FROM found LEFT JOIN LATERAL ( \
              SELECT DISTINCT n.account_id FROM ({watching}) AS one CROSS JOIN LATERAL ( \
-                 SELECT account_id FROM namespaces WHERE id = one.key OFFSET 0) AS n) AS watching ON true",
-        room.free(true),
-        room.free(false)
+                 SELECT account_id FROM namespaces WHERE id = one.key OFFSET 0) AS n) AS watching ON true"
     );
     let due: Vec<CandidateRow> = sql_query(candidates::by_account(&items, room))
         .bind::<Text, _>(platform)
@@ -237,9 +321,12 @@ pub async fn next_due(
     }
     let free = free();
     let due: Due = sql_query(format!(
-        "SELECT extract(epoch FROM min(next_poll_time) - clock_timestamp())::float8 AS seconds FROM feeds \
-         WHERE platform = $1 AND {free} AND leased_by IS DISTINCT FROM $2 \
-             AND next_poll_time > statement_timestamp() AND CASE WHEN slow THEN $6 ELSE $5 END > 0"
+        "SELECT extract(epoch FROM min(next_poll_time) - clock_timestamp())::float8 AS seconds FROM ( \
+             SELECT next_poll_time FROM ( \
+                 SELECT * FROM feeds WHERE watched AND platform = $1 AND next_poll_time > statement_timestamp() \
+                 ORDER BY next_poll_time LIMIT {MAX_ROWS} \
+             ) AS feeds WHERE {free} AND leased_by IS DISTINCT FROM $2 AND CASE WHEN slow THEN $6 ELSE $5 END > 0 \
+             ORDER BY next_poll_time LIMIT 1) AS next"
     ))
     .bind::<Text, _>(platform)
     .bind::<SqlUuid, _>(claim.replica)

@@ -1,12 +1,14 @@
 //! Statements that services repeat read few rows, although one account has thousands of items due.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use domain::{Id, manager::Mode};
 use store::{
     AsyncPgConnection,
     backfills::{self, look_backs},
-    deliveries, managers,
+    deliveries,
+    feeds::{self, LeasedFeed},
+    managers,
     work::{Leased, Room},
 };
 use test_support::Fixture;
@@ -18,7 +20,7 @@ const ITEMS: usize = 3_000;
 /// A tenth of the items.
 const MOST: i64 = 300;
 
-/// Adds `count` Managers with a waiting backfill, a look-back and a submission each.
+/// Adds `count` Managers with a due feed, a waiting backfill, a look-back and a submission each.
 async fn fill(conn: &mut AsyncPgConnection, fixture: &Fixture, count: usize) {
     let namespace = fixture.namespace.to_uuid();
     run(conn, "SET session_replication_role = replica").await;
@@ -30,6 +32,11 @@ async fn fill(conn: &mut AsyncPgConnection, fixture: &Fixture, count: usize) {
             "managers (namespace_id, id, nickname, enable, mode, source, state, input, submit_time, create_time, update_time) \
              SELECT '{namespace}', {manager}, 'm', true, 'AUTOMATIC', 'FORUM', 'PENDING_APPLY', '{{}}', now() - n * interval '1 s', now(), now() {many}"
         ),
+        format!(
+            "feeds (name, platform, watched, next_poll_time, create_time) \
+             SELECT {feed}, 'lemmy', true, now() - n * interval '1 s', now() {many}"
+        ),
+        format!("feed_watchers SELECT {feed}, '{namespace}', {manager} {many}"),
         format!(
             "backfills (namespace_id, manager_id, feed, notify, create_time) \
              SELECT '{namespace}', {manager}, {feed}, true, now() - n * interval '1 s' {many}"
@@ -78,6 +85,57 @@ async fn check(conn: &mut AsyncPgConnection, mut found: Vec<Id>, mut accounts: V
 
 fn accounts_of<T>(items: &[Leased<T>]) -> Vec<Id> {
     items.iter().map(|item| item.account).collect()
+}
+
+async fn lease_feeds(conn: &mut AsyncPgConnection) -> Vec<Leased<LeasedFeed>> {
+    let mut look = Look::with(Uuid::new_v4(), room());
+    let claimed = feeds::lease_due(conn, "lemmy", &mut look.claim()).await;
+    claimed.unwrap().items
+}
+
+#[tokio::test]
+async fn look_for_feeds_reads_few_rows_of_which_some_are_of_other_accounts() {
+    let (mut at, other) = hostile_and_other().await;
+    let found = accounts_of(&lease_feeds(&mut at.conn).await);
+    let accounts = vec![at.fixture.account, other.account];
+    // It reads the 200 that are due for longest, all of one account, and who watches them.
+    check(&mut at.conn, found, accounts, 4 * MOST).await;
+}
+
+#[tokio::test]
+async fn slow_feeds_without_capacity_hide_no_others() {
+    let (mut at, other) = hostile_and_other().await;
+    let slow = format!(
+        "UPDATE feeds SET slow = name NOT LIKE '%{}%'",
+        other.namespace.to_uuid()
+    );
+    run(&mut at.conn, slow).await;
+    let found = accounts_of(&lease_feeds(&mut at.conn).await);
+    assert_eq!(found, [other.account]);
+}
+
+#[tokio::test]
+async fn due_feeds_of_an_account_with_many_are_found_over_several_looks() {
+    let (mut at, _) = hostile_and_other().await;
+    let many = at.fixture.beside(&mut at.conn, "initech").await;
+    fill(&mut at.conn, &many, 100).await;
+    let theirs = format!("name LIKE '%{}%'", many.namespace.to_uuid());
+    let later = format!(
+        "UPDATE feeds SET next_poll_time = now() + interval '1 hour' FROM ( \
+             SELECT name, row_number() OVER (ORDER BY hashtextextended(name, 0)) AS place FROM feeds WHERE {theirs} \
+         ) AS placed WHERE feeds.name = placed.name AND place NOT IN (1, 100)"
+    );
+    assert_eq!(run(&mut at.conn, later).await, 98);
+    let mut found = BTreeSet::new();
+    for _ in 0..1_000 {
+        let leased = lease_feeds(&mut at.conn).await;
+        let own = leased.iter().filter(|feed| feed.account == many.account);
+        found.extend(own.map(|feed| feed.key.clone()));
+        if found.len() == 2 {
+            return;
+        }
+    }
+    panic!("found only {found:?}");
 }
 
 #[tokio::test]
