@@ -267,7 +267,7 @@ class ManagerHealth(TypedDict):
     `FAILING`: `apply_failed` (see `applyError`; what was at work before still is), `instructions_unreadable` (a newer
     release wrote them; for the time of an upgrade), `feeds_failing` (none of its feeds could be read lately),
     `quota_exceeded` (the account has used up its Scans of a day; posts that match wait until there is room). `NOISY`:
-    `flooded` (`maxScansPerDay` holds matches of today back), `feedback_bad` (of those of its newest 200 Scans that
+    `flooded` (`maxScansPerDay` holds matches of today back), `feedback_bad` (of those of its newest 50 Scans that
     were judged, five or more, most were judged to be of no value). `QUIET`: `no_posts` (its feeds had no post for a day
     and more).
 

@@ -25,8 +25,8 @@ use crate::QueryResult;
 const FAILURES: i32 = 3;
 /// Minimum number of verdicts for a statement about quality.
 const JUDGED: i64 = 5;
-/// Number of the newest Scans that are examined.
-const LOOKED_AT: i64 = 200;
+/// Number of the newest Scans of a Manager that are examined. A page of a hundred Managers reads as many of each.
+const LOOKED_AT: i64 = 50;
 
 #[derive(QueryableByName)]
 #[diesel(check_for_backend(diesel::pg::Pg))]

@@ -220,6 +220,8 @@ async fn health_names_the_problem() {
     has(conn, &[], "few were judged").await;
     set(conn, &judge(5)).await;
     has(conn, &[HealthReason::FeedbackBad], "most are refused").await;
+    assert_eq!(offer(conn, manager, &posts(6, 50)).await.len(), 50);
+    has(conn, &[], "only the newest fifty count").await;
     set(conn, "UPDATE scans SET value = true").await;
 
     set(conn, "UPDATE managers SET state = 'APPLY_FAILED', apply_error_code = 'no_reachable_url', apply_error_message = 'x'").await;
