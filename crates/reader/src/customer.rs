@@ -6,7 +6,7 @@ use crate::{
 /// Offers that are read; more say little new and take time.
 pub const MAX_OFFERS: usize = 60;
 
-/// Vectors of what a Manager's customer sells or watches. The scanner keeps them until the plan changes.
+/// Vectors of what a Manager's customer sells or watches. The scanner keeps them until what is sold changes, as far as memory allows.
 #[derive(Debug, Clone)]
 pub struct Customer {
     pub(crate) brief: Vector,

@@ -1,6 +1,10 @@
 //! Decisions on posts for Managers, as the scanner and `earshot evaluate` make them.
 
-use domain::{Focus, Instructions, instructions::NameKind, scan::ReaderOutcome};
+use domain::{
+    Focus,
+    instructions::{NameKind, Sells, WatchedName},
+    scan::ReaderOutcome,
+};
 use matching::{Evidence, Plan, PostText};
 
 use crate::{Customer, Post, ReadError, Reader};
@@ -28,9 +32,12 @@ pub fn obstacle(title: &str, text: &PostText) -> Option<ReaderOutcome> {
     if title.trim().is_empty() {
         return Some(ReaderOutcome::Untitled);
     }
-    let language = matching::language_of(text);
-    let is_other = language.is_some_and(|language| language.as_str() != ENGLISH);
-    is_other.then_some(ReaderOutcome::OtherLanguage)
+    is_other_language(text).then_some(ReaderOutcome::OtherLanguage)
+}
+
+/// A text whose language cannot be told, such as a short one, counts as English.
+fn is_other_language(text: &PostText) -> bool {
+    matching::language_of(text).is_some_and(|language| language.as_str() != ENGLISH)
 }
 
 impl ReadError {
@@ -39,30 +46,36 @@ impl ReadError {
     pub fn outcome(&self) -> ReaderOutcome {
         match self {
             Self::NoOffers => ReaderOutcome::NoOffers,
+            Self::OtherLanguage => ReaderOutcome::OtherLanguage,
             Self::Run(_) | Self::Shape => ReaderOutcome::Unavailable,
         }
     }
 }
 
 impl Reader {
-    /// Reads what the customer of these instructions sells. Blocks the thread for about 100 ms.
+    /// Reads what the customer of a Manager sells; `names` are all of its instructions. Blocks the thread for about 100 ms.
     pub fn customer_of(
         &self,
         focus: Focus,
-        instructions: &Instructions,
+        sells: Option<&Sells>,
+        names: &[WatchedName],
     ) -> Result<Customer, ReadError> {
+        let sells =
+            { sells.filter(|sells| !sells.offers.is_empty()) }.ok_or(ReadError::NoOffers)?;
+        // Posts in English would be compared with words of another language.
+        let text = format!("{}\n{}", sells.summary, sells.offers.join(".\n"));
+        if is_other_language(&PostText::new(None, Some(&text))) {
+            return Err(ReadError::OtherLanguage);
+        }
         let asked_about = match focus {
             Focus::Crisis => NameKind::Own,
             Focus::Sales | Focus::Competitor => NameKind::Watched,
         };
-        let names: Vec<&str> = { instructions.names.iter() }
+        let names: Vec<&str> = { names.iter() }
             .filter(|name| name.kind == asked_about)
             .flat_map(|name| std::iter::once(&name.text).chain(&name.aliases))
             .map(String::as_str)
             .collect();
-        let Some(sells) = &instructions.sells else {
-            return Err(ReadError::NoOffers);
-        };
         self.customer(&sells.summary, &sells.offers, &names)
     }
 

@@ -23,6 +23,8 @@ pub enum ReadError {
     Shape,
     #[error("a customer needs at least one offer to be compared with posts")]
     NoOffers,
+    #[error("what the customer sells is not in English")]
+    OtherLanguage,
 }
 
 /// Vectors of a text.

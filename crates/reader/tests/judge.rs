@@ -6,7 +6,7 @@ use std::{
     sync::LazyLock,
 };
 
-use domain::Focus;
+use domain::{Focus, instructions::Sells, scan::ReaderOutcome};
 use matching::EVIDENCE;
 use reader::{Customer, Problem, ReadError, Reader};
 use serde::Deserialize;
@@ -55,6 +55,35 @@ struct Pair {
     evidence: Vec<f64>,
     likeness: Vec<f64>,
     logit: f64,
+}
+
+#[test]
+fn a_customer_in_another_language_is_not_compared() {
+    let customer = |summary: &str, offers: &[&str]| {
+        let sells = Sells {
+            summary: summary.to_owned(),
+            offers: offers.iter().map(|offer| (*offer).to_owned()).collect(),
+        };
+        READER.customer_of(Focus::Sales, Some(&sells), &[])
+    };
+    let german = [
+        "Espressomaschinen für zu Hause",
+        "Kaffeemühlen und Zubehör für die Küche",
+    ];
+    let summary = "Wir bauen Maschinen für den Haushalt und liefern sie in ganz Deutschland.";
+    let error = customer(summary, &german).unwrap_err();
+    assert_eq!(error.outcome(), ReaderOutcome::OtherLanguage);
+    let none = customer("We sell espresso machines for the kitchen at home.", &[]);
+    assert_eq!(none.unwrap_err().outcome(), ReaderOutcome::NoOffers);
+    for (summary, offers) in [
+        ("", ["espresso machine", "coffee grinder"]),
+        (
+            "We build espresso machines for small kitchens.",
+            ["espresso machine", "portafilter"],
+        ),
+    ] {
+        assert!(customer(summary, &offers).is_ok(), "{offers:?}");
+    }
 }
 
 #[test]

@@ -3,41 +3,51 @@
 //! Both can add posts as well as reject them, so the index is then built with lower thresholds than the instructions have.
 //! Without an answer, the score and the threshold of the instructions decide.
 
-use std::collections::HashSet;
+use std::{
+    collections::HashSet,
+    hash::{BuildHasher, RandomState},
+    sync::Arc,
+};
 
-use domain::{Id, Instructions, ManagerName};
+use domain::{Id, Instructions, ManagerName, PlanVersion, Post};
 use matching::Index;
 use reader::is_candidate;
 use runtime::config;
 use store::{Pool, scans::NewScan};
+use tokio::time::Instant;
 
 use crate::{
     llm_filter::LlmFilter,
-    reading::Reading,
-    thresholds::{Thresholds, threshold_of},
+    reading::{Doubtful, Reading, hash_of_seller, is_untitled},
+    thresholds::{Rule, Rules, threshold_of},
 };
 
 #[derive(Default)]
 pub struct Deciders {
     reading: Option<Reading>,
     llm_filter: Option<LlmFilter>,
-    thresholds: Thresholds,
+    rules: Rules,
+    hasher: RandomState,
 }
 
 impl Deciders {
     /// Loads the reader's files, which takes about 100 ms. If they cannot be used, that is logged and shown.
-    #[must_use]
-    pub fn new(settings: &config::Scanner) -> Self {
+    pub async fn new(settings: &config::Scanner) -> Self {
+        let hasher = RandomState::new();
         Self {
-            reading: settings.reader.as_ref().map(Reading::new),
+            reading: match &settings.reader {
+                Some(settings) => Some(Reading::new(settings, hasher.clone()).await),
+                None => None,
+            },
             llm_filter: settings.judge.as_ref().map(LlmFilter::new),
-            thresholds: Thresholds::default(),
+            rules: Rules::default(),
+            hasher,
         }
     }
 
-    /// Returns the threshold of instructions with a focus, and the instructions whose matches include all candidates.
-    /// `None` if nothing decides after the index.
-    pub(crate) fn lowered(&self, instructions: &Instructions) -> Option<(f64, Instructions)> {
+    /// Returns the instructions for the index, whose matches include all candidates. `None` if they are those of the
+    /// Manager.
+    pub(crate) fn lowered(&self, instructions: &Instructions) -> Option<Instructions> {
         if self.is_empty() {
             return None;
         }
@@ -49,64 +59,127 @@ impl Deciders {
             filter.map(|filter| filter.candidate_threshold(threshold)),
         ];
         let lowest = candidates.into_iter().flatten().fold(threshold, f64::min);
-        let lowered = Instructions {
+        Some(Instructions {
             threshold: Some(lowest),
             ..instructions.clone()
-        };
-        Some((threshold, lowered))
+        })
     }
 
-    fn is_empty(&self) -> bool {
+    pub(crate) fn reading_deadline(&self) -> Instant {
+        let max_wait = self.reading.as_ref().map(Reading::max_wait);
+        Instant::now() + max_wait.unwrap_or_default()
+    }
+
+    pub(crate) fn is_empty(&self) -> bool {
         self.reading.is_none() && self.llm_filter.is_none()
     }
 
-    /// Notes the plan of a Manager, which the index gets next. `threshold` is that of its instructions.
-    pub(crate) fn put(&self, manager: ManagerName, threshold: Option<f64>) {
-        self.thresholds.put(manager, threshold);
+    /// Notes the instructions of a Manager, which the index has from version `since` on.
+    pub(crate) fn put(
+        &self,
+        manager: ManagerName,
+        instructions: &Instructions,
+        since: PlanVersion,
+    ) {
+        if self.is_empty() {
+            return;
+        }
+        let text = serde_json::to_string(instructions).unwrap_or_default();
+        let Instructions {
+            focus,
+            sells,
+            names,
+            ..
+        } = instructions;
+        let rule = Rule {
+            threshold: threshold_of(instructions),
+            plan: self.hasher.hash_one(text),
+            seller: hash_of_seller(&self.hasher, *focus, sells.as_ref(), names),
+            since,
+        };
+        self.rules.put(manager, rule);
+    }
+
+    pub(crate) fn remove(&self, manager: &ManagerName) {
+        self.rules.remove(manager);
+    }
+
+    /// Keeps the Managers that exist. Call it after the index was replaced: versions before and after do not compare.
+    pub(crate) fn retain(&self, exists: impl Fn(&ManagerName) -> bool) {
+        self.rules.retain(&exists);
         if let Some(reading) = &self.reading {
-            reading.forget(&manager);
+            reading.retain(exists);
         }
     }
 
-    /// Keeps the Managers that exist.
-    pub(crate) fn retain(&self, exists: impl Fn(&ManagerName) -> bool) {
-        self.thresholds.retain(exists);
+    /// Returns true for a match that the index found by its lower threshold, and that nothing will read.
+    pub(crate) fn falls_short(&self, manager: &ManagerName, score: f64, post: &Post) -> bool {
+        let only_reads = self.reading.is_some() && self.llm_filter.is_none();
+        only_reads && is_untitled(post) && {
+            let threshold = self.rules.get(manager).and_then(|rule| rule.threshold);
+            threshold.is_some_and(|threshold| score < threshold)
+        }
     }
 
-    /// Returns the matches that become Scans, in their order. `account` is the one that the work counts for. Matches of the
-    /// Namespaces `used_up` are decided by the threshold, because the quota refuses them.
+    /// Returns the matches that become Scans, in their order. `account` is the one that the work counts for. Nothing reads
+    /// matches of the Namespaces `used_up`, because the quota refuses them. Those that the reader may accept stay: they are
+    /// decided when there is room again.
     pub(crate) async fn decide<'a>(
         &self,
         pool: &Pool,
-        index: &Index,
+        index: &Arc<Index>,
         account: Id,
-        mut matches: Vec<NewScan<'a>>,
+        matches: Vec<NewScan<'a>>,
         used_up: &HashSet<Id>,
+        deadline: Instant,
     ) -> Vec<NewScan<'a>> {
         if self.is_empty() || matches.is_empty() {
             return matches;
         }
-        let thresholds = &self.thresholds;
-        if let Some(reading) = &self.reading {
-            let asked = matches.iter_mut().filter_map(|scan| {
-                let is_used_up = used_up.contains(&scan.manager.namespace);
-                let threshold = thresholds.get(&scan.manager).filter(|_| !is_used_up)?;
-                // The LLM filter looks further down, where the reader was not fitted.
-                is_candidate(scan.matched.score, threshold).then_some((threshold, scan))
-            });
-            reading.judge(pool, index, account, asked.collect()).await;
-        }
-        match &self.llm_filter {
-            Some(filter) => filter.decide(pool, thresholds, matches, used_up).await,
-            None => {
-                // Managers without a focus have no threshold here: the index has decided.
-                let reaches = |scan: &NewScan<'_>| match thresholds.get(&scan.manager) {
-                    Some(threshold) => scan.matched.score >= threshold,
-                    None => true,
+        let (mut rules, mut decidable) = (Vec::new(), Vec::new());
+        for scan in matches {
+            // Its Manager has no plan any more.
+            let Some(mut rule) = self.rules.get(&scan.manager) else {
+                continue;
+            };
+            if used_up.contains(&scan.manager.namespace)
+                && let Some(threshold) = rule.threshold.take()
+            {
+                let lowest = match &self.reading {
+                    Some(reading) if !is_untitled(scan.post) => {
+                        reading.candidate_threshold(threshold)
+                    }
+                    _ => threshold,
                 };
-                matches.retain(reaches);
-                matches
+                if scan.matched.score < lowest {
+                    continue;
+                }
             }
+            rules.push(rule);
+            decidable.push(scan);
+        }
+        if let Some(reading) = &self.reading {
+            let doubtful = rules.iter().zip(&mut decidable).filter_map(|(rule, scan)| {
+                let threshold = rule.threshold?;
+                // The LLM filter looks further down, where the reader was not fitted.
+                is_candidate(scan.matched.score, threshold)
+                    .then_some(Doubtful { rule: *rule, scan })
+            });
+            let doubtful = doubtful.collect();
+            reading
+                .judge(pool, index, account, doubtful, deadline)
+                .await;
+        }
+        let thresholds = rules.into_iter().map(|rule| rule.threshold);
+        let decidable = thresholds.zip(decidable);
+        match &self.llm_filter {
+            Some(filter) => filter.decide(pool, decidable.collect()).await,
+            None => decidable
+                .filter(|(threshold, scan)| {
+                    threshold.is_none_or(|threshold| scan.matched.score >= threshold)
+                })
+                .map(|(_, scan)| scan)
+                .collect(),
         }
     }
 }

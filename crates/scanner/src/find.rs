@@ -11,13 +11,16 @@
 
 use std::{
     cell::LazyCell,
-    collections::{BTreeSet, HashSet},
+    collections::{BTreeSet, HashMap, HashSet},
     panic::{AssertUnwindSafe, catch_unwind, resume_unwind},
-    sync::{Arc, Mutex, MutexGuard, PoisonError},
+    sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError},
     time::{Duration, Instant},
 };
 
-use domain::{FeedName, Id, ManagerName, Match, Post, Timestamp, scan::Span};
+use domain::{
+    FeedName, Id, ManagerName, Match, Post, Timestamp,
+    scan::{ReaderOutcome, Span},
+};
 use matching::{Candidate, Index, Kept, PostText};
 use store::scans::NewScan;
 use tokio::runtime::{Handle, RuntimeFlavor};
@@ -54,6 +57,18 @@ pub(crate) struct Matches<'a, W> {
     stored: HashSet<Pick>,
     /// Positions of the posts whose matching panicked.
     broken: Mutex<BTreeSet<usize>>,
+    /// What was decided after the index, so that a repeated transaction reads no post again. `None` for a rejected match.
+    decided: Mutex<HashMap<Pick, Option<Decided>>>,
+    /// When the last post is read, set by the first block; without it, each block has its own time.
+    deadline: Option<OnceLock<tokio::time::Instant>>,
+}
+
+/// What the reader and the LLM filter say about a match that becomes a Scan.
+#[derive(Debug, Clone, Copy)]
+struct Decided {
+    score: f64,
+    judged: bool,
+    reader: Option<ReaderOutcome>,
 }
 
 /// A match, by its post and its Manager.
@@ -70,7 +85,7 @@ struct Found {
     score: f64,
     /// Its explanation, unless those of the matches before it take [`EXPLAINED`] bytes: a post can match for thousands of
     /// Managers, with some ten kilobytes each.
-    matched: Option<Match>,
+    matched: Option<Box<Match>>,
 }
 
 impl<'a, W: Fn(&ManagerName, &Post) -> bool> Matches<'a, W> {
@@ -87,8 +102,8 @@ impl<'a, W: Fn(&ManagerName, &Post) -> bool> Matches<'a, W> {
         Self::up_to(plans, index, account, feed, posts, wanted, none, usize::MAX).await
     }
 
-    /// Same as [`Self::of`], but matches no further post after [`MOST`] matches. [`Self::posts`] returns the posts that
-    /// were matched, at least one; the caller goes on with the others.
+    /// Same as [`Self::of`], for new posts: readings end in time, and no further post is matched after [`MOST`] matches.
+    /// [`Self::posts`] returns the posts that were matched, at least one; the caller goes on with the others.
     pub(crate) async fn of_first(
         plans: &Plans,
         index: Arc<Index>,
@@ -98,7 +113,11 @@ impl<'a, W: Fn(&ManagerName, &Post) -> bool> Matches<'a, W> {
         wanted: W,
         used_up: Arc<HashSet<Id>>,
     ) -> Self {
-        Self::up_to(plans, index, account, feed, posts, wanted, used_up, MOST).await
+        let first = Self::up_to(plans, index, account, feed, posts, wanted, used_up, MOST).await;
+        Self {
+            deadline: Some(OnceLock::new()),
+            ..first
+        }
     }
 
     #[expect(clippy::too_many_arguments, reason = "they become the fields")]
@@ -122,6 +141,8 @@ impl<'a, W: Fn(&ManagerName, &Post) -> bool> Matches<'a, W> {
             found: Vec::new(),
             stored: HashSet::new(),
             broken: Mutex::default(),
+            decided: Mutex::default(),
+            deadline: None,
         };
         let (found, matched) = new.search(plans, &new.index, most).await;
         new.found = found;
@@ -156,12 +177,17 @@ impl<'a, W: Fn(&ManagerName, &Post) -> bool> Matches<'a, W> {
         self.broken.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Returns the matches to store, in the order of the posts.
+    fn lock_decided(&self) -> MutexGuard<'_, HashMap<Pick, Option<Decided>>> {
+        self.decided.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Returns the matches to store, in the order of the posts, as far as they are not rejected yet.
     pub(crate) fn picks(&self) -> Vec<Pick> {
-        let broken = self.lock_broken();
+        let (broken, decided) = (self.lock_broken(), self.lock_decided());
         let new = self.found.iter().filter(|found| {
             let is_new = !found.is_kept_out && !self.stored.contains(&found.pick);
-            is_new && !broken.contains(&found.pick.at)
+            let is_rejected = matches!(decided.get(&found.pick), Some(None));
+            is_new && !is_rejected && !broken.contains(&found.pick.at)
         });
         new.map(|found| found.pick).collect()
     }
@@ -205,16 +231,89 @@ impl<'a, W: Fn(&ManagerName, &Post) -> bool> Matches<'a, W> {
         (scans, covered)
     }
 
-    /// Same as [`Self::explain`], for all of them: for few picks.
-    pub(crate) async fn explain_all(&self, plans: &Plans, picks: &[Pick]) -> Vec<NewScan<'a>> {
+    /// Same as [`Self::decide`], for all of these: for few picks.
+    pub(crate) async fn decide_few(&self, plans: &Plans, picks: &[Pick]) -> Vec<NewScan<'a>> {
         let mut all = Vec::new();
         let mut left = picks;
         while !left.is_empty() {
-            let (scans, covered) = self.explain(plans, left).await;
+            let (scans, covered) = self.decide(plans, left).await;
             all.extend(scans);
             left = &left[covered..];
         }
         all
+    }
+
+    /// Same as [`Self::explain`], but only those that become Scans. Each is decided once. Call without a connection: a
+    /// model may be asked.
+    pub(crate) async fn decide(&self, plans: &Plans, picks: &[Pick]) -> (Vec<NewScan<'a>>, usize) {
+        let (explained, covered) = self.explain(plans, picks).await;
+        if plans.decides_alone() {
+            return (explained, covered);
+        }
+        let (mut places, mut undecided) = (Vec::new(), Vec::new());
+        let mut accepted: Vec<(usize, NewScan<'a>)> = Vec::new();
+        {
+            let decided = self.lock_decided();
+            let mut rest = picks.iter().enumerate();
+            for mut scan in explained {
+                let Some((place, pick)) = rest.find(|(_, pick)| self.is_of(pick, &scan)) else {
+                    continue;
+                };
+                match decided.get(pick) {
+                    Some(Some(decided)) => {
+                        decided.apply(&mut scan.matched);
+                        accepted.push((place, scan));
+                    }
+                    Some(None) => {}
+                    None => {
+                        places.push(place);
+                        undecided.push(scan);
+                    }
+                }
+            }
+        }
+        let new_deadline = plans.reading_deadline();
+        let deadline = match &self.deadline {
+            Some(first) => *first.get_or_init(|| new_deadline),
+            None => new_deadline,
+        };
+        let new = plans.decide(self.account, undecided, &self.used_up, deadline);
+        let new = new.await;
+        let mut new = new.into_iter().peekable();
+        let mut decided = self.lock_decided();
+        for place in places {
+            let pick = &picks[place];
+            let scan = new.next_if(|scan| self.is_of(pick, scan));
+            // What the quota refuses is decided when there is room again.
+            if !self.used_up.contains(&pick.manager.namespace) {
+                let outcome = scan.as_ref().map(|scan| Decided::of(&scan.matched));
+                decided.insert(*pick, outcome);
+            }
+            accepted.extend(scan.map(|scan| (place, scan)));
+        }
+        accepted.sort_by_key(|(place, _)| *place);
+        (
+            accepted.into_iter().map(|(_, scan)| scan).collect(),
+            covered,
+        )
+    }
+
+    /// Decides on all matches, or until `is_over`, so that [`Self::decide`] waits for nothing afterwards. In the order of
+    /// the posts: each is read once for all Managers.
+    pub(crate) async fn decide_all(&self, plans: &Plans, block: usize, is_over: impl Fn() -> bool) {
+        if plans.decides_alone() {
+            return;
+        }
+        let picks = self.picks();
+        let mut left = &picks[..];
+        while !left.is_empty() && !is_over() {
+            let (_, covered) = self.decide(plans, &left[..left.len().min(block)]).await;
+            left = &left[covered..];
+        }
+    }
+
+    fn is_of(&self, pick: &Pick, scan: &NewScan<'_>) -> bool {
+        pick.manager == scan.manager && std::ptr::eq(&self.posts[pick.at], scan.post)
     }
 
     fn explained(
@@ -229,7 +328,7 @@ impl<'a, W: Fn(&ManagerName, &Post) -> bool> Matches<'a, W> {
         if self.used_up.contains(&pick.manager.namespace) {
             return found.map(|found| unexplained(found.score));
         }
-        let known = found.and_then(|found| found.matched.clone());
+        let known = found.and_then(|found| found.matched.as_deref().cloned());
         known.or_else(|| {
             let decision = self.index.explain(&pick.manager, text)?;
             Some(matching::explain(decision, text))
@@ -246,6 +345,7 @@ impl<'a, W: Fn(&ManagerName, &Post) -> bool> Matches<'a, W> {
         let index = plans.index();
         let Some(changes) = plans.changes_between(self.index.version(), index.version()) else {
             (self.found, _) = self.search(plans, &index, usize::MAX).await;
+            self.lock_decided().clear();
             self.index = index;
             return None;
         };
@@ -255,6 +355,8 @@ impl<'a, W: Fn(&ManagerName, &Post) -> bool> Matches<'a, W> {
         } = changes;
         self.found
             .retain(|found| !managers.contains(&found.pick.manager));
+        self.lock_decided()
+            .retain(|pick, _| !managers.contains(&pick.manager));
         let changed = managers.iter().filter_map(|name| {
             let plan = index.plan(name)?;
             plan.watches(self.feed).then(|| (*name, Arc::new(plan)))
@@ -299,13 +401,16 @@ impl<'a, W: Fn(&ManagerName, &Post) -> bool> Matches<'a, W> {
                         let text = PostText::from(post);
                         let candidate = Candidate::new(post, &text);
                         index.search(&text, feed, |manager, score, decide| {
-                            if !(self.wanted)(&manager, post) {
+                            if !(self.wanted)(&manager, post)
+                                || plans.falls_short(&manager, score, post)
+                            {
                                 return;
                             }
                             let explains =
                                 explained < EXPLAINED && !self.used_up.contains(&manager.namespace);
                             let matched = explains.then(|| matching::explain(decide(), &text));
                             explained += matched.as_ref().map_or(0, bytes_of);
+                            let matched = matched.map(Box::new);
                             matches.push(Found {
                                 pick: Pick { at, manager },
                                 is_kept_out: keep_out(plans, &manager, &candidate),
@@ -341,6 +446,27 @@ impl<'a, W: Fn(&ManagerName, &Post) -> bool> Matches<'a, W> {
         metrics::MATCH_DURATION.observe(busy.as_secs_f64());
         span.record("matches", matches.len());
         (matches, matched)
+    }
+}
+
+impl Decided {
+    fn of(matched: &Match) -> Self {
+        Self {
+            score: matched.score,
+            judged: matched.judged,
+            reader: matched.reader,
+        }
+    }
+
+    fn apply(self, matched: &mut Match) {
+        let Self {
+            score,
+            judged,
+            reader,
+        } = self;
+        matched.score = score;
+        matched.judged = judged;
+        matched.reader = reader;
     }
 }
 

@@ -14,6 +14,7 @@ mod backfill;
 mod budget;
 mod deciders;
 mod find;
+mod generations;
 mod guarded;
 pub mod llm_filter;
 mod metrics;
@@ -63,7 +64,7 @@ pub async fn run(config: Arc<Config>, context: Context, backbone: Backbone) -> a
 
     let plans = Arc::new(Plans::new(
         backbone.pool.clone(),
-        Deciders::new(&config.scanner),
+        Deciders::new(&config.scanner).await,
     ));
     if !plans.load(&context.shutdown).await {
         return Ok(());

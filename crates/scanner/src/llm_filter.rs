@@ -18,7 +18,7 @@ mod budget;
 mod question;
 
 use std::{
-    collections::{HashMap, HashSet},
+    collections::HashMap,
     panic::AssertUnwindSafe,
     sync::{Mutex, MutexGuard, PoisonError},
     time::Duration,
@@ -32,10 +32,7 @@ use runtime::config;
 use store::{Pool, plans, scans::NewScan};
 use tokio::{sync::Semaphore, time::Instant};
 
-use crate::{
-    metrics,
-    thresholds::{Thresholds, uncertainty},
-};
+use crate::{metrics, thresholds::uncertainty};
 use answer_cache::{AnswerCache, Key};
 pub use budget::{Budget, Request};
 use question::Answer;
@@ -85,28 +82,20 @@ impl LlmFilter {
         candidate_threshold(threshold, self.candidate_percent)
     }
 
-    /// Returns the matches that become Scans, in their order. The threshold decides on those of the Namespaces `used_up`,
-    /// which the quota refuses.
+    /// Returns the matches that become Scans, in their order. Those without a threshold are decided.
     pub(crate) async fn decide<'a>(
         &self,
         pool: &Pool,
-        thresholds: &Thresholds,
-        matches: Vec<NewScan<'a>>,
-        used_up: &HashSet<Id>,
+        matches: Vec<(Option<f64>, NewScan<'a>)>,
     ) -> Vec<NewScan<'a>> {
         let mut decided: Vec<Option<NewScan<'a>>> = Vec::with_capacity(matches.len());
         let mut candidates = Vec::new();
-        for (position, scan) in matches.into_iter().enumerate() {
+        for (position, (threshold, scan)) in matches.into_iter().enumerate() {
             let score = scan.matched.score;
-            // Managers without a focus have no threshold here: the index has decided.
-            let Some(threshold) = thresholds.get(&scan.manager) else {
+            let Some(threshold) = threshold else {
                 decided.push(Some(scan));
                 continue;
             };
-            if used_up.contains(&scan.manager.namespace) {
-                decided.push((score >= threshold).then_some(scan));
-                continue;
-            }
             decided.push(None);
             // The threshold can be newer than the index that found the post.
             if score >= self.candidate_threshold(threshold) {

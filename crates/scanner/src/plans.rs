@@ -12,7 +12,7 @@ use std::{
 
 use backbone::shares::Shares;
 use bus::{Bus, NewsReader};
-use domain::{FeedName, Id, ManagerName, PlanVersion, Timestamp};
+use domain::{FeedName, Id, ManagerName, PlanVersion, Post, Timestamp};
 use events::ManagerNews;
 use matching::{Change, Index, LiveIndex, Plan};
 use runtime::{Backoff, Check, Periodic};
@@ -150,18 +150,34 @@ impl Plans {
     }
 
     /// Returns the matches that become Scans. Call without a connection: a model may be asked, except about matches of the
-    /// Namespaces `used_up`. The work counts for `account`.
+    /// Namespaces `used_up`. The work counts for `account`. No post is read after `deadline`.
     pub(crate) async fn decide<'a>(
         &self,
         account: Id,
         matches: Vec<NewScan<'a>>,
         used_up: &HashSet<Id>,
+        deadline: tokio::time::Instant,
     ) -> Vec<NewScan<'a>> {
         let (pool, index) = (&self.pool, self.index());
         let deciders = &self.deciders;
         deciders
-            .decide(pool, &index, account, matches, used_up)
+            .decide(pool, &index, account, matches, used_up, deadline)
             .await
+    }
+
+    /// Returns when the last post is read, if reading begins now.
+    pub(crate) fn reading_deadline(&self) -> tokio::time::Instant {
+        self.deciders.reading_deadline()
+    }
+
+    /// Returns true if the index alone decides.
+    pub(crate) fn decides_alone(&self) -> bool {
+        self.deciders.is_empty()
+    }
+
+    /// See [`Deciders::falls_short`].
+    pub(crate) fn falls_short(&self, manager: &ManagerName, score: f64, post: &Post) -> bool {
+        self.deciders.falls_short(manager, score, post)
     }
 
     /// Signals changed plans, which may change the watched feeds.
@@ -207,7 +223,7 @@ impl Plans {
             after = Some(last.manager);
             for record in page {
                 held.put(&record);
-                match self.change(&record) {
+                match self.change(&record, version) {
                     Some(Change::Put(name, plan)) => all.push((name, plan)),
                     Some(Change::Remove(_)) => {}
                     None => {
@@ -221,9 +237,9 @@ impl Plans {
         self.note_unreadable(|known| *known = unreadable);
         self.screens.replace(held);
         let there: HashSet<ManagerName> = all.iter().map(|(name, _)| *name).collect();
-        self.deciders.retain(|name| there.contains(name));
         self.lock_recent().clear();
         self.live.replace(Index::build(all, version));
+        self.deciders.retain(|name| there.contains(name));
         self.note_change(version);
         Ok(())
     }
@@ -255,7 +271,9 @@ impl Plans {
                         namespaces.iter().for_each(|one| held.put_namespace(one));
                         plans.iter().for_each(|one| held.put(one));
                     });
-                    let changes: Vec<_> = plans.iter().map(|record| self.change(record)).collect();
+                    let changes: Vec<_> = { plans.iter() }
+                        .map(|record| self.change(record, version))
+                        .collect();
                     self.note_unreadable(|known| {
                         for (record, change) in plans.iter().zip(&changes) {
                             if change.is_none() {
@@ -292,23 +310,21 @@ impl Plans {
         Ok(())
     }
 
-    /// Change of a plan; `None` if the current plan must stay, because the new one cannot be executed.
-    fn change(&self, record: &PlanRecord) -> Option<Change> {
+    /// Change of a plan for the index of a version; `None` if the current plan must stay, because the new one cannot be
+    /// executed.
+    fn change(&self, record: &PlanRecord, version: PlanVersion) -> Option<Change> {
         if record.unreadable {
             return None;
         }
         let name = record.manager;
         let Some(instructions) = &record.instructions else {
-            self.deciders.put(name, None);
+            self.deciders.remove(&name);
             return Some(Change::Remove(name));
         };
-        let (threshold, plan) = match &self.deciders.lowered(instructions) {
-            Some((threshold, lowered)) => (Some(*threshold), Plan::compile(lowered)),
-            None => (None, Plan::compile(instructions)),
-        };
-        match plan {
+        let lowered = self.deciders.lowered(instructions);
+        match Plan::compile(lowered.as_ref().unwrap_or(instructions)) {
             Ok(plan) => {
-                self.deciders.put(name, threshold);
+                self.deciders.put(name, instructions, version);
                 Some(Change::Put(name, Arc::new(plan)))
             }
             // The compiler refuses such instructions. If one is stored anyway, it must not stop the rest.

@@ -1,74 +1,104 @@
 //! Reading: a small transformer ([`reader`]) decides on doubtful posts, if the operator configured it.
 //!
 //! The index finds posts by words. Whether a need is one for what the customer sells, words cannot tell. So each match of a
-//! Manager with a focus whose score suffices ([`candidate_threshold`]) is compared with what the customer sells, and gets the reader's
-//! score instead. The Manager's threshold then decides as before.
+//! Manager with a focus whose score suffices ([`is_candidate`](reader::is_candidate)) is compared with what the customer
+//! sells, and gets the reader's score instead. The Manager's threshold then decides as before.
 //!
 //! A post is read once for all Managers of a block of matches. Readings take turns: one account has at most half of them.
-//! After [`PostReader::max_wait`](config::PostReader::max_wait), none of the block begins. A Manager has a budget of posts for the day. A post that is not read keeps its
-//! score, and its Scan says why ([`ReaderOutcome`]).
+//! A post counts for the account of its poll, and what a customer sells for the customer's. After
+//! [`PostReader::max_wait`](config::PostReader::max_wait), none of the poll begins. A Manager has a budget of posts for the
+//! day. A post that is not read keeps its score, and its Scan says why ([`ReaderOutcome`]).
+//!
+//! Scores are kept for a while, because a post comes again if its poll could not be stored.
 
+mod budget;
 mod customers;
 
 use std::{
-    collections::HashMap,
-    path::Path,
+    collections::{HashMap, HashSet},
+    hash::{BuildHasher, RandomState},
+    path::PathBuf,
     sync::{Arc, Mutex, MutexGuard, PoisonError},
     time::Duration,
 };
 
 use backbone::shares::Shares;
 use domain::{Id, ManagerName, Post, scan::ReaderOutcome};
-use matching::{Index, Plan, PostText};
+use matching::{Index, PostText};
 use reader::{Customer, Reader, candidate_threshold, obstacle};
 use runtime::{background, config};
-use store::{Pool, scans::NewScan};
+use store::{
+    Pool,
+    plans::{self, Seller},
+    scans::NewScan,
+};
 use tokio::{
     sync::{OwnedSemaphorePermit, Semaphore},
     time::{Instant, timeout_at},
 };
 
-use crate::{
-    llm_filter::{Budget, Request},
-    metrics,
-    thresholds::uncertainty,
-};
-use customers::{Customers, Found};
+use crate::{generations::Generations, metrics, thresholds::Rule};
+use budget::Budget;
+pub(crate) use customers::hash_of_seller;
+use customers::{Customers, Sold};
 
 /// Readings that wait for the reader's thread or use it: the second begins as soon as the first ends.
 const TURNS: usize = 2;
+/// Outcomes in a generation of the cache: some 4 MB.
+const OUTCOMES: usize = 50_000;
+/// Customers whose instructions are loaded at a time.
+const SELLERS: usize = 20;
 
 pub(crate) struct Reading {
     /// `None` if its files cannot be used.
     reader: Option<Arc<Reader>>,
     max_wait: Duration,
-    turns: Semaphore,
+    turns: Arc<Semaphore>,
     shares: Shares,
     budget: Mutex<Budget>,
     customers: Customers,
+    outcomes: Mutex<Generations<Key, Outcome>>,
+    hasher: RandomState,
 }
 
-/// A match to decide on, and the threshold of its Manager.
-pub(crate) type Doubtful<'s, 'a> = (f64, &'s mut NewScan<'a>);
-
-/// A match to judge once its post was read.
-struct Asked {
-    /// Position among the matches.
-    at: usize,
-    plan: Plan,
-    customer: Arc<Customer>,
+/// A match to decide on.
+pub(crate) struct Doubtful<'s, 'a> {
+    pub(crate) rule: Rule,
+    pub(crate) scan: &'s mut NewScan<'a>,
 }
+
+/// The Manager, and a hash of its instructions and the post.
+type Key = (ManagerName, u64);
+/// The reader's score, or why there is none.
+type Outcome = Result<f64, ReaderOutcome>;
+type Turn = (OwnedSemaphorePermit, OwnedSemaphorePermit);
 
 impl Reading {
-    pub(crate) fn new(settings: &config::PostReader) -> Self {
+    /// Loads the files on a thread of low priority, which the threads of the model get from it.
+    pub(crate) async fn new(settings: &config::PostReader, hasher: RandomState) -> Self {
+        let folder = PathBuf::from(&settings.folder);
+        let reader = background::spawn(move || Reader::in_folder(&folder)).await;
+        let reader = match reader {
+            Ok(Ok(reader)) => Some(Arc::new(reader)),
+            Ok(Err(error)) => {
+                tracing::error!("posts are judged without the reader: {error}");
+                None
+            }
+            Err(_panic) => {
+                tracing::error!("posts are judged without the reader: an internal error");
+                None
+            }
+        };
+        metrics::READER_READY.set(i64::from(reader.is_some()));
         Self {
-            reader: open(Path::new(&settings.folder)).map(Arc::new),
+            reader,
             max_wait: settings.max_wait,
-            turns: Semaphore::new(TURNS),
+            turns: Arc::new(Semaphore::new(TURNS)),
             shares: Shares::of(TURNS),
-            // A minute has no limit: turns and waits bound the work.
-            budget: Mutex::new(Budget::new(u32::MAX, settings.max_per_manager_per_day)),
-            customers: Customers::default(),
+            budget: Mutex::new(Budget::new(settings.max_per_manager_per_day)),
+            customers: Customers::new(),
+            outcomes: Mutex::new(Generations::new(OUTCOMES)),
+            hasher,
         }
     }
 
@@ -80,199 +110,382 @@ impl Reading {
         }
     }
 
-    /// Forgets what a Manager's customer sells, because its plan changed.
-    pub(crate) fn forget(&self, manager: &ManagerName) {
-        self.customers.forget(manager);
+    /// How long the matches of a poll may take until the last reading begins.
+    pub(crate) fn max_wait(&self) -> Duration {
+        self.max_wait
     }
 
-    /// Gives matches the reader's score, and notes on each what it did.
+    /// Forgets Managers that do not exist any more, and all outcomes.
+    pub(crate) fn retain(&self, exists: impl Fn(&ManagerName) -> bool) {
+        self.customers.retain(exists);
+        self.lock_outcomes().clear();
+    }
+
+    /// Gives candidates the reader's score, and notes on each what it did.
     pub(crate) async fn judge(
         &self,
         pool: &Pool,
-        index: &Index,
+        index: &Arc<Index>,
         account: Id,
         mut matches: Vec<Doubtful<'_, '_>>,
-    ) {
-        let outcomes = self.outcomes(pool, index, account, &mut matches).await;
-        for ((_, scan), outcome) in matches.iter_mut().zip(outcomes) {
-            let label = outcome.as_str().to_ascii_lowercase();
-            metrics::READER.with_label_values(&[&label]).inc();
-            scan.matched.reader = Some(outcome);
-        }
-    }
-
-    async fn outcomes(
-        &self,
-        pool: &Pool,
-        index: &Index,
-        account: Id,
-        matches: &mut [Doubtful<'_, '_>],
-    ) -> Vec<ReaderOutcome> {
-        let mut outcomes = vec![ReaderOutcome::Unavailable; matches.len()];
-        let Some(reader) = &self.reader else {
-            return outcomes;
-        };
-        let deadline = Instant::now() + self.max_wait;
-        let readable = self.readable(account, matches, &mut outcomes);
-        let managers = readable.iter().map(|at| matches[*at].1.manager);
-        let found = self.customers.of(pool, managers.collect()).await;
-        let mut sold = HashMap::new();
-        for (manager, found) in found {
-            let customer = match found {
-                Found::Known(customer) => Ok(customer),
-                Found::Missing(missing) => match self.turn(account, deadline).await {
-                    Some(_turn) => self.customers.read(reader, manager, *missing).await,
-                    None => Err(ReaderOutcome::Busy),
-                },
-                Found::Failed(outcome) => Err(outcome),
-            };
-            sold.insert(manager, customer);
-        }
-        // The matches of a post stand together.
-        let mut left = &readable[..];
-        while let Some(first) = left.first() {
-            let post = matches[*first].1.post;
-            let is_same = |at: &&usize| std::ptr::eq(matches[**at].1.post, post);
-            let of_post = left.iter().take_while(is_same).count();
-            let (now, rest) = left.split_at(of_post);
-            left = rest;
-            let mut asked = Vec::new();
-            for at in now {
-                let manager = &matches[*at].1.manager;
-                match sold.get(manager) {
-                    Some(Ok(customer)) => {
-                        asked.extend(index.plan(manager).map(|plan| Asked {
-                            at: *at,
-                            plan,
-                            customer: Arc::clone(customer),
-                        }));
-                    }
-                    Some(Err(outcome)) => outcomes[*at] = *outcome,
-                    None => {}
-                }
-            }
-            if asked.is_empty() {
-                continue;
-            }
-            let Some(_turn) = self.turn(account, deadline).await else {
-                asked
-                    .iter()
-                    .for_each(|one| outcomes[one.at] = ReaderOutcome::Busy);
-                continue;
-            };
-            let post = post.clone();
-            let reader = Arc::clone(reader);
-            let begin = Instant::now();
-            let scores = background::spawn(move || scores(&reader, &post, &asked)).await;
-            metrics::READER_DURATION.observe(begin.elapsed().as_secs_f64());
-            match scores {
-                Ok(Ok(scores)) => {
-                    for (at, score) in scores {
-                        matches[at].1.matched.score = score;
-                        outcomes[at] = ReaderOutcome::Judged;
-                    }
-                }
-                Ok(Err(error)) => tracing::warn!("a post cannot be judged by the reader: {error}"),
-                Err(_panic) => {
-                    tracing::warn!("a post cannot be judged by the reader: an internal error")
-                }
-            }
-        }
-        outcomes
-    }
-
-    /// Returns the positions of the matches to judge, and notes why the others are not.
-    fn readable(
-        &self,
-        account: Id,
-        matches: &[Doubtful<'_, '_>],
-        outcomes: &mut [ReaderOutcome],
-    ) -> Vec<usize> {
-        let mut readable = Vec::new();
-        let mut last: Option<(&Post, Option<ReaderOutcome>)> = None;
-        for (at, (_, scan)) in matches.iter().enumerate() {
-            let post = scan.post;
-            let obstacle = match last {
-                Some((known, obstacle)) if std::ptr::eq(known, post) => obstacle,
-                _ => obstacle(
-                    post.title.as_deref().unwrap_or_default(),
-                    &PostText::from(post),
-                ),
-            };
-            last = Some((post, obstacle));
-            match obstacle {
-                Some(obstacle) => outcomes[at] = obstacle,
-                None => readable.push(at),
-            }
-        }
-        let requests: Vec<_> = readable
-            .iter()
-            .map(|at| {
-                let (threshold, scan) = &matches[*at];
-                Request {
-                    account,
-                    manager: scan.manager,
-                    uncertainty: uncertainty(scan.matched.score, *threshold),
-                }
-            })
-            .collect();
-        let mut admitted = self.lock_budget().admit(&requests, Instant::now());
-        admitted.sort_unstable();
-        for (nth, at) in readable.iter().enumerate() {
-            if admitted.binary_search(&nth).is_err() {
-                outcomes[*at] = ReaderOutcome::OverBudget;
-            }
-        }
-        admitted.into_iter().map(|nth| readable[nth]).collect()
-    }
-
-    async fn turn(
-        &self,
-        account: Id,
         deadline: Instant,
-    ) -> Option<(OwnedSemaphorePermit, tokio::sync::SemaphorePermit<'_>)> {
+    ) {
+        let Some(reader) = &self.reader else {
+            settle_all(matches, ReaderOutcome::Unavailable);
+            return;
+        };
+        matches.retain_mut(|one| !self.is_settled(one));
+        let wanted: HashSet<_> = { matches.iter() }
+            .map(|one| (one.scan.manager, one.rule.seller))
+            .collect();
+        let sold = self.customers_of(reader, pool, wanted, deadline).await;
+        for matches in by_post(matches) {
+            let mut asked = Vec::new();
+            for one in matches {
+                let manager = one.scan.manager;
+                match sold.get(&manager) {
+                    _ if self.lock_budget().is_spent(&manager, Instant::now()) => {
+                        settle(one.scan, ReaderOutcome::OverBudget);
+                    }
+                    Some(Ok(customer)) => asked.push((one, Arc::clone(customer))),
+                    Some(Err(outcome)) => settle(one.scan, *outcome),
+                    None => settle(one.scan, ReaderOutcome::Busy),
+                }
+            }
+            self.judge_post(reader, index, account, asked, deadline)
+                .await;
+        }
+    }
+
+    /// Settles matches that need no reading. Returns false for the others.
+    fn is_settled(&self, one: &mut Doubtful<'_, '_>) -> bool {
+        let (rule, scan) = (&one.rule, &mut *one.scan);
+        if let Some(outcome) = self.lock_outcomes().get(&self.key(rule, scan)) {
+            apply(scan, outcome);
+            return true;
+        }
+        let outcome = if is_untitled(scan.post) {
+            Some(ReaderOutcome::Untitled)
+        } else if let Some(Err(outcome)) = self.customers.get(&scan.manager, rule.seller) {
+            Some(outcome)
+        } else {
+            let is_spent = self.lock_budget().is_spent(&scan.manager, Instant::now());
+            is_spent.then_some(ReaderOutcome::OverBudget)
+        };
+        if let Some(outcome) = outcome {
+            settle(scan, outcome);
+        }
+        outcome.is_some()
+    }
+
+    /// Judges the matches of one post.
+    async fn judge_post(
+        &self,
+        reader: &Arc<Reader>,
+        index: &Arc<Index>,
+        account: Id,
+        asked: Vec<(Doubtful<'_, '_>, Arc<Customer>)>,
+        deadline: Instant,
+    ) {
+        let Some((first, _)) = asked.first() else {
+            return;
+        };
+        let post = first.scan.post.clone();
+        let (matches, customers): (Vec<_>, Vec<_>) = { asked.into_iter() }
+            .map(|(one, customer)| {
+                let manager = one.scan.manager;
+                (one, (manager, customer))
+            })
+            .unzip();
+        let Some(turn) = self.turn(account, deadline).await else {
+            settle_all(matches, ReaderOutcome::Busy);
+            return;
+        };
+        let begin = Instant::now();
+        let (reader, index, of) = (Arc::clone(reader), Arc::clone(index), index.version());
+        let outcomes = background::spawn(move || {
+            // Others begin when the work ends, even if nobody waits for it any more.
+            let _turn = turn;
+            judge(&reader, &index, &post, &customers, deadline)
+        });
+        let outcomes = outcomes.await.unwrap_or_else(|_panic| {
+            tracing::warn!("a post cannot be judged by the reader: an internal error");
+            vec![Err(ReaderOutcome::Unavailable); matches.len()]
+        });
+        metrics::READER_DURATION.observe(begin.elapsed().as_secs_f64());
+        for (Doubtful { rule, scan }, outcome) in matches.into_iter().zip(outcomes) {
+            // Otherwise the index has other instructions than the rule. Versions grow, except by a reload, which clears the
+            // cache.
+            let is_known = rule.since.number <= of.number;
+            if is_known && outcome != Err(ReaderOutcome::Busy) {
+                let key = self.key(&rule, scan);
+                self.lock_outcomes().put(key, outcome, 1);
+            }
+            if outcome.is_ok() {
+                self.lock_budget().charge(scan.manager, Instant::now());
+            }
+            count(apply(scan, outcome));
+        }
+    }
+
+    /// Returns what these Managers' customers sell, as far as time allows.
+    async fn customers_of(
+        &self,
+        reader: &Arc<Reader>,
+        pool: &Pool,
+        wanted: HashSet<(ManagerName, u64)>,
+        deadline: Instant,
+    ) -> HashMap<ManagerName, Sold> {
+        let mut found = HashMap::new();
+        // A set has another order each time, so not the same ones are left out by the deadline.
+        let mut missing = Vec::new();
+        for (manager, seller) in wanted {
+            match self.customers.get(&manager, seller) {
+                Some(sold) => _ = found.insert(manager, sold),
+                None => missing.push(manager),
+            }
+        }
+        for some in missing.chunks(SELLERS) {
+            if Instant::now() >= deadline {
+                break;
+            }
+            let load = async {
+                let mut conn = pool.get().await?;
+                Ok::<_, store::Error>(plans::sellers(&mut conn, some).await?)
+            };
+            let mut sellers = match timeout_at(deadline, load).await {
+                Ok(Ok(sellers)) => sellers,
+                Ok(Err(error)) => {
+                    let error = anyhow::Error::from(error);
+                    tracing::debug!("posts are judged without the reader: {error:#}");
+                    HashMap::new()
+                }
+                Err(_elapsed) => break,
+            };
+            for manager in some {
+                let sold = match sellers.remove(manager) {
+                    Some(seller) => self.read(reader, *manager, seller, deadline).await,
+                    // The Manager is gone, and its matches will be decided again.
+                    None => Err(ReaderOutcome::Unavailable),
+                };
+                found.insert(*manager, sold);
+            }
+        }
+        found
+    }
+
+    /// Reads what a customer sells and keeps it.
+    async fn read(
+        &self,
+        reader: &Arc<Reader>,
+        manager: ManagerName,
+        seller: Seller,
+        deadline: Instant,
+    ) -> Sold {
+        let Seller {
+            account,
+            focus,
+            sells,
+            names,
+        } = seller;
+        let focus = focus.ok_or(ReaderOutcome::Unavailable)?;
+        let hash = hash_of_seller(&self.hasher, Some(focus), sells.as_ref(), &names);
+        let Some(sells) = sells.filter(|sells| !sells.offers.is_empty()) else {
+            return self
+                .customers
+                .keep(manager, hash, Err(ReaderOutcome::NoOffers));
+        };
+        let turn = self.turn(account, deadline).await;
+        let turn = turn.ok_or(ReaderOutcome::Busy)?;
+        // Another poll may have read it meanwhile.
+        if let Some(known) = self.customers.get(&manager, hash) {
+            return known;
+        }
+        let reader = Arc::clone(reader);
+        let read = background::spawn(move || {
+            let _turn = turn;
+            reader.customer_of(focus, Some(&sells), &names)
+        });
+        let sold = match read.await {
+            Ok(Ok(customer)) => Ok(Arc::new(customer)),
+            Ok(Err(error)) => {
+                tracing::debug!(manager.name = %manager, "the reader does not compare posts with what the customer sells: {error}");
+                Err(error.outcome())
+            }
+            Err(_panic) => {
+                tracing::warn!(manager.name = %manager, "the reader cannot read what the customer sells: an internal error");
+                Err(ReaderOutcome::Unavailable)
+            }
+        };
+        self.customers.keep(manager, hash, sold)
+    }
+
+    async fn turn(&self, account: Id, deadline: Instant) -> Option<Turn> {
         // A turn that is free would be taken after the deadline, too.
         if Instant::now() >= deadline {
             return None;
         }
         let turn = async {
             let share = self.shares.take(account, 1).await?;
-            Some((share, self.turns.acquire().await.ok()?))
+            let turns = Arc::clone(&self.turns);
+            Some((share, turns.acquire_owned().await.ok()?))
         };
         timeout_at(deadline, turn).await.ok().flatten()
+    }
+
+    fn key(&self, rule: &Rule, scan: &NewScan<'_>) -> Key {
+        let Post {
+            id, title, text, ..
+        } = scan.post;
+        let hash = self.hasher.hash_one((rule.plan, id, title, text));
+        (scan.manager, hash)
     }
 
     fn lock_budget(&self) -> MutexGuard<'_, Budget> {
         self.budget.lock().unwrap_or_else(PoisonError::into_inner)
     }
-}
 
-fn open(folder: &Path) -> Option<Reader> {
-    match Reader::in_folder(folder) {
-        Ok(reader) => {
-            metrics::READER_READY.set(1);
-            Some(reader)
-        }
-        Err(error) => {
-            metrics::READER_READY.set(0);
-            tracing::error!("posts are judged without the reader: {error}");
-            None
-        }
+    fn lock_outcomes(&self) -> MutexGuard<'_, Generations<Key, Outcome>> {
+        self.outcomes.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
-/// Reads a post and returns its score for each Manager, by position.
-fn scores(
-    reader: &Reader,
-    post: &Post,
-    asked: &[Asked],
-) -> Result<Vec<(usize, f64)>, reader::ReadError> {
+pub(crate) fn is_untitled(post: &Post) -> bool {
     let title = post.title.as_deref().unwrap_or_default();
-    let read = reader.post(title, post.text.as_deref().unwrap_or_default())?;
-    let text = PostText::from(post);
-    let scores = asked.iter().filter_map(|one| {
-        let score = reader.score(&one.plan, &text, &read, &one.customer)?;
-        Some((one.at, score))
+    title.trim().is_empty()
+}
+
+/// Groups matches by their post, in the order of the first ones.
+fn by_post<'s, 'a>(matches: Vec<Doubtful<'s, 'a>>) -> Vec<Vec<Doubtful<'s, 'a>>> {
+    let mut places: HashMap<usize, usize> = HashMap::new();
+    let mut groups: Vec<Vec<Doubtful<'s, 'a>>> = Vec::new();
+    for one in matches {
+        let post = std::ptr::from_ref(one.scan.post).addr();
+        let place = *places.entry(post).or_insert(groups.len());
+        match groups.get_mut(place) {
+            Some(group) => group.push(one),
+            None => groups.push(vec![one]),
+        }
+    }
+    groups
+}
+
+/// Reads a post and returns its outcome for each Manager, in their order. Blocks the thread; no pair begins after the deadline.
+fn judge(
+    reader: &Reader,
+    index: &Index,
+    post: &Post,
+    customers: &[(ManagerName, Arc<Customer>)],
+    deadline: Instant,
+) -> Vec<Outcome> {
+    let (title, text) = (post.title.as_deref(), post.text.as_deref());
+    let title = title.unwrap_or_default();
+    let words = PostText::from(post);
+    let read = match obstacle(title, &words) {
+        Some(obstacle) => Err(obstacle),
+        None => reader
+            .post(title, text.unwrap_or_default())
+            .map_err(|error| {
+                tracing::warn!("a post cannot be judged by the reader: {error}");
+                error.outcome()
+            }),
+    };
+    let outcomes = customers.iter().map(|(manager, customer)| {
+        let read = read.as_ref().map_err(|outcome| *outcome)?;
+        if std::time::Instant::now() >= deadline.into_std() {
+            return Err(ReaderOutcome::Busy);
+        }
+        // One plan at a time: each is unpacked for it.
+        let plan = index.plan(manager).ok_or(ReaderOutcome::Unavailable)?;
+        let score = reader.score(&plan, &words, read, customer);
+        score.ok_or(ReaderOutcome::Unavailable)
     });
-    Ok(scores.collect())
+    outcomes.collect()
+}
+
+fn settle_all(matches: Vec<Doubtful<'_, '_>>, outcome: ReaderOutcome) {
+    matches
+        .into_iter()
+        .for_each(|one| settle(one.scan, outcome));
+}
+
+fn settle(scan: &mut NewScan<'_>, outcome: ReaderOutcome) {
+    count(apply(scan, Err(outcome)));
+}
+
+/// Notes an outcome on a match.
+fn apply(scan: &mut NewScan<'_>, outcome: Outcome) -> ReaderOutcome {
+    if let Ok(score) = outcome {
+        scan.matched.score = score;
+    }
+    let outcome = outcome.err().unwrap_or(ReaderOutcome::Judged);
+    scan.matched.reader = Some(outcome);
+    outcome
+}
+
+fn count(outcome: ReaderOutcome) {
+    let label = outcome.as_str().to_ascii_lowercase();
+    metrics::READER.with_label_values(&[&label]).inc();
+}
+
+#[cfg(test)]
+mod tests {
+    use std::{hash::RandomState, time::Duration};
+
+    use domain::Id;
+    use runtime::config::PostReader;
+    use tokio::time::Instant;
+
+    use super::Reading;
+
+    async fn reading() -> Reading {
+        let settings = PostReader {
+            folder: concat!(env!("CARGO_MANIFEST_DIR"), "/../reader/model").to_owned(),
+            max_wait: Duration::from_secs(1),
+            max_per_manager_per_day: 1,
+        };
+        Reading::new(&settings, RandomState::new()).await
+    }
+
+    #[cfg(target_os = "linux")]
+    #[tokio::test]
+    async fn the_model_runs_at_low_priority() {
+        use std::fs;
+
+        /// The 19th field; the second one is a name in parentheses.
+        fn nice(stat: &str) -> i32 {
+            let (_, fields) = stat.rsplit_once(')').unwrap();
+            fields.split_whitespace().nth(16).unwrap().parse().unwrap()
+        }
+        let own = nice(&fs::read_to_string("/proc/thread-self/stat").unwrap());
+        let reading = reading().await;
+        assert!(reading.reader.is_some());
+        let mut of_model = Vec::new();
+        for thread in fs::read_dir("/proc/self/task").unwrap() {
+            let thread = thread.unwrap().path();
+            if fs::read_to_string(thread.join("comm")).is_ok_and(|name| name.starts_with("rten-")) {
+                of_model.push(nice(&fs::read_to_string(thread.join("stat")).unwrap()));
+            }
+        }
+        assert!(!of_model.is_empty());
+        assert!(
+            of_model.iter().all(|nice| *nice == own.max(10)),
+            "{own} {of_model:?}"
+        );
+    }
+
+    #[tokio::test]
+    async fn an_account_leaves_a_turn_to_others() {
+        let reading = reading().await;
+        let (one, other) = (Id::generate(), Id::generate());
+        let later = Instant::now() + Duration::from_secs(3_600);
+        let _held = reading.turn(one, later).await.unwrap();
+        assert!(reading.turn(one, Instant::now()).await.is_none());
+        let _other = reading.turn(other, later).await.unwrap();
+        let soon = Instant::now() + Duration::from_millis(10);
+        assert!(
+            reading.turn(Id::generate(), soon).await.is_none(),
+            "all turns are taken"
+        );
+    }
 }

@@ -1,34 +1,50 @@
-//! The thresholds of instructions, next to an index whose thresholds are lower.
+//! How matches of each Manager are decided, next to an index whose thresholds are lower.
 
 use std::{
     collections::HashMap,
     sync::{PoisonError, RwLock},
 };
 
-use domain::{Instructions, ManagerName, Sensitivity};
+use domain::{Instructions, ManagerName, PlanVersion, Sensitivity};
 
-/// Thresholds of the Managers with a focus. Never older than the index.
+/// Decides on the matches of a Manager after the index.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub(crate) struct Rule {
+    /// The score that a match must reach; `None` without a focus, where the index has decided.
+    pub(crate) threshold: Option<f64>,
+    /// Hash of the instructions.
+    pub(crate) plan: u64,
+    /// Hash of what they say about the customer.
+    pub(crate) seller: u64,
+    /// Version of the first index with these instructions.
+    pub(crate) since: PlanVersion,
+}
+
+/// Rules of all Managers with a plan. Never older than the index.
 #[derive(Default)]
-pub(crate) struct Thresholds(RwLock<HashMap<ManagerName, f64>>);
+pub(crate) struct Rules(RwLock<HashMap<ManagerName, Rule>>);
 
-impl Thresholds {
-    pub(crate) fn get(&self, manager: &ManagerName) -> Option<f64> {
-        let thresholds = self.0.read().unwrap_or_else(PoisonError::into_inner);
-        thresholds.get(manager).copied()
+impl Rules {
+    /// Returns `None` for a Manager that has no plan any more.
+    pub(crate) fn get(&self, manager: &ManagerName) -> Option<Rule> {
+        let rules = self.0.read().unwrap_or_else(PoisonError::into_inner);
+        rules.get(manager).copied()
     }
 
-    pub(crate) fn put(&self, manager: ManagerName, threshold: Option<f64>) {
-        let mut thresholds = self.0.write().unwrap_or_else(PoisonError::into_inner);
-        match threshold {
-            Some(threshold) => thresholds.insert(manager, threshold),
-            None => thresholds.remove(&manager),
-        };
+    pub(crate) fn put(&self, manager: ManagerName, rule: Rule) {
+        let mut rules = self.0.write().unwrap_or_else(PoisonError::into_inner);
+        rules.insert(manager, rule);
+    }
+
+    pub(crate) fn remove(&self, manager: &ManagerName) {
+        let mut rules = self.0.write().unwrap_or_else(PoisonError::into_inner);
+        rules.remove(manager);
     }
 
     /// Keeps the Managers that exist.
     pub(crate) fn retain(&self, exists: impl Fn(&ManagerName) -> bool) {
-        let mut thresholds = self.0.write().unwrap_or_else(PoisonError::into_inner);
-        thresholds.retain(|manager, _| exists(manager));
+        let mut rules = self.0.write().unwrap_or_else(PoisonError::into_inner);
+        rules.retain(|manager, _| exists(manager));
     }
 }
 

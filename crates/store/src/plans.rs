@@ -11,11 +11,12 @@ use diesel::{
     dsl::sql,
     prelude::*,
     sql_query,
-    sql_types::{Array, BigInt, Bool, Nullable, Text, Timestamptz, Uuid as SqlUuid},
+    sql_types::{Array, BigInt, Bool, Jsonb, Nullable, Text, Timestamptz, Uuid as SqlUuid},
 };
 use diesel_async::{AsyncPgConnection, RunQueryDsl};
 use domain::{
-    FeedName, Id, Instructions, ManagerName, PlanVersion, Timestamp,
+    FeedName, Focus, Id, Instructions, ManagerName, PlanVersion, Timestamp,
+    instructions::{Sells, WatchedName},
     screen::{self, Language, Mute},
 };
 use serde_json::Value;
@@ -469,6 +470,69 @@ pub async fn instructions_of(
             let instructions = serde_json::from_value(json?).ok()?;
             Some((name, (Id::from_uuid(account), instructions)))
         });
+    Ok(found.collect())
+}
+
+/// What the instructions in use say about a Manager's customer.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Seller {
+    pub account: Id,
+    pub focus: Option<Focus>,
+    pub sells: Option<Sells>,
+    pub names: Vec<WatchedName>,
+}
+
+/// Account, Namespace, Manager, and three fields of its instructions.
+type SellerRow = (
+    Uuid,
+    Uuid,
+    Uuid,
+    Option<Value>,
+    Option<Value>,
+    Option<Value>,
+);
+
+/// Returns the sellers of these Managers, if this version can read them. By primary key. The other fields of instructions
+/// may have 100 KB.
+pub async fn sellers(
+    conn: &mut AsyncPgConnection,
+    names: &[ManagerName],
+) -> QueryResult<HashMap<ManagerName, Seller>> {
+    let field = |name: &str| sql::<Nullable<Jsonb>>(&format!("managers.instructions -> '{name}'"));
+    let ids_of_namespaces = names.iter().map(|name| name.namespace.to_uuid());
+    let ids = names.iter().map(|name| name.manager.to_uuid());
+    let rows: Vec<SellerRow> = managers::table
+        .inner_join(namespaces::table.on(namespaces::id.eq(managers::namespace_id)))
+        .filter(managers::namespace_id.eq_any(ids_of_namespaces))
+        .filter(managers::id.eq_any(ids))
+        .select((
+            namespaces::account_id,
+            managers::namespace_id,
+            managers::id,
+            field("focus"),
+            field("sells"),
+            field("names"),
+        ))
+        .load(conn)
+        .await?;
+    let found =
+        rows.into_iter()
+            .filter_map(|(account, namespace, manager, focus, sells, names)| {
+                let name = ManagerName {
+                    namespace: Id::from_uuid(namespace),
+                    manager: Id::from_uuid(manager),
+                };
+                let seller = Seller {
+                    account: Id::from_uuid(account),
+                    focus: serde_json::from_value(focus.unwrap_or_default()).ok()?,
+                    sells: serde_json::from_value(sells.unwrap_or_default()).ok()?,
+                    names: match names {
+                        Some(names) => serde_json::from_value(names).ok()?,
+                        None => Vec::new(),
+                    },
+                };
+                Some((name, seller))
+            });
     Ok(found.collect())
 }
 

@@ -16,7 +16,8 @@ impl<'a> Reading<'a> {
     pub(super) fn new(reader: &'a Reader, plans: &Plans) -> Self {
         let sold = { plans.instructions.iter() }.map(|instructions| {
             let focus = instructions.focus.ok_or(ReaderOutcome::NoOffers)?;
-            let customer = reader.customer_of(focus, instructions);
+            let sells = instructions.sells.as_ref();
+            let customer = reader.customer_of(focus, sells, &instructions.names);
             customer.map_err(|error| error.outcome())
         });
         Self {

@@ -286,7 +286,8 @@ settings! {
     pub struct PostReader {
         /// The folder with `encoder.bin` and `head.bin` of this release.
         pub folder: String;
-        /// How long a block of up to 500 matches may take until the last reading begins. The others keep their score.
+        /// How long the matches of a poll may take until the last reading begins. The others keep their score. A backfill has
+        /// this time for each block of matches.
         pub max_wait: Duration = 2 * SECOND, within Duration::from_millis(100)..=8 * SECOND;
         /// Maximum number of posts that are judged for one Manager per day.
         pub max_per_manager_per_day: u32 = 1_000, within 1..=1_000_000;

@@ -17,7 +17,8 @@ use tracing::{Instrument as _, Span};
 use super::{
     Backfill, MAX_REMATCHES,
     record::{
-        End, Step, Stored, let_others_pass, record_past, set_aside, store_blocks, unless_changed,
+        End, Step, Stored, decide_by_post, let_others_pass, record_past, set_aside, store_blocks,
+        unless_changed,
     },
 };
 use crate::{find::Matches, plans::is_current};
@@ -124,6 +125,7 @@ impl Backfill {
         refused: &Refused,
         all: &mut Matches<'_, impl Fn(&ManagerName, &Post) -> bool>,
     ) -> Result<Option<(usize, usize)>, store::Error> {
+        decide_by_post(&self.plans, all, &self.shutdown).await;
         let oldest = refused.posts.first().map(|post| post.time);
         let step = Step {
             pool: &self.backbone.pool,
@@ -169,7 +171,7 @@ impl Backfill {
                 last = &[];
             }
             if rest.is_empty() || is_over {
-                let last = step.explain(all, last).await;
+                let last = step.decide(all, last).await;
                 let_others_pass(step.pool, waiting, &last).await?;
                 let _share = step.share().await;
                 let mut conn = self.backbone.pool.get().await?;

@@ -17,7 +17,8 @@ use store::{
 use super::{
     Backfill, MAX_FAILURES, MAX_REMATCHES, RETRY, backoff,
     record::{
-        Step, Stored, let_others_pass, record_past, store_apart, store_blocks, unless_changed,
+        Step, Stored, decide_by_post, let_others_pass, record_past, store_apart, store_blocks,
+        unless_changed,
     },
 };
 use crate::{
@@ -75,6 +76,7 @@ impl Backfill {
         };
         let (feed, posts) = (&look_back.feed, &polled.posts);
         let mut all = Matches::of(&self.plans, index, waiting.account, feed, posts, wanted).await;
+        decide_by_post(&self.plans, &all, &self.shutdown).await;
         let mut stored = Stored::default();
         let mut tries = 0;
         while tries < MAX_REMATCHES {
@@ -112,7 +114,7 @@ impl Backfill {
                 all.update(&self.plans).await;
                 continue;
             }
-            let last = step.explain(&all, last).await;
+            let last = step.decide(&all, last).await;
             let_others_pass(step.pool, &waiting, &last).await?;
             let _share = step.share().await;
             let mut conn = self.backbone.pool.get().await?;

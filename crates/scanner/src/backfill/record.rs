@@ -27,6 +27,8 @@ use crate::{
 const BLOCK: usize = 250;
 /// The same for Scans that are delivered: work of another account waits behind at most one such block.
 const DELIVERED_BLOCK: usize = 20;
+/// Time after which the matches that are left are decided block by block.
+const DECIDING: Duration = Duration::from_secs(10);
 /// Number of tries for a Manager's part, if a retry may help.
 const SET_ASIDE_AFTER: i32 = 8;
 
@@ -87,16 +89,25 @@ impl Step<'_> {
         })
     }
 
-    /// Returns these matches in full. Call without a connection: a model may be asked.
-    pub(super) async fn explain<'p>(
+    /// Returns those of these matches that become Scans. Call without a connection: a model may be asked.
+    pub(super) async fn decide<'p>(
         &self,
         all: &Matches<'p, impl Fn(&ManagerName, &Post) -> bool>,
         picks: &[Pick],
     ) -> Vec<NewScan<'p>> {
-        let scans = all.explain_all(self.plans, picks).await;
-        let account = self.waiting.account;
-        self.plans.decide(account, scans, all.used_up()).await
+        all.decide_few(self.plans, picks).await
     }
+}
+
+/// Decides on matches by post before they are stored by Manager.
+pub(super) async fn decide_by_post(
+    plans: &Plans,
+    all: &Matches<'_, impl Fn(&ManagerName, &Post) -> bool>,
+    shutdown: &CancellationToken,
+) {
+    let end = Instant::now() + DECIDING;
+    let is_over = || shutdown.is_cancelled() || Instant::now() >= end;
+    all.decide_all(plans, BLOCK, is_over).await;
 }
 
 /// Result of a step or a part of it.
@@ -127,7 +138,7 @@ pub(super) async fn store_blocks<'m>(
         if step.is_over(done, rest) {
             return Ok(done);
         }
-        let block = step.explain(all, block).await;
+        let block = step.decide(all, block).await;
         let_others_pass(step.pool, step.waiting, &block).await?;
         let _share = step.share().await;
         let mut conn = step.pool.get().await?;

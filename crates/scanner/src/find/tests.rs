@@ -22,6 +22,8 @@ use crate::{
 
 const FEED: &str = "hackernews:newest";
 
+mod decided;
+
 /// Panics for a post whose title says so: no real post is known that makes matching panic.
 pub(super) fn stumble(post: &Post, step: &str) {
     let title = post.title.as_deref().unwrap_or_default();
@@ -44,7 +46,11 @@ fn all_of<'a>(
 }
 
 async fn apply(database: &TestDatabase, manager: ManagerName, term: &str) {
-    let instructions = serde_json::to_string(&watching(term, FEED)).unwrap();
+    replace(database, manager, &watching(term, FEED)).await;
+}
+
+async fn replace(database: &TestDatabase, manager: ManagerName, instructions: &Instructions) {
+    let instructions = serde_json::to_string(instructions).unwrap();
     let id = manager.manager.to_uuid();
     let update =
         format!("UPDATE managers SET instructions = '{instructions}'::jsonb WHERE id = '{id}'");
@@ -156,7 +162,7 @@ async fn stored_matches_are_not_given_again() {
     assert_eq!(all.update(&plans).await, Some(1));
     let left: Vec<usize> = all.picks().into_iter().map(|pick| pick.at).collect();
     assert_eq!(left, [1, 3]);
-    let explained = all.explain_all(&plans, &all.picks()).await;
+    let explained = all.decide_few(&plans, &all.picks()).await;
     let posts = explained.iter().map(|scan| scan.post.id.as_str());
     assert_eq!(posts.collect::<Vec<_>>(), ["forum:1", "forum:3"]);
     assert!(
@@ -338,7 +344,7 @@ async fn matches_of_accounts_without_scans_left_are_not_explained() {
     )
     .await;
     let terms = async |all: &Matches<'_, _>, namespace| {
-        let scans = all.explain_all(&plans, &all.picks()).await;
+        let scans = all.decide_few(&plans, &all.picks()).await;
         assert_eq!(scans.len(), 2);
         let own = scans
             .into_iter()

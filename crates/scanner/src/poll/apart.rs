@@ -4,7 +4,7 @@
 //! other posts, the records and the cursor are committed together. So a crash loses nothing, and no post counts
 //! twice.
 
-use std::sync::Arc;
+use std::{ops::Range, sync::Arc};
 
 use domain::{ManagerName, Post, Timestamp, User};
 use store::{
@@ -18,7 +18,7 @@ use super::{
     commit::{BLOCK, Batch, Found, Stored, broken_by_us},
     context::Poll,
 };
-use crate::find::Matches;
+use crate::find::{Matches, Pick};
 
 /// A failure that is no constraint violation is attributed to a post only after this many in a row.
 const FAILURES: u32 = 2;
@@ -32,6 +32,12 @@ impl Poll {
 
     /// Stores what can be stored, and quarantines the posts that the database refuses.
     pub(super) async fn commit_apart(&self, found: &Found<'_>) -> Result<Stored, store::Error> {
+        let wanted = |_: &ManagerName, post: &Post| self.is_wanted(post);
+        let (plans, index) = (&self.plans, Arc::clone(found.index));
+        let (feed, posts) = (&self.feed.name, &found.polled.posts);
+        let all = Matches::of(plans, index, self.account, feed, posts, wanted).await;
+        // The transaction holds the feed's lock, so nothing is read and no model asked in it.
+        all.decide_all(plans, BLOCK, || false).await;
         let _share = self.limits.connections.take(self.account, 1).await;
         let mut conn = self.backbone.pool.get().await?;
         keyed::begin(&mut conn).await?;
@@ -41,7 +47,7 @@ impl Poll {
                 return Ok(lost);
             }
             let mut counter = self.counter(found);
-            let (batch, refused) = self.store_halves(conn, found, &mut counter).await?;
+            let (batch, refused) = self.store_halves(conn, &all, &mut counter).await?;
             self.finish(conn, found, batch, refused, counter).await
         };
         let stored = stored.await;
@@ -51,32 +57,29 @@ impl Poll {
     async fn store_halves(
         &self,
         conn: &mut AsyncPgConnection,
-        found: &Found<'_>,
+        all: &Matches<'_, impl Fn(&ManagerName, &Post) -> bool>,
         counter: &mut ScanCounter,
     ) -> Result<(Batch, Vec<Quarantined>), store::Error> {
         let mut stored = Batch::default();
         let mut refused = Vec::new();
+        let every_pick = all.picks();
         // The oldest posts on top.
-        let mut waiting = vec![&found.polled.posts[..]];
-        while let Some(posts) = waiting.pop() {
-            let index = Arc::clone(found.index);
-            let feed = &self.feed.name;
-            let (plans, account, none) = (&self.plans, self.account, Arc::default());
-            let wanted = |_: &ManagerName, post: &Post| self.is_wanted(post);
-            let all = Matches::of_first(plans, index, account, feed, posts, wanted, none).await;
-            let picks = all.picks();
-            let is_much = all.posts().len() < posts.len() || picks.len() > BLOCK;
-            if is_much && posts.len() > 1 {
-                waiting.extend(halves(posts));
+        let whole = 0..all.posts().len();
+        let mut waiting = vec![whole];
+        while let Some(range) = waiting.pop() {
+            let posts = &all.posts()[range.clone()];
+            let of_range = every_pick.iter().filter(|pick| range.contains(&pick.at));
+            let picks: Vec<Pick> = of_range.copied().collect();
+            if picks.len() > BLOCK && posts.len() > 1 {
+                waiting.extend(halves(range));
                 continue;
             }
-            let matches = {
-                let scans = all.explain_all(&self.plans, &picks).await;
-                self.plans.decide(account, scans, all.used_up()).await
-            };
+            let matches = all.decide_few(&self.plans, &picks).await;
             match self.try_posts(conn, posts, &matches, counter).await {
                 Ok(batch) => {
-                    refused.extend(all.broken().into_iter().map(broken_by_us));
+                    let broken = all.broken().into_iter();
+                    let broken = broken.filter(|post| posts.iter().any(|one| one.id == post.id));
+                    refused.extend(broken.map(broken_by_us));
                     stored.made.extend(batch.made);
                     stored.refused += batch.refused;
                     stored.dropped += batch.dropped;
@@ -85,7 +88,7 @@ impl Poll {
                 Err(error) if posts.is_empty() || !error.may_blame_values() => return Err(error),
                 Err(error) => {
                     let [post] = posts else {
-                        waiting.extend(halves(posts));
+                        waiting.extend(halves(range));
                         continue;
                     };
                     if !self.takes_another(conn, post, &matches, counter).await? {
@@ -186,7 +189,7 @@ impl From<QueryError> for Tried {
 }
 
 /// The newer half, and the older one, which comes first from the end.
-fn halves(posts: &[Post]) -> [&[Post]; 2] {
-    let (older, newer) = posts.split_at(posts.len() / 2);
-    [newer, older]
+fn halves(posts: Range<usize>) -> [Range<usize>; 2] {
+    let middle = posts.start + posts.len() / 2;
+    [middle..posts.end, posts.start..middle]
 }

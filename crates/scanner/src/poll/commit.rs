@@ -88,8 +88,7 @@ impl Poll {
             if next.is_empty() && !is_last {
                 return Ok(Stored::Part);
             }
-            let (scans, covered) = all.explain(&self.plans, next).await;
-            let scans = self.plans.decide(self.account, scans, all.used_up()).await;
+            let (scans, covered) = all.decide(&self.plans, next).await;
             let is_end = is_last && done + covered == picks.len();
             let _share = self.limits.connections.take(self.account, 1).await;
             let mut conn = self.backbone.pool.get().await?;

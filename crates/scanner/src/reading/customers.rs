@@ -1,174 +1,66 @@
 //! The reader needs vectors of what customers sell. They take about 100 ms of work for each Manager, and some 40 kB.
 
 use std::{
-    collections::HashMap,
+    hash::{BuildHasher, RandomState},
     sync::{Arc, Mutex, MutexGuard, PoisonError},
 };
 
-use domain::{Focus, Instructions, ManagerName, scan::ReaderOutcome};
-use reader::{Customer, ReadError, Reader};
-use runtime::background;
-use store::{Pool, plans};
+use domain::{
+    Focus, ManagerName,
+    instructions::{Sells, WatchedName},
+    scan::ReaderOutcome,
+};
+use reader::Customer;
 
-/// Memory of a generation. There are two, so a scanner keeps about a thousand Managers with seven offers, or 400 with twenty long ones.
+use crate::generations::Generations;
+
+/// Memory of a generation. There are two, so a scanner keeps about a thousand Managers with seven offers, or 400 with twenty
+/// long ones.
 const GENERATION_BYTES: usize = 20 << 20;
+/// Memory of a Manager, and of one whose posts are not compared.
+const ENTRY_BYTES: usize = 100;
+
+/// What a customer sells, or why posts are not compared with it.
+pub(super) type Sold = Result<Arc<Customer>, ReaderOutcome>;
 
 /// Customers that were read. Those that no post concerned for longest are dropped first.
-#[derive(Default)]
-pub(super) struct Customers(Mutex<Cache>);
-
-#[derive(Default)]
-struct Cache {
-    newer: HashMap<ManagerName, Arc<Customer>>,
-    newer_bytes: usize,
-    older: HashMap<ManagerName, Arc<Customer>>,
-    /// Managers whose customer is being read. A change of the plan meanwhile removes them, so that what was read of the plan
-    /// before is not kept.
-    pending: HashMap<ManagerName, u64>,
-    last_number: u64,
-}
-
-pub(super) enum Found {
-    Known(Arc<Customer>),
-    /// To be read, from these instructions.
-    Missing(Box<Missing>),
-    Failed(ReaderOutcome),
-}
-
-pub(super) struct Missing {
-    number: u64,
-    focus: Focus,
-    instructions: Instructions,
-}
+pub(super) struct Customers(Mutex<Generations<ManagerName, (u64, Sold)>>);
 
 impl Customers {
-    /// Forgets a Manager whose plan changed.
-    pub(super) fn forget(&self, manager: &ManagerName) {
-        let mut cache = self.lock();
-        cache.pending.remove(manager);
-        if let Some(customer) = cache.newer.remove(manager) {
-            cache.newer_bytes = cache.newer_bytes.saturating_sub(customer.bytes());
-        }
-        cache.older.remove(manager);
+    pub(super) fn new() -> Self {
+        Self(Mutex::new(Generations::new(GENERATION_BYTES)))
     }
 
-    /// Finds the customers of Managers. Reads the instructions of those that are not known.
-    pub(super) async fn of(
-        &self,
-        pool: &Pool,
-        mut managers: Vec<ManagerName>,
-    ) -> Vec<(ManagerName, Found)> {
-        managers.sort_unstable();
-        managers.dedup();
-        let mut found = Vec::with_capacity(managers.len());
-        let mut missing = Vec::new();
-        {
-            let mut cache = self.lock();
-            for manager in managers {
-                match cache.get(&manager) {
-                    Some(known) => found.push((manager, Found::Known(known))),
-                    None => missing.push((manager, cache.begin(manager))),
-                }
-            }
-        }
-        if missing.is_empty() {
-            return found;
-        }
-        let names: Vec<_> = missing.iter().map(|(manager, _)| *manager).collect();
-        let read = async {
-            let mut conn = pool.get().await?;
-            Ok::<_, store::Error>(plans::instructions_of(&mut conn, &names).await?)
-        };
-        let mut instructions = read.await.unwrap_or_else(|error| {
-            let error = anyhow::Error::from(error);
-            tracing::debug!("posts are judged without the reader: {error:#}");
-            HashMap::new()
-        });
-        found.extend(missing.into_iter().map(|(manager, number)| {
-            // Without instructions or focus the Manager is gone or changed; its matches will be decided again.
-            let usable = instructions.remove(&manager);
-            let usable =
-                usable.and_then(|(_, instructions)| Some((instructions.focus?, instructions)));
-            let found = match usable {
-                Some((focus, instructions)) => Found::Missing(Box::new(Missing {
-                    number,
-                    focus,
-                    instructions,
-                })),
-                None => Found::Failed(ReaderOutcome::Unavailable),
-            };
-            (manager, found)
-        }));
-        found
+    /// Returns what the customer of a Manager sells, if it was read from instructions with this [`hash_of_seller`].
+    pub(super) fn get(&self, manager: &ManagerName, hash: u64) -> Option<Sold> {
+        let (known, sold) = self.lock().get(manager)?;
+        (known == hash).then_some(sold)
     }
 
-    /// Reads a customer and keeps it.
-    pub(super) async fn read(
-        &self,
-        reader: &Arc<Reader>,
-        manager: ManagerName,
-        missing: Missing,
-    ) -> Result<Arc<Customer>, ReaderOutcome> {
-        let Missing {
-            number,
-            focus,
-            instructions,
-        } = missing;
-        let reader = Arc::clone(reader);
-        let read = background::spawn(move || reader.customer_of(focus, &instructions)).await;
-        match read {
-            Ok(Ok(customer)) => {
-                let customer = Arc::new(customer);
-                self.lock().end(manager, number, &customer);
-                Ok(customer)
-            }
-            Ok(Err(ReadError::NoOffers)) => Err(ReaderOutcome::NoOffers),
-            Ok(Err(error)) => {
-                tracing::warn!(manager.name = %manager, "the reader cannot read what the customer sells: {error}");
-                Err(ReaderOutcome::Unavailable)
-            }
-            Err(_panic) => {
-                tracing::warn!(manager.name = %manager, "the reader cannot read what the customer sells: an internal error");
-                Err(ReaderOutcome::Unavailable)
-            }
-        }
+    pub(super) fn keep(&self, manager: ManagerName, hash: u64, sold: Sold) -> Sold {
+        let bytes = sold.as_ref().map_or(0, |customer| customer.bytes());
+        self.lock()
+            .put(manager, (hash, sold.clone()), ENTRY_BYTES + bytes);
+        sold
     }
 
-    fn lock(&self) -> MutexGuard<'_, Cache> {
+    /// Keeps the Managers that exist.
+    pub(super) fn retain(&self, exists: impl Fn(&ManagerName) -> bool) {
+        self.lock().retain(exists);
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Generations<ManagerName, (u64, Sold)>> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
-impl Cache {
-    fn get(&mut self, manager: &ManagerName) -> Option<Arc<Customer>> {
-        if let Some(known) = self.newer.get(manager) {
-            return Some(Arc::clone(known));
-        }
-        let customer = self.older.remove(manager)?;
-        self.keep(*manager, &customer);
-        Some(customer)
-    }
-
-    fn begin(&mut self, manager: ManagerName) -> u64 {
-        self.last_number += 1;
-        self.pending.insert(manager, self.last_number);
-        self.last_number
-    }
-
-    fn end(&mut self, manager: ManagerName, number: u64, customer: &Arc<Customer>) {
-        if self.pending.get(&manager) == Some(&number) {
-            self.pending.remove(&manager);
-            self.keep(manager, customer);
-        }
-    }
-
-    fn keep(&mut self, manager: ManagerName, customer: &Arc<Customer>) {
-        let bytes = customer.bytes();
-        if self.newer_bytes + bytes > GENERATION_BYTES {
-            self.older = std::mem::take(&mut self.newer);
-            self.newer_bytes = 0;
-        }
-        self.newer_bytes += bytes;
-        self.newer.insert(manager, Arc::clone(customer));
-    }
+/// Returns a hash of what a Manager's instructions say about its customer: with another one, the customer is read again.
+pub(crate) fn hash_of_seller(
+    hasher: &RandomState,
+    focus: Option<Focus>,
+    sells: Option<&Sells>,
+    names: &[WatchedName],
+) -> u64 {
+    let text = serde_json::to_string(&(focus, sells, names));
+    hasher.hash_one(text.unwrap_or_default())
 }

@@ -28,15 +28,15 @@ fn says(content: &str) -> Answer {
     }
 }
 
-fn yes() -> Answer {
+pub(crate) fn yes() -> Answer {
     says(r#"{"relevant": true}"#)
 }
 
-fn no() -> Answer {
+pub(crate) fn no() -> Answer {
     says(r#"{"relevant": false}"#)
 }
 
-fn judge(endpoint: &TestServer) -> Judge {
+pub(crate) fn judge(endpoint: &TestServer) -> Judge {
     Judge {
         base_url: endpoint.url("/v1").parse().unwrap(),
         model: "m".to_owned(),

@@ -6,10 +6,16 @@ use domain::{
     Focus, Instructions, ManagerName,
     instructions::{Sells, Term},
 };
+use matching::{Plan, PostText};
+use reader::Reader;
 use runtime::config::PostReader;
-use test_support::TIMEOUT;
+use test_support::{TIMEOUT, TestServer};
 
-use crate::support::{LEMMY, World, watching};
+use crate::{
+    judge::{judge, no, yes},
+    quarantine::refuse_poison,
+    support::{LEMMY, World, metric, post, watching},
+};
 
 const MODEL: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../reader/model");
 /// A need for what the customer sells.
@@ -65,7 +71,7 @@ async fn decided(world: &World, name: ManagerName, posts: &[&str]) -> Vec<String
          WHERE s.manager_id = '{}' ORDER BY p.title DESC",
         name.manager.to_uuid()
     );
-    let what = "concat(p.title, ' ', s.matched ->> 'reader')";
+    let what = "concat_ws(' ', p.title, s.matched ->> 'reader', s.matched ->> 'judged')";
     world.database.texts(what, &from).await
 }
 
@@ -79,7 +85,65 @@ async fn a_need_for_another_good_is_no_scan() {
         if is_read {
             assert_eq!(found, [format!("{OWN} JUDGED")]);
         } else {
-            assert_eq!(found, [format!("{OTHER} "), format!("{OWN} ")]);
+            assert_eq!(found, [OTHER, OWN]);
+        }
+    }
+}
+
+/// Returns the scores of a post by words and by the reader.
+fn scores(instructions: &Instructions, title: &str) -> (f64, f64) {
+    let plan = Plan::compile(instructions).unwrap();
+    let text = PostText::new(Some(title), None);
+    let reader = Reader::in_folder(Path::new(MODEL)).unwrap();
+    let sells = instructions.sells.as_ref();
+    let customer = reader.customer_of(Focus::Sales, sells, &instructions.names);
+    let post = reader.post(title, "").unwrap();
+    let score = reader.score(&plan, &text, &post, &customer.unwrap());
+    let by_words = matching::evaluate(&plan, &text, None).score;
+    (by_words, score.unwrap())
+}
+
+#[tokio::test]
+async fn a_need_in_few_words_of_the_customer_is_added() {
+    let instructions = selling(&["espresso machine", "coffee grinder"]);
+    let titles = [
+        OWN,
+        "Which coffee grinder for espresso should I buy for my kitchen?",
+        "Looking for a quiet grinder for our kitchen, any recommendations?",
+        "Best espresso machine for a beginner's kitchen?",
+    ];
+    let mut found = titles
+        .iter()
+        .map(|title| (title, scores(&instructions, title)));
+    let is_added = |(_, (words, read)): &(_, (f64, f64))| *words >= 0.1 && *read > *words + 0.02;
+    let (title, (words, read)) = found.find(is_added).unwrap();
+    let instructions = Instructions {
+        threshold: Some((words + read) / 2.0),
+        ..instructions
+    };
+    for is_read in [true, false] {
+        let mut world = World::new().await;
+        world.config.scanner.reader = is_read.then(settings);
+        let name = manager(&world, &instructions).await;
+        let found = decided(&world, name, &[title]).await;
+        let expected = is_read.then(|| format!("{title} JUDGED"));
+        assert_eq!(found, Vec::from_iter(expected));
+    }
+}
+
+#[tokio::test]
+async fn the_llm_filter_decides_after_the_reader() {
+    for is_relevant in [true, false] {
+        let endpoint = TestServer::start(move |_, _| if is_relevant { yes() } else { no() }).await;
+        let mut world = World::new().await;
+        world.config.scanner.reader = Some(settings());
+        world.config.scanner.judge = Some(judge(&endpoint));
+        let name = manager(&world, &selling(&["espresso machine", "coffee grinder"])).await;
+        let found = decided(&world, name, &[OWN]).await;
+        if is_relevant {
+            assert_eq!(found, [format!("{OWN} JUDGED true")]);
+        } else {
+            assert!(found.is_empty(), "{found:?}");
         }
     }
 }
@@ -176,4 +240,27 @@ async fn what_a_customer_sells_is_read_again_after_a_change() {
     world.publish("lemmy", &again);
     world.until(name, &again).await;
     replica.stop().await;
+}
+
+/// The transaction holds the feed's lock, and each half of the posts is tried.
+#[tokio::test]
+async fn posts_next_to_a_refused_one_are_read_once() {
+    let mut world = World::new().await;
+    world.config.scanner.reader = Some(settings());
+    refuse_poison(&world, true).await;
+    let instructions = Instructions {
+        threshold: Some(0.0),
+        ..selling(&["espresso machine"])
+    };
+    let name = manager(&world, &instructions).await;
+    let posts = (0..8).map(|nth| match nth {
+        3 => post("lemmy", &format!("{OWN} Mine is full of poison.")),
+        _ => post("lemmy", &format!("{OWN} {nth}")),
+    });
+    world.platforms.publish(posts.collect());
+    let replica = world.ready_scanner().await;
+    world.until_scanned(name, 7).await;
+    replica.stop().await;
+    assert!(metric("earshot_reader_duration_seconds_count 8"));
+    assert!(metric("earshot_reader_matches_total{outcome=\"judged\"} 8"));
 }

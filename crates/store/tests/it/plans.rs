@@ -1,4 +1,6 @@
-use domain::{FeedName, Instructions, ManagerName, PlanVersion, Timestamp};
+use domain::{
+    FeedName, Focus, Instructions, ManagerName, PlanVersion, Timestamp, instructions::Sells,
+};
 use store::{
     AsyncConnection, AsyncPgConnection, managers,
     plans::{self, Changes, PlanRecord},
@@ -329,4 +331,38 @@ async fn a_feed_that_others_watch_is_not_locked_by_a_manager_that_leaves_it() {
     drop(poll);
     record(&mut at.conn, names[2], &[]).await;
     assert!(!watched(&mut at.conn, "hackernews:newest").await);
+}
+
+#[tokio::test]
+async fn sellers_are_read_from_their_fields() {
+    let mut at = start().await;
+    let sells = Sells {
+        summary: "Kettles for everyone.".to_owned(),
+        offers: vec!["kettle".to_owned()],
+    };
+    let selling = Instructions {
+        focus: Some(Focus::Sales),
+        sells: sells.or_none(),
+        ..instructions("kettle")
+    };
+    let conn = &mut at.conn;
+    let first = at.fixture.applied_manager(conn, &selling, &[]).await;
+    let plain = instructions("kettle");
+    let second = at.fixture.applied_manager(conn, &plain, &[]).await;
+    let third = at.fixture.applied_manager(conn, &plain, &[]).await;
+    let strange = format!(
+        "UPDATE managers SET instructions = instructions || '{{\"sells\": 7}}' WHERE id = '{}'",
+        third.manager.to_uuid()
+    );
+    run(conn, &strange).await;
+
+    let found = plans::sellers(conn, &[first, second, third]).await.unwrap();
+    let seller = &found[&first];
+    assert_eq!(
+        (seller.account, seller.focus, &seller.sells),
+        (at.fixture.account, Some(Focus::Sales), &selling.sells)
+    );
+    assert_eq!(seller.names, selling.names);
+    assert_eq!((found[&second].focus, &found[&second].sells), (None, &None));
+    assert!(!found.contains_key(&third), "it cannot be read");
 }
