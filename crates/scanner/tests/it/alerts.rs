@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use domain::Timestamp;
 use platforms::simulator::{BLUESKY, Fault, FaultKind, NewPost};
-use runtime::config::PlatformConfig;
+use runtime::config::{PlatformConfig, PostReader};
 use test_support::Alert;
 
 use crate::{
@@ -275,6 +275,23 @@ async fn alert_fires_when_the_database_is_read_only() {
     world.database.run(read_only).await;
     world.database.disconnect_all().await;
     alert.repeats().fires().await;
+    replica.stop().await;
+}
+
+#[tokio::test]
+async fn alert_fires_for_a_reader_without_files() {
+    let mut world = World::new().await;
+    let replica = world.ready_scanner().await;
+    let alert = Alert::watch("EarshotReaderUnusable", &replica).await;
+    replica.stop().await;
+    let empty = tempfile::tempdir().unwrap();
+    world.config.scanner.reader = Some(PostReader {
+        folder: empty.path().to_str().unwrap().to_owned(),
+        max_wait: Duration::from_secs(1),
+        max_per_manager_per_day: 1,
+    });
+    let replica = world.ready_scanner().await;
+    alert.fires().await;
     replica.stop().await;
 }
 
