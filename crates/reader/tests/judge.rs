@@ -6,7 +6,11 @@ use std::{
     sync::LazyLock,
 };
 
-use domain::{Focus, instructions::Sells, scan::ReaderOutcome};
+use domain::{
+    Focus,
+    instructions::{NameKind, Sells, WatchedName},
+    scan::ReaderOutcome,
+};
 use matching::EVIDENCE;
 use reader::{Customer, Problem, ReadError, Reader};
 use serde::Deserialize;
@@ -83,6 +87,51 @@ fn a_customer_in_another_language_is_not_compared() {
         ),
     ] {
         assert!(customer(summary, &offers).is_ok(), "{offers:?}");
+    }
+}
+
+#[test]
+fn a_customer_has_the_names_that_its_focus_asks_about() {
+    let name = |text: &str, kind, alias: &str| WatchedName {
+        text: text.to_owned(),
+        kind,
+        aliases: vec![alias.to_owned()],
+        case_sensitive: false,
+        context: Vec::new(),
+        on_topic_percent: None,
+        ordinary_posts: None,
+    };
+    let names = [
+        name("Acme", NameKind::Own, "Acme Parcels"),
+        name("Bolt", NameKind::Watched, "Bolt Express"),
+    ];
+    let sells = Sells {
+        summary: "We deliver parcels.".to_owned(),
+        offers: vec!["parcel delivery".to_owned()],
+    };
+    let text = "Acme Parcels lost the kettle. Bolt Express delivers every day. It rains in Leith.";
+    let post = READER.post("Which service delivers?", text).unwrap();
+    let evidence = vec![0.0; EVIDENCE.len()];
+    for (focus, asked, others) in [
+        (
+            Focus::Crisis,
+            ["Acme", "Acme Parcels"],
+            ["Bolt", "Bolt Express"],
+        ),
+        (
+            Focus::Competitor,
+            ["Bolt", "Bolt Express"],
+            ["Acme", "Acme Parcels"],
+        ),
+    ] {
+        let judge = |customer: &Customer| READER.judge(focus, &evidence, &post, customer);
+        let found = READER.customer_of(focus, Some(&sells), &names).unwrap();
+        let named = |names: &[&str]| {
+            let customer = READER.customer(&sells.summary, &sells.offers, names);
+            judge(&customer.unwrap())
+        };
+        assert_eq!(judge(&found), named(&asked));
+        assert_ne!(judge(&found), named(&others));
     }
 }
 
