@@ -14,6 +14,8 @@ const MAX_HEADER_BYTES: usize = 16 * 1024;
 const MAX_LIMITS: usize = 100;
 /// Limits apply to a sliding hour. Without an estimate, some of the limit is free again after this time.
 const PAUSE: Duration = Duration::from_mins(10);
+/// Longest estimate that a refused feed waits for. It comes from the count of the token, unlike the `Retry-After` of a
+/// firewall, and requests before that time add to the count.
 const MAX_PAUSE: Duration = Duration::from_hours(24);
 
 #[derive(Deserialize)]

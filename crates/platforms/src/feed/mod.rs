@@ -489,3 +489,24 @@ fn charset(media_type: &str) -> Option<&str> {
     let found = parameters.find(|(name, _)| name.trim().eq_ignore_ascii_case("charset"))?;
     Some(found.1.trim().trim_matches(['"', '\'']))
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn request_after_a_day_without_a_document_is_unconditional() {
+        let sent = |hours| {
+            let mut memory = Memory::default();
+            memory.read_time = Some(Timestamp::now().minus(Duration::from_hours(hours)));
+            let mut cursor = Cursor::default();
+            cursor.etag = Some("\"1\"".to_owned());
+            cursor.last_modified = Some("Fri, 27 Nov 2026 10:00:00 GMT".to_owned());
+            cursor.feed = Some(memory);
+            let headers = conditions(&cursor).into_iter();
+            headers.map(|(name, _)| name).collect::<Vec<_>>()
+        };
+        assert_eq!(sent(23), ["if-none-match", "if-modified-since"]);
+        assert_eq!(sent(25), Vec::<&str>::new());
+    }
+}

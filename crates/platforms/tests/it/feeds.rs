@@ -230,7 +230,7 @@ impl Fetch for Cached {
         let feed = json!({"version": "https://jsonfeed.org/version/1.1", "title": "a", "items": items.collect::<Vec<_>>()});
         Ok(Fetched {
             status: 200,
-            headers: vec![("cache-control".into(), "max-age=3600".into())],
+            headers: vec![("cache-control".into(), "max-age=86400".into())],
             body: feed.to_string().into_bytes(),
             final_url: url.clone(),
         })
@@ -245,6 +245,7 @@ async fn busy_feed_is_polled_before_its_document_expires() {
     let adapter = Feeds::new("blog".into(), Source::Forum, Some(url), fetch);
     let limits = PollLimits::default();
     let mut cursor = None;
+    // A day counts as an hour.
     let hour = Some(std::time::Duration::from_hours(1));
     for (first, hint) in [(0, hour), (0, hour), (5, hour), (17, None), (18, hour)] {
         cached.0.store(first, Ordering::Relaxed);

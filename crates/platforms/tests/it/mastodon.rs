@@ -166,6 +166,23 @@ async fn hidden_timelines_have_a_clear_error() {
 }
 
 #[tokio::test]
+async fn timeline_is_read_while_the_settings_of_the_instance_cannot_be() {
+    let mut feed = Feed::new("mastodon:public");
+    let fault = Fault::new(MASTODON, FaultKind::Status, 503);
+    feed.simulator.fail(fault.on("api/v2/instance").times(2));
+    for text in ["one", "two"] {
+        feed.publish([post(MASTODON, text)]);
+        assert_eq!(texts(&feed.poll().await.posts), [text]);
+    }
+    // The settings are asked for again.
+    feed.simulator.set_mastodon(MastodonRules {
+        live: ["disabled"; 2],
+        ..MastodonRules::default()
+    });
+    assert!(feed.try_poll().await.unwrap_err().is_permanent());
+}
+
+#[tokio::test]
 async fn exhausted_limit_delays_and_loses_nothing() {
     let mut feed = Feed::new("mastodon:tag/crm");
     feed.publish([post(MASTODON, "before #crm")]);

@@ -84,7 +84,7 @@ impl Fetch for WithOdd {
     }
 }
 
-/// The answers of the simulated platforms, without the fields that name an author, while it is true.
+/// The answers of the simulated platforms, without the names of authors, while it is true.
 struct Nameless(Arc<InMemory>, Arc<AtomicBool>);
 
 #[async_trait]
@@ -101,6 +101,8 @@ impl Fetch for Nameless {
             for name in ["author", "by", "submitter_user", "username", "acct"] {
                 body = body.replace(&format!(r#""{name}":"#), r#""renamed":"#);
             }
+            // Lemmy's authors and communities have the same fields.
+            body = body.replace(r#""name":"ana""#, r#""name":"""#);
             answer.body = body.into_bytes();
         }
         Ok(answer)
@@ -235,8 +237,10 @@ async fn items_without_an_author_are_set_aside_once_and_new_when_they_have_one()
     let lobsters = Lobsters::new("lobsters".into(), url("lobsters"), fetch());
     let discourse = Discourse::new("discourse".into(), url("discourse"), None, fetch());
     let mastodon = Mastodon::new(url("mastodon"), None, fetch());
-    let all: [(&str, &str, Box<dyn Adapter>); 5] = [
+    let lemmy = Lemmy::new(url("lemmy"), fetch());
+    let all: [(&str, &str, Box<dyn Adapter>); 6] = [
         ("hackernews", "newest", Box::new(hackernews)),
+        ("lemmy", "newest", Box::new(lemmy)),
         ("lobsters", "newest", Box::new(lobsters)),
         ("discourse", "latest", Box::new(discourse)),
         ("reddit", "r/rust", Box::new(reddit)),

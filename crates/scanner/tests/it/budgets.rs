@@ -103,6 +103,44 @@ async fn pause_of_a_platform_applies_to_all_feeds_and_replicas() {
     }
 }
 
+/// A firewall in front of a platform may ask for a day, because of one request.
+#[tokio::test]
+async fn platform_that_asks_for_a_day_is_polled_again_after_minutes() {
+    let world = World::new().await;
+    let manager = world.manager("kettle", &[LEMMY]).await;
+    let replica = world.ready_scanner().await;
+    eventually("it is read", async || {
+        world.database.count("feeds WHERE cursor IS NOT NULL").await == 1
+    })
+    .await;
+    // The fault must hit a poll.
+    world.until_backfilled().await;
+    world
+        .platforms
+        .fail(Fault::new("lemmy", FaultKind::RetryAfter, 86_400));
+    eventually("it was throttled", async || {
+        world
+            .database
+            .count("feeds WHERE trouble = 'FAILING'")
+            .await
+            == 1
+    })
+    .await;
+    // The pause is also in the memory of the replica.
+    replica.stop().await;
+    for pause in [
+        "platform_budgets SET silent_until = silent_until",
+        "feeds SET next_poll_time = next_poll_time",
+    ] {
+        let passes = format!("UPDATE {pause} - interval '15 minutes'");
+        world.database.run(&passes).await;
+    }
+    world.publish("lemmy", "A kettle on Lemmy");
+    let replica = world.ready_scanner().await;
+    world.until_scanned(manager, 1).await;
+    replica.stop().await;
+}
+
 #[tokio::test]
 async fn platform_without_credentials_is_reported_and_others_are_scanned() {
     let mut world = World::new().await;

@@ -6,7 +6,7 @@ use platforms::simulator::{Fault, FaultKind};
 use store::{erasure, recent_posts};
 use test_support::eventually;
 
-use crate::support::{HACKER_NEWS, LEMMY, World, post};
+use crate::support::{HACKER_NEWS, LEMMY, World, configured, post};
 
 /// Waits for the end of today's walk: its steps would overwrite the begin of the next one.
 pub(crate) async fn until_walked(world: &World, platform: &str) {
@@ -179,33 +179,55 @@ async fn implausible_recheck_does_not_stop_the_walk() {
 
 #[tokio::test]
 async fn a_platform_that_finds_nothing_blanks_nothing() {
+    tokio::join!(
+        find_nothing("hackernews", HACKER_NEWS),
+        find_nothing("discourse", "discourse:latest"),
+        find_nothing("lobsters", "lobsters:newest"),
+    );
+}
+
+async fn find_nothing(platform: &str, feed: &str) {
+    const POSTS: usize = 12;
     let mut world = World::new().await;
-    for platform in &mut world.config.platforms {
-        platform.access.erase_deleted = Some(platform.name == "hackernews");
-        // Without it, each post is looked up in the search.
-        platform.items_url = None;
+    let others = ["discourse", "lobsters"].map(|kind| world.platforms.settings_of(kind));
+    world
+        .config
+        .platforms
+        .extend(others.into_iter().map(configured));
+    for one in &mut world.config.platforms {
+        one.access.erase_deleted = Some(one.name == platform);
+        one.access.requests_per_minute = Some(100_000);
+        // Without it, each post of Hacker News is looked up in the search.
+        one.items_url = None;
     }
-    let manager = world.manager("kettle", &[HACKER_NEWS]).await;
+    let manager = world.manager("kettle", &[feed]).await;
     let replica = world.ready_scanner().await;
     world
         .platforms
-        .publish(vec![post("hackernews", "A kettle"); 12]);
-    world.until_scanned(manager, 12).await;
-    until_walked(&world, "hackernews").await;
+        .publish(vec![post(platform, "A kettle"); POSTS]);
+    world.until_scanned(manager, POSTS).await;
+    until_walked(&world, platform).await;
     // Like a response of a server in front of the platform.
-    let fault = Fault::new("hackernews", FaultKind::Status, 404);
-    world.platforms.fail(fault.on("/items/").times(1_000));
+    world
+        .platforms
+        .fail(Fault::new(platform, FaultKind::Status, 404).times(100_000));
     let begin = "UPDATE rechecks SET next_time = now(), begin_time = now(), stage = 'POSTS', \
                  place_time = 'epoch', place_id = '00000000-0000-0000-0000-000000000000'";
     world.database.run(begin).await;
     eventually("the walk is past the posts", async || {
-        let past = "rechecks WHERE platform = 'hackernews' AND (stage <> 'POSTS' OR place_time > 'epoch' \
-                    OR begin_time > now())";
-        world.database.count(past).await == 1
+        // It pauses after an implausible answer.
+        let no_pause = "UPDATE rechecks SET next_time = now() WHERE next_time > now() + interval '10 seconds' \
+                        AND begin_time <= now()";
+        world.database.run(no_pause).await;
+        let past = format!(
+            "rechecks WHERE platform = '{platform}' AND (stage <> 'POSTS' OR begin_time > now())"
+        );
+        world.database.count(&past).await == 1
     })
     .await;
-    let blank = "posts WHERE erase_time IS NOT NULL";
-    assert_eq!(world.database.count(blank).await, 0);
-    assert_eq!(world.database.count("recent_posts").await, 12);
+    assert_eq!(world.database.count("missing_posts").await, 0, "{platform}");
+    assert_eq!(world.database.count(BLANK).await, 0, "{platform}");
+    let kept = world.database.count("recent_posts").await;
+    assert_eq!(kept, i64::try_from(POSTS).unwrap(), "{platform}");
     replica.stop().await;
 }

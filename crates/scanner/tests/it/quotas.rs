@@ -1,12 +1,15 @@
 //! The daily quota of Scans drops no post.
 
+use std::time::Duration;
+
+use domain::{ManagerName, Timestamp};
 use platforms::simulator::{BLUESKY, NewPost};
 use runtime::config::PlatformConfig;
 use store::{
     managers,
     quotas::{self, Change},
 };
-use test_support::eventually;
+use test_support::{Replica, eventually};
 
 use crate::support::{HACKER_NEWS, LEMMY, World, configured, watching};
 
@@ -114,11 +117,16 @@ async fn delayed_poll_does_not_delay_others_of_its_account() {
     replica.stop().await;
 }
 
-/// A stream cannot be read again, and other accounts' posts push these out of what is kept of it.
-#[tokio::test]
-async fn refused_posts_wait_although_their_feed_does_not_keep_them() {
-    // More than one step of the catch-up takes.
-    const POSTS: usize = 1_020;
+fn said(text: &str) -> NewPost {
+    NewPost {
+        platform: BLUESKY.to_owned(),
+        title: text.to_owned(),
+        ..NewPost::default()
+    }
+}
+
+/// A scanner that reads a stream for a Manager whose account has used up its two Scans.
+async fn used_up_stream() -> (World, ManagerName, Replica) {
     let mut world = World::new().await;
     world.config.quotas.scans_per_day = 2;
     let settings = world.platforms.settings_of(BLUESKY);
@@ -129,20 +137,47 @@ async fn refused_posts_wait_although_their_feed_does_not_keep_them() {
     let manager = world.manager("kettle", &["bluesky:jetstream"]).await;
     let replica = world.ready_scanner().await;
     eventually("the stream is read", async || {
-        let posts = vec![NewPost {
-            platform: BLUESKY.to_owned(),
-            title: "A kettle".to_owned(),
-            ..NewPost::default()
-        }];
-        world.platforms.publish(posts);
+        world.platforms.publish(vec![said("A kettle")]);
         world.scanned(manager).await.len() == 2
     })
     .await;
-    let posts = (0..POSTS).map(|n| NewPost {
-        platform: BLUESKY.to_owned(),
-        title: format!("Kettle {n}"),
-        ..NewPost::default()
-    });
+    (world, manager, replica)
+}
+
+/// A catch-up reads a week of a feed at most.
+#[tokio::test]
+async fn refused_post_that_is_dated_before_the_catch_up_becomes_a_scan() {
+    let (world, _, replica) = used_up_stream().await;
+    let backdated = NewPost {
+        time: Some(Timestamp::now().minus(Duration::from_hours(30 * 24))),
+        ..said("An old kettle")
+    };
+    world.platforms.publish(vec![backdated]);
+    let refused = "refused_posts WHERE post ->> 'text' = 'An old kettle'";
+    eventually("it is refused", async || {
+        world.database.count(refused).await == 1
+    })
+    .await;
+    raise(&world, 10_000).await;
+    let scans = "scans JOIN posts ON posts.id = scans.post_id WHERE posts.text = 'An old kettle'";
+    eventually("it has its Scan", async || {
+        world.database.count(scans).await == 1
+    })
+    .await;
+    eventually("none is left", async || {
+        world.database.count("refused_posts").await == 0
+    })
+    .await;
+    replica.stop().await;
+}
+
+/// A stream cannot be read again, and other accounts' posts push these out of what is kept of it.
+#[tokio::test]
+async fn refused_posts_wait_although_their_feed_does_not_keep_them() {
+    // More than one step of the catch-up takes.
+    const POSTS: usize = 1_020;
+    let (world, manager, replica) = used_up_stream().await;
+    let posts = (0..POSTS).map(|n| said(&format!("Kettle {n}")));
     world.platforms.publish(posts.collect());
     let flood = "refused_posts WHERE post ->> 'text' LIKE 'Kettle %'";
     eventually("the others are refused", async || {

@@ -241,6 +241,8 @@ pub(crate) fn configured(settings: Settings) -> PlatformConfig {
         "reddit" => Kind::Reddit,
         "linkedin" => Kind::LinkedIn,
         "facebook" => Kind::Facebook,
+        "discourse" => Kind::Discourse,
+        "lobsters" => Kind::Lobsters,
         _ => Kind::Feed,
     };
     PlatformConfig {
