@@ -17,7 +17,7 @@ use store::{
 };
 use test_support::{Alert, Replica, TestDatabase, eventually};
 
-use crate::support::backbone;
+use crate::support::{self, backbone};
 
 const KIND: &str = "test";
 
@@ -124,6 +124,48 @@ async fn item_that_ends_three_processes_is_set_aside_and_the_others_go_on() {
     .await;
     replica.kill();
     assert_eq!(letters.begun("hangs"), 3);
+}
+
+#[tokio::test]
+async fn purge_that_ends_three_processes_is_set_aside_and_the_others_go_on() {
+    let database = TestDatabase::create().await;
+    for statement in [
+        "CREATE FUNCTION hang() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN PERFORM pg_sleep(3600); RETURN NEW; END $$",
+        "CREATE TRIGGER hang BEFORE UPDATE ON purges FOR EACH ROW WHEN (OLD.id = 1) EXECUTE FUNCTION hang()",
+        "INSERT INTO purges (id, namespace_id) OVERRIDING SYSTEM VALUE VALUES (1, gen_random_uuid())",
+    ] {
+        database.run(statement).await;
+    }
+    let lease = "leases WHERE kind = 'purge' AND key = '1'";
+    let hangs = "pg_stat_activity WHERE datname = current_database() AND wait_event = 'PgSleep'";
+    for _ in 0..3 {
+        let replica = support::start("scanner", backbone(&database));
+        let own = replica.backbone.replica;
+        let leased = format!("{lease} AND leased_by = '{own}'");
+        eventually("it is worked on", async || {
+            database.count(&leased).await == 1 && database.count(hangs).await == 1
+        })
+        .await;
+        replica.kill();
+        // The server notices the death of a client only when it answers.
+        database.disconnect_all().await;
+    }
+    let replica = support::start("scanner", backbone(&database));
+    let set_aside =
+        format!("{lease} AND leased_by IS NULL AND next_time > now() AND crash_count = 3");
+    eventually("it is set aside", async || {
+        database.count(&set_aside).await == 1
+    })
+    .await;
+    database
+        .run("INSERT INTO purges (id, namespace_id) OVERRIDING SYSTEM VALUE VALUES (2, gen_random_uuid())")
+        .await;
+    let looked_at = "purges WHERE id = 2 AND next_time > now()";
+    eventually("the other goes on", async || {
+        database.count(looked_at).await == 1
+    })
+    .await;
+    replica.stop().await;
 }
 
 #[tokio::test]
