@@ -86,7 +86,11 @@ impl Site {
         let mut listeners = vec![TcpListener::bind((address(1), 0)).await?.into_std()?];
         let port = listeners[0].local_addr()?.port();
         for number in 2..=ADDRESSES {
-            listeners.push(TcpListener::bind((address(number), port)).await?.into_std()?);
+            listeners.push(
+                TcpListener::bind((address(number), port))
+                    .await?
+                    .into_std()?,
+            );
         }
         let site = Self {
             port,
