@@ -9,7 +9,7 @@ use matching::{Evidence, Plan, PostText};
 
 use crate::{Customer, Post, ReadError, Reader};
 
-/// Score from which posts are read: below it, one post in fifty is relevant.
+/// Lowest score of posts that are read. Of those below, one in fifty is relevant.
 const CANDIDATE: f64 = 0.1;
 /// The language that is read.
 const ENGLISH: &str = "en";

@@ -17,12 +17,12 @@ const LONGEST: i64 = 600_000_000;
 #[derive(Debug, Default)]
 pub(super) struct Lags {
     window: Vec<i64>,
-    /// The position at which the connection was opened, and how far before it the stream began.
+    /// The position when the connection was opened, and how far before it the stream began.
     resumed: Option<(i64, i64)>,
 }
 
 impl Lags {
-    /// Of a connection that is opened at `from`.
+    /// Returns the lags of a connection that is opened at `from`.
     pub(super) fn resumed(at: &Recent, from: i64) -> Self {
         Self {
             resumed: at.met.then_some((at.at, at.at.saturating_sub(from))),
