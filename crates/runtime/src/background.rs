@@ -25,18 +25,6 @@ pub fn spawn<T: Send + 'static>(work: impl FnOnce() -> T + Send + 'static) -> Jo
     THREADS.spawn(async { work() })
 }
 
-/// Runs `work` on a thread where it delays nothing else, of low priority if it `is_long`.
-pub fn spawn_blocking<T: Send + 'static>(
-    is_long: bool,
-    work: impl FnOnce() -> T + Send + 'static,
-) -> JoinHandle<T> {
-    if is_long {
-        spawn(work)
-    } else {
-        tokio::task::spawn_blocking(work)
-    }
-}
-
 fn lower_priority() {
     // Elsewhere the call would change the priority of the whole process.
     #[cfg(target_os = "linux")]
@@ -63,9 +51,5 @@ mod tests {
         assert_eq!(low, super::NICE.max(before));
         assert_ne!(id, std::thread::current().id());
         assert_eq!(getpriority_process(None).unwrap(), before);
-        for (is_long, expected) in [(false, before), (true, low)] {
-            let found = super::spawn_blocking(is_long, || getpriority_process(None).unwrap());
-            assert_eq!(found.await.unwrap(), expected);
-        }
     }
 }
