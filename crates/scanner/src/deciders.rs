@@ -123,7 +123,7 @@ impl Deciders {
 
     /// Returns the matches that become Scans, in their order. `account` is the one that the work counts for. Nothing reads
     /// matches of the Namespaces `used_up`, because the quota refuses them. Those that the reader may accept stay: they are
-    /// decided when there is room again.
+    /// decided when there is room again. Without a deadline nothing is read and no model asked.
     pub(crate) async fn decide<'a>(
         &self,
         pool: &Pool,
@@ -131,7 +131,7 @@ impl Deciders {
         account: Id,
         matches: Vec<NewScan<'a>>,
         used_up: &HashSet<Id>,
-        deadline: Instant,
+        deadline: Option<Instant>,
     ) -> Vec<NewScan<'a>> {
         if self.is_empty() || matches.is_empty() {
             return matches;
@@ -166,15 +166,15 @@ impl Deciders {
                     .then_some(Doubtful { rule: *rule, scan })
             });
             let doubtful = doubtful.collect();
-            reading
-                .judge(pool, index, account, doubtful, deadline)
-                .await;
+            // After its deadline it only gives the scores that it has.
+            let until = deadline.unwrap_or_else(Instant::now);
+            reading.judge(pool, index, account, doubtful, until).await;
         }
         let thresholds = rules.into_iter().map(|rule| rule.threshold);
         let decidable = thresholds.zip(decidable);
         match &self.llm_filter {
-            Some(filter) => filter.decide(pool, decidable.collect()).await,
-            None => decidable
+            Some(filter) if deadline.is_some() => filter.decide(pool, decidable.collect()).await,
+            _ => decidable
                 .filter(|(threshold, scan)| {
                     threshold.is_none_or(|threshold| scan.matched.score >= threshold)
                 })

@@ -61,6 +61,8 @@ pub(crate) struct Matches<'a, W> {
     decided: Mutex<HashMap<Pick, Option<Decided>>>,
     /// When the last post is read, set by the first block; without it, each block has its own time.
     deadline: Option<OnceLock<tokio::time::Instant>>,
+    /// Whether undecided matches are read, and the model is asked.
+    asks: bool,
 }
 
 /// What the reader and the LLM filter say about a match that becomes a Scan.
@@ -143,11 +145,20 @@ impl<'a, W: Fn(&ManagerName, &Post) -> bool> Matches<'a, W> {
             broken: Mutex::default(),
             decided: Mutex::default(),
             deadline: None,
+            asks: true,
         };
         let (found, matched) = new.search(plans, &new.index, most).await;
         new.found = found;
         new.posts = &posts[..matched];
         new
+    }
+
+    /// Decides on matches that are not decided yet by what is known, from here on: for a transaction.
+    pub(crate) fn without_asking(self) -> Self {
+        Self {
+            asks: false,
+            ..self
+        }
     }
 
     pub(crate) fn used_up(&self) -> &Arc<HashSet<Id>> {
@@ -244,7 +255,7 @@ impl<'a, W: Fn(&ManagerName, &Post) -> bool> Matches<'a, W> {
     }
 
     /// Same as [`Self::explain`], but only those that become Scans. Each is decided once. Call without a connection: a
-    /// model may be asked.
+    /// model may be asked, except after [`Self::without_asking`].
     pub(crate) async fn decide(&self, plans: &Plans, picks: &[Pick]) -> (Vec<NewScan<'a>>, usize) {
         let (explained, covered) = self.explain(plans, picks).await;
         if plans.decides_alone() {
@@ -272,11 +283,13 @@ impl<'a, W: Fn(&ManagerName, &Post) -> bool> Matches<'a, W> {
                 }
             }
         }
-        let new_deadline = plans.reading_deadline();
-        let deadline = match &self.deadline {
-            Some(first) => *first.get_or_init(|| new_deadline),
-            None => new_deadline,
-        };
+        let deadline = self.asks.then(|| {
+            let new_deadline = plans.reading_deadline();
+            match &self.deadline {
+                Some(first) => *first.get_or_init(|| new_deadline),
+                None => new_deadline,
+            }
+        });
         let new = plans.decide(self.account, undecided, &self.used_up, deadline);
         let new = new.await;
         let mut new = new.into_iter().peekable();

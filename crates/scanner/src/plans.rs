@@ -150,13 +150,13 @@ impl Plans {
     }
 
     /// Returns the matches that become Scans. Call without a connection: a model may be asked, except about matches of the
-    /// Namespaces `used_up`. The work counts for `account`. No post is read after `deadline`.
+    /// Namespaces `used_up`. The work counts for `account`. No post is read after `deadline`; without one, nothing is asked.
     pub(crate) async fn decide<'a>(
         &self,
         account: Id,
         matches: Vec<NewScan<'a>>,
         used_up: &HashSet<Id>,
-        deadline: tokio::time::Instant,
+        deadline: Option<tokio::time::Instant>,
     ) -> Vec<NewScan<'a>> {
         let (pool, index) = (&self.pool, self.index());
         let deciders = &self.deciders;

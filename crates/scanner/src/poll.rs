@@ -207,7 +207,9 @@ impl Poll {
             let stored = self.commit(&found, &mut part, &picks, is_last);
             let stored = match stored.instrument(span.clone()).await {
                 Err(error) if self.may_be_of_a_post(&error) => {
-                    self.commit_apart(&found).instrument(span).await
+                    // Boxed, because it is rare and a large future.
+                    let stored = Box::pin(self.commit_apart(&found));
+                    stored.instrument(span).await
                 }
                 stored => stored,
             };

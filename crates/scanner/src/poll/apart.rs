@@ -3,6 +3,10 @@
 //! All halves are in one transaction, with a savepoint each. Refused posts are recorded as quarantined, and the
 //! other posts, the records and the cursor are committed together. So a crash loses nothing, and no post counts
 //! twice.
+//!
+//! The posts are matched in parts, because all matches of a poll can take a gigabyte. The first part, which is nearly
+//! always the whole poll, is matched and decided before the transaction. For the others nothing is read and no model
+//! is asked: the transaction holds the feed's lock.
 
 use std::{ops::Range, sync::Arc};
 
@@ -32,12 +36,16 @@ impl Poll {
 
     /// Stores what can be stored, and quarantines the posts that the database refuses.
     pub(super) async fn commit_apart(&self, found: &Found<'_>) -> Result<Stored, store::Error> {
-        let wanted = |_: &ManagerName, post: &Post| self.is_wanted(post);
-        let (plans, index) = (&self.plans, Arc::clone(found.index));
-        let (feed, posts) = (&self.feed.name, &found.polled.posts);
-        let all = Matches::of(plans, index, self.account, feed, posts, wanted).await;
-        // The transaction holds the feed's lock, so nothing is read and no model asked in it.
-        all.decide_all(plans, BLOCK, || false).await;
+        let (plans, feed) = (&self.plans, &self.feed.name);
+        let part_of = |posts| {
+            let (index, account, none) = (Arc::clone(found.index), self.account, Arc::default());
+            let wanted = |_: &ManagerName, post: &Post| self.is_wanted(post);
+            Matches::of_first(plans, index, account, feed, posts, wanted, none)
+        };
+        let posts = &found.polled.posts[..];
+        let first = part_of(posts).await;
+        let is_over = || self.shutdown.is_cancelled();
+        first.decide_all(plans, BLOCK, is_over).await;
         let _share = self.limits.connections.take(self.account, 1).await;
         let mut conn = self.backbone.pool.get().await?;
         keyed::begin(&mut conn).await?;
@@ -47,34 +55,44 @@ impl Poll {
                 return Ok(lost);
             }
             let mut counter = self.counter(found);
-            let (batch, refused) = self.store_halves(conn, &all, &mut counter).await?;
+            let (mut batch, mut refused) = (Batch::default(), Vec::new());
+            let (mut part, mut left) = (first.without_asking(), posts);
+            loop {
+                self.store_halves(conn, &part, &mut counter, &mut batch, &mut refused)
+                    .await?;
+                left = &left[part.posts().len()..];
+                if left.is_empty() {
+                    break;
+                }
+                part = part_of(left).await.without_asking();
+            }
             self.finish(conn, found, batch, refused, counter).await
         };
         let stored = stored.await;
         keyed::end(&mut conn, stored).await
     }
 
+    /// Adds what it stores to `stored`, and the posts that it does not store to `refused`.
     async fn store_halves(
         &self,
         conn: &mut AsyncPgConnection,
         all: &Matches<'_, impl Fn(&ManagerName, &Post) -> bool>,
         counter: &mut ScanCounter,
-    ) -> Result<(Batch, Vec<Quarantined>), store::Error> {
-        let mut stored = Batch::default();
-        let mut refused = Vec::new();
+        stored: &mut Batch,
+        refused: &mut Vec<Quarantined>,
+    ) -> Result<(), store::Error> {
         let every_pick = all.picks();
         // The oldest posts on top.
         let whole = 0..all.posts().len();
         let mut waiting = vec![whole];
         while let Some(range) = waiting.pop() {
             let posts = &all.posts()[range.clone()];
-            let of_range = every_pick.iter().filter(|pick| range.contains(&pick.at));
-            let picks: Vec<Pick> = of_range.copied().collect();
+            let picks = picks_of(&every_pick, &range);
             if picks.len() > BLOCK && posts.len() > 1 {
                 waiting.extend(halves(range));
                 continue;
             }
-            let matches = all.decide_few(&self.plans, &picks).await;
+            let matches = all.decide_few(&self.plans, picks).await;
             match self.try_posts(conn, posts, &matches, counter).await {
                 Ok(batch) => {
                     let broken = all.broken().into_iter();
@@ -102,7 +120,7 @@ impl Poll {
                 }
             }
         }
-        Ok((stored, refused))
+        Ok(())
     }
 
     /// Stores posts within a savepoint.
@@ -192,4 +210,34 @@ impl From<QueryError> for Tried {
 fn halves(posts: Range<usize>) -> [Range<usize>; 2] {
     let middle = posts.start + posts.len() / 2;
     [middle..posts.end, posts.start..middle]
+}
+
+/// Returns the matches of these posts. `picks` are in the order of the posts.
+fn picks_of<'p>(picks: &'p [Pick], posts: &Range<usize>) -> &'p [Pick] {
+    let first = picks.partition_point(|pick| pick.at < posts.start);
+    let end = picks.partition_point(|pick| pick.at < posts.end);
+    &picks[first..end]
+}
+
+#[cfg(test)]
+mod tests {
+    use domain::{Id, ManagerName};
+
+    use super::{Pick, halves, picks_of};
+
+    #[test]
+    fn halves_have_the_matches_of_their_posts() {
+        let manager = ManagerName {
+            namespace: Id::NIL,
+            manager: Id::NIL,
+        };
+        let picks = [0, 0, 2, 3, 3, 3].map(|at| Pick { at, manager });
+        let [newer, older] = halves(0..5);
+        assert_eq!(picks_of(&picks, &older), &picks[..2]);
+        assert_eq!(picks_of(&picks, &newer), &picks[2..]);
+        let ranges = [0..5, 0..1, 1..2, 2..3, 3..4, 4..5];
+        let counts = ranges.map(|posts| picks_of(&picks, &posts).len());
+        assert_eq!(counts, [6, 2, 0, 1, 3, 0]);
+        assert!(picks_of(&[], &(0..5)).is_empty());
+    }
 }

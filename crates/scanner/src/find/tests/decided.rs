@@ -142,6 +142,21 @@ async fn a_post_is_read_once_for_matches_that_are_stored_by_manager() {
     assert_eq!((picks.len(), work().0 - before), (6, 2));
 }
 
+/// For a transaction, which must not wait for a reading.
+#[tokio::test]
+async fn matches_are_decided_by_what_is_known_if_nothing_may_be_asked() {
+    let shop = Shop::open(1, 0.0).await;
+    let (plans, posts) = (&shop.plans, posts());
+    let first = all_of(plans, &shop.feed, &posts[..1]).await;
+    first.decide_all(plans, 100, || false).await;
+    let before = work();
+    let all = all_of(plans, &shop.feed, &posts).await.without_asking();
+    let scans = all.decide_few(plans, &all.picks()).await;
+    let outcomes: Vec<_> = scans.iter().map(|scan| scan.matched.reader).collect();
+    let expected = [ReaderOutcome::Judged, ReaderOutcome::Busy].map(Some);
+    assert_eq!((outcomes.as_slice(), work()), (&expected[..], before));
+}
+
 #[tokio::test]
 async fn rejected_matches_are_not_given_again() {
     let shop = Shop::open(1, OUT_OF_REACH).await;
