@@ -19,8 +19,8 @@ static IN_HAND: LazyLock<IntGaugeVec> = LazyLock::new(|| {
 static ENDED: LazyLock<IntCounterVec> = LazyLock::new(|| {
     register_int_counter_vec!(
         "earshot_work_items_total",
-        "Items of background work by outcome: done, failed (tried again), panicked, or set_aside after a panic or \
-         after processes died with it in hand",
+        "Items of background work by outcome: done, failed (tried again), panicked, or set_aside after a panic, \
+         after processes died with it in hand, or because the database refuses it (a backfill)",
         &["kind", "outcome"]
     )
     .expect("each metric is registered once")

@@ -8,7 +8,7 @@ use runtime::config::{Access, Kind, PlatformConfig};
 use store::backfills::{self, FeedReach};
 use test_support::eventually;
 
-use crate::support::{HACKER_NEWS, LEMMY, World, post, watching};
+use crate::support::{HACKER_NEWS, LEMMY, World, metric, post, watching};
 
 pub(crate) const DAY: u64 = 24 * 60;
 
@@ -324,6 +324,9 @@ async fn backfill_that_cannot_be_stored_delays_no_other() {
         world.database.count("look_backs").await == 0
     })
     .await;
+    assert!(metric(
+        r#"earshot_work_items_total{kind="backfill",outcome="set_aside"} 2"#
+    ));
 
     // A new request, after the cause is fixed, tries again.
     world.database.run("DROP TRIGGER refuse ON scans").await;
