@@ -31,8 +31,9 @@ use crate::{
     plans::{PlanChanges, Plans},
 };
 
-/// Number of matches after which no further post is matched: a few megabytes.
-const MOST: usize = 50_000;
+/// Number of matches after which no further post is matched: a few megabytes. It is small in tests, so that few matches make
+/// several parts.
+const MOST: usize = if cfg!(test) { 100 } else { 50_000 };
 /// Bytes of explanations that are kept until they are stored, and that are stored at a time.
 const EXPLAINED: usize = 4 << 20;
 /// If matching panics for all of at least this many posts, the fault is not one of a post, and none is left out.

@@ -9,7 +9,10 @@ use domain::{
     screen::{Mute, MuteType},
 };
 use platforms::simulator::{NewPost, Simulator};
-use runtime::config::{Kind, PlatformConfig};
+use runtime::{
+    Config,
+    config::{Kind, PlatformConfig},
+};
 use store::{AsyncPgConnection, managers, namespaces, plans as plan_store};
 use test_support::{Fixture, Replica, TestDatabase, eventually, post};
 use tokio_util::sync::CancellationToken;
@@ -361,13 +364,9 @@ async fn matches_of_accounts_without_scans_left_are_not_explained() {
     assert_eq!(terms(&all, fixture.namespace).await, ["kettle"]);
 }
 
-#[tokio::test]
-async fn post_whose_matching_panics_is_quarantined_and_the_others_are_stored() {
-    let database = TestDatabase::create().await;
-    let platforms = Simulator::start("127.0.0.1:0".parse().unwrap()).unwrap();
-    let mut conn = database.connect().await;
-    let fixture = Fixture::create(&mut conn).await;
-    let mut config = test_support::config(&database, store::roles::Service::Scanner);
+/// Configuration of a scanner that polls the simulated Hacker News.
+fn polling(database: &TestDatabase, platforms: &Simulator) -> Config {
+    let mut config = test_support::config(database, store::roles::Service::Scanner);
     let settings = platforms.settings().into_iter();
     let hackernews = settings.filter(|settings| settings.name == "hackernews");
     config.platforms = hackernews
@@ -381,6 +380,76 @@ async fn post_whose_matching_panics_is_quarantined_and_the_others_are_stored() {
             access: settings.access,
         })
         .collect();
+    config
+}
+
+fn new_post(title: &str) -> NewPost {
+    NewPost {
+        platform: "hackernews".to_owned(),
+        title: title.to_owned(),
+        author: "ana".to_owned(),
+        ..NewPost::default()
+    }
+}
+
+#[tokio::test]
+async fn refused_post_of_a_poll_in_parts_is_skipped_and_the_others_are_stored_once() {
+    const MANAGERS: usize = 30;
+    const POSTS: usize = 10;
+    let database = TestDatabase::create().await;
+    for table in ["posts", "recent_posts"] {
+        let function = format!(
+            "CREATE FUNCTION refuse_{table}() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN \
+             IF to_jsonb(NEW)::text LIKE '%poison%' THEN \
+                 RAISE check_violation USING MESSAGE = 'no poison here'; \
+             END IF; RETURN NEW; END $$"
+        );
+        database.run(&function).await;
+        let trigger = format!(
+            "CREATE TRIGGER refuse BEFORE INSERT ON {table} FOR EACH ROW \
+             EXECUTE FUNCTION refuse_{table}()"
+        );
+        database.run(&trigger).await;
+    }
+    let platforms = Simulator::start("127.0.0.1:0".parse().unwrap()).unwrap();
+    let mut conn = database.connect().await;
+    let fixture = Fixture::create(&mut conn).await;
+    for _ in 0..MANAGERS {
+        let kettle = watching("kettle", FEED);
+        fixture.applied_manager(&mut conn, &kettle, &[]).await;
+    }
+    // The part before the refused post is stored when the database refuses it, and there is one after it.
+    assert_eq!(MOST.div_ceil(MANAGERS), 4);
+    let posts = (0..POSTS).map(|number| match number {
+        5 => new_post("A kettle of poison"),
+        _ => new_post(&format!("Kettle {number}")),
+    });
+    platforms.publish(posts.collect());
+    let bus = Arc::new(bus::InProcess::new()) as Arc<dyn bus::Bus>;
+    let config = polling(&database, &platforms);
+    let replica = Replica::of("scanner", &config, &bus, crate::run);
+    let others = i64::try_from(MANAGERS * (POSTS - 1)).unwrap();
+    eventually("the others have Scans", async || {
+        database.count("scans").await >= others
+    })
+    .await;
+    assert_eq!(database.count("scans").await, others);
+    let quarantined = "quarantined_posts WHERE kind = 'REFUSED' AND reason LIKE '%no poison here'";
+    assert_eq!(database.count(quarantined).await, 1);
+    let counted = "feeds WHERE quarantine_count = 1 AND failure_count = 0 AND gap_count = 0";
+    assert_eq!(database.count(counted).await, 1);
+    let posts = database.texts("sum(posts)::text", "feed_days").await;
+    assert_eq!(posts, [(POSTS - 1).to_string()]);
+    replica.stop().await;
+}
+
+#[tokio::test]
+async fn post_whose_matching_panics_is_quarantined_and_the_others_are_stored() {
+    let database = TestDatabase::create().await;
+    let platforms = Simulator::start("127.0.0.1:0".parse().unwrap()).unwrap();
+    let mut conn = database.connect().await;
+    let fixture = Fixture::create(&mut conn).await;
+    let config = polling(&database, &platforms);
     let kettle = watching("kettle", FEED);
     let manager = fixture.applied_manager(&mut conn, &kettle, &[]).await;
     let titles = [
@@ -391,12 +460,7 @@ async fn post_whose_matching_panics_is_quarantined_and_the_others_are_stored() {
         "Kettle 3",
     ];
     let publish = |title: &str| {
-        platforms.publish(vec![NewPost {
-            platform: "hackernews".to_owned(),
-            title: title.to_owned(),
-            author: "ana".to_owned(),
-            ..NewPost::default()
-        }]);
+        platforms.publish(vec![new_post(title)]);
     };
     titles.into_iter().for_each(publish);
     let bus = Arc::new(bus::InProcess::new()) as Arc<dyn bus::Bus>;
