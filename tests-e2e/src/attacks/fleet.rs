@@ -14,7 +14,7 @@ use super::{
     host::{Entry, Host, Reply, Visit, atom},
     stage::{Account, PATIENCE, feed, with_blogs},
 };
-use crate::harness::{Kind, Part, Stack, chart::memory_limit, receiver::Receiver};
+use crate::harness::{Kind, LOSS, Part, Stack, chart::memory_limit, receiver::Receiver};
 
 const WORD: &str = "kettle";
 /// Posts in the victim's feed.
@@ -49,6 +49,8 @@ impl Fleet {
         };
         if let Err(panic) = AssertUnwindSafe(attacked).catch_unwind().await {
             self.stack.print_logs();
+            // A service that ended makes the victim, or the attack, wait in vain.
+            self.check_memory();
             std::panic::resume_unwind(panic);
         }
     }
@@ -64,7 +66,8 @@ impl Fleet {
         println!("most memory in MiB: {peaks:?}");
         for (part, peak) in peaks {
             let limit = memory_limit(part);
-            assert!(peak < limit, "{part:?} needed {peak} MiB of {limit}");
+            let peak = peak.unwrap_or_else(|| panic!("{LOSS}{part:?} has ended"));
+            assert!(peak < limit, "{LOSS}{part:?} needed {peak} MiB of {limit}");
         }
     }
 }

@@ -22,7 +22,7 @@ use super::{
     load::{Load, World},
 };
 use crate::harness::{
-    eventually,
+    WAITING, eventually,
     proxy::{Flow, Proxy},
 };
 
@@ -114,7 +114,7 @@ pub(super) async fn run(fleet: &Fleet, loss: Loss) {
     if !goes_on {
         // A crash leaves nothing of what was lost, so it must be known before.
         eventually("all deliveries are recorded", PATIENCE, async || {
-            (fleet.query(books::WAITING) == "0").then_some(())
+            (fleet.query(WAITING) == "0").then_some(())
         })
         .await;
     }

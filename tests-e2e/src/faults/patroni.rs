@@ -41,7 +41,7 @@ use super::{
     fleet::{Fleet, Servers},
     load::{Load, World},
 };
-use crate::harness::{api, eventually, process::Process};
+use crate::harness::{LOSS, api, eventually, process::Process};
 
 const PROGRAMS: [&str; 2] = ["/usr/bin/patroni", "/usr/bin/etcd"];
 const NAMES: [&str; 2] = ["one", "two"];
@@ -111,7 +111,7 @@ pub(super) async fn run(fleet: &Fleet) {
     let count = written.confirmed.len();
     assert!(
         lost.is_empty(),
-        "of {count} confirmed commits are lost: {lost:?}"
+        "{LOSS}of {count} confirmed commits are lost: {lost:?}"
     );
     println!("none of {count} confirmed commits is lost");
     books::check(fleet, &world, load.done(), Instant::now()).await;

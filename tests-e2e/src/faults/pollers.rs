@@ -16,7 +16,7 @@ use tokio::{task::JoinHandle, time::sleep};
 use url::form_urlencoded::byte_serialize;
 
 use super::{fleet::Fleet, load::Watching};
-use crate::harness::api::Api;
+use crate::harness::{LOSS, api::Api};
 
 const PAGE: &str = "100";
 const PAUSE: Duration = Duration::from_millis(150);
@@ -74,7 +74,7 @@ async fn poll(apis: Vec<Api>, manager: String, ending: Arc<AtomicBool>) -> Vec<S
         }
         for scan in scans {
             let time = scan["createTime"].as_str().unwrap();
-            assert!(time > last.as_str(), "{time} comes after {last}");
+            assert!(time > last.as_str(), "{LOSS}{time} comes after {last}");
             time.clone_into(&mut last);
             seen.push(scan["name"].as_str().unwrap().to_owned());
         }

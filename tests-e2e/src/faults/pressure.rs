@@ -12,7 +12,7 @@ use super::{
     load::{Load, World},
     servers::fill_disk,
 };
-use crate::harness::{eventually, proxy::Flow};
+use crate::harness::{WAITING, eventually, proxy::Flow};
 
 const STAGES: [Stage; 3] = [Stage::Commits, Stage::Broker, Stage::Receivers];
 const LENGTH: Duration = Duration::from_secs(8);
@@ -57,7 +57,7 @@ pub(super) async fn run(fleet: &Fleet) {
         stage.set(fleet, &world, false);
         let mended = Instant::now();
         eventually("the backlog is processed", RECOVERY, async || {
-            let waiting = fleet.query(books::WAITING);
+            let waiting = fleet.query(WAITING);
             (waiting == "0").then_some(())
         })
         .await;

@@ -16,7 +16,7 @@ use super::{
     fleet::{Fleet, Servers},
     load::{Load, World},
 };
-use crate::harness::eventually;
+use crate::harness::{WAITING, eventually};
 
 const SECONDS: u64 = 5;
 /// Posts per tenth of a second.
@@ -78,7 +78,7 @@ pub(super) async fn run(fleet: &Fleet) {
         come_back(fleet).await;
         // Everything works again before the next one.
         eventually("the backlog is processed", RECOVERY, async || {
-            (fleet.query(books::WAITING) == "0").then_some(())
+            (fleet.query(WAITING) == "0").then_some(())
         })
         .await;
     }

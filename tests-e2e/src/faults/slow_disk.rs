@@ -22,7 +22,7 @@ use super::{
     fleet::{Fleet, Servers},
     load::{Load, World},
 };
-use crate::harness::eventually;
+use crate::harness::{WAITING, eventually};
 
 const LIBRARY: &str = include_str!("slow_disk.c");
 /// Posts per tenth of a second.
@@ -156,7 +156,7 @@ pub(super) async fn run(fleet: &Fleet) {
         assert!(took >= expected, "a commit took {took:?}");
         assert!(answers >= least, "no answer");
         eventually("the backlog is processed", RECOVERY, async || {
-            (fleet.query(books::WAITING) == "0").then_some(())
+            (fleet.query(WAITING) == "0").then_some(())
         })
         .await;
     }

@@ -24,7 +24,7 @@ mod wait;
 
 pub use stack::Kind;
 pub(crate) use stack::{Part, Stack, busy_address, dev_command, free_address, word};
-pub(crate) use wait::{LOSS, ask_within, eventually};
+pub(crate) use wait::{LOSS, NOT_POLLED, WAITING, eventually, eventually_or_lost};
 
 /// Microseconds since 1970, as the simulator returns them.
 pub(crate) fn now_micros() -> i64 {

@@ -69,16 +69,14 @@ impl Process {
         self.child.id()
     }
 
-    /// Returns the most memory that the program had at once since its start, in MiB. Panics if it has ended.
-    pub(crate) fn peak_memory(&self) -> u64 {
-        let status = fs::read_to_string(format!("/proc/{}/status", self.child.id())).unwrap();
-        // A process that ended and was not waited for has no memory.
-        let peak = status
-            .lines()
-            .find_map(|line| line.strip_prefix("VmHWM:"))
-            .unwrap_or_else(|| panic!("{} has ended:\n{}", self.name, self.output()));
+    /// Returns the most memory that the program had at once since its start, in MiB; `None` if it has ended.
+    pub(crate) fn peak_memory(&self) -> Option<u64> {
+        // A process that was waited for has no such file, and one that only ended has no memory.
+        let status = fs::read_to_string(format!("/proc/{}/status", self.child.id())).ok()?;
+        let mut lines = status.lines();
+        let peak = lines.find_map(|line| line.strip_prefix("VmHWM:"))?;
         let kibibytes = peak.split_whitespace().next().unwrap();
-        kibibytes.parse::<u64>().unwrap() / 1_024
+        Some(kibibytes.parse::<u64>().unwrap() / 1_024)
     }
 
     /// Kills the program with SIGKILL.

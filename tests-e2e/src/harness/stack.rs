@@ -16,12 +16,13 @@ use tokio::task::block_in_place;
 
 use super::{
     api::{self, Api},
-    config, eventually,
+    config, eventually, eventually_or_lost,
     identities::{self, Variables},
     process::Process,
     programs,
     simulator::Simulator,
     site::Site,
+    sql,
 };
 
 const START: Duration = Duration::from_secs(120);
@@ -273,6 +274,29 @@ impl Stack {
         }
     }
 
+    /// Waits for the end of work. With the four services, a wait in vain after which no work is left counts as a loss.
+    pub(crate) async fn eventually<T>(
+        &self,
+        what: &str,
+        within: Duration,
+        ask: impl AsyncFnMut() -> Option<T>,
+    ) -> T {
+        match self.kind {
+            Kind::Dev => eventually(what, within, ask).await,
+            Kind::Distributed => eventually_or_lost(what, within, |sql| self.query(sql), ask).await,
+        }
+    }
+
+    /// Runs SQL on the database of the four services.
+    fn query(&self, sql: &str) -> String {
+        let answer = {
+            let running = self.running.lock().unwrap();
+            let postgres = running.postgres.as_ref().unwrap();
+            block_in_place(|| sql::query_past_deadlocks(postgres, sql))
+        };
+        answer.unwrap()
+    }
+
     /// Sets additional environment variables for processes that are started from now on.
     pub(crate) fn set_variables(&self, variables: Vec<(String, String)>) {
         *self.variables.lock().unwrap() = variables;
@@ -286,8 +310,8 @@ impl Stack {
         String::from_utf8(answer.body.to_vec()).unwrap()
     }
 
-    /// Returns the most memory that a service had at once since its start, in MiB. Panics if it has ended.
-    pub(crate) fn peak_memory(&self, part: Part) -> u64 {
+    /// Returns the most memory that a service had at once since its start, in MiB; `None` if it has ended.
+    pub(crate) fn peak_memory(&self, part: Part) -> Option<u64> {
         self.running.lock().unwrap().processes[&part].peak_memory()
     }
 

@@ -7,7 +7,7 @@ use serde_json::Value;
 use super::support::{Customer, assert_delivery, scans_by_post};
 use crate::{
     Kind, customer,
-    harness::{Part, Stack, eventually, receiver::Receiver},
+    harness::{LOSS, Part, Stack, eventually, receiver::Receiver},
     posts::{self, Label, Post},
 };
 
@@ -49,11 +49,12 @@ pub(crate) async fn run(stack: &Stack) {
     publish(stack, &last, &mut expected).await;
     let scans = customer.scans_of(&managers, &expected, RECOVERY).await;
     customer.delivered(&scans, RECOVERY).await;
-    assert_eq!(scans_by_post(stack, &managers).await, scans);
+    let again = scans_by_post(stack, &managers).await;
+    assert_eq!(again, scans, "{LOSS}Scans changed after the last one");
     let found: BTreeSet<String> = scans.keys().cloned().collect();
     assert_eq!(
         found, expected,
-        "scans of the posts with the word, and of no other"
+        "{LOSS}scans of the posts with the word, and of no other"
     );
 
     let deliveries = customer.receiver.deliveries();

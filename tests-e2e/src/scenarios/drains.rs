@@ -70,15 +70,16 @@ pub(crate) async fn run(stack: &Stack) {
     for manager in &late {
         stack.api.applied(manager, RECOVERY).await;
     }
-    assert_eq!(scans_by_post(stack, &managers).await.len(), expected.len());
+    let found = scans_by_post(stack, &managers).await.len();
+    assert_eq!(found, expected.len(), "{LOSS}Scans of these posts");
     // What is recorded as successful is not sent again.
-    eventually("all deliveries are recorded", RECOVERY, async || {
+    let recorded = stack.eventually("all deliveries are recorded", RECOVERY, async || {
         let log = stack.api.deliveries(&customer.connection).await;
         assert!(log.len() <= scans.len(), "{LOSS}more deliveries than Scans");
         let all = log.len() == scans.len() && log.iter().all(|one| one["state"] == "SUCCEEDED");
         all.then(|| assert!(log.iter().all(|one| one["attemptCount"] == 1), "{log:?}"))
-    })
-    .await;
+    });
+    recorded.await;
     let counts = customer.receiver.counts();
     for scan in scans.values() {
         assert_eq!(counts[name(scan)], 1, "{LOSS}deliveries of {scan}");

@@ -14,7 +14,7 @@ use serde_json::Value;
 use super::support::{Customer, assert_delivery, scans_by_post};
 use crate::{
     chance::Chance,
-    harness::{LOSS, Part, Stack, eventually, receiver::Receiver},
+    harness::{LOSS, Part, Stack, receiver::Receiver},
     posts::{Platform, Post},
 };
 
@@ -96,13 +96,14 @@ pub(crate) async fn run(stack: &Stack) {
     let restarted = Instant::now();
     let rest = size.deliveries - published;
     expected.extend(publish(stack, &mut published, rest).await);
-    eventually("as many requests as posts", RECOVERY, async || {
+    let arrived = stack.eventually("as many requests as posts", RECOVERY, async || {
         (customer.receiver.count() >= expected.len()).then_some(())
-    })
-    .await;
+    });
+    arrived.await;
     let scans = customer.scans_of(&managers, &expected, RECOVERY).await;
     customer.delivered(&scans, RECOVERY).await;
-    assert_eq!(scans_by_post(stack, &managers).await.len(), expected.len());
+    let found = scans_by_post(stack, &managers).await.len();
+    assert_eq!(found, expected.len(), "{LOSS}Scans of these posts");
 
     let deliveries = customer.receiver.deliveries();
     // The places of each post's requests in the order of arrival.

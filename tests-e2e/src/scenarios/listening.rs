@@ -14,7 +14,8 @@ use super::support::{PATIENCE, name};
 use crate::{
     customer,
     harness::{
-        Kind, Part, Stack, eventually, process::Process, programs, proxy::Proxy, receiver::Receiver,
+        Kind, LOSS, Part, Stack, eventually, process::Process, programs, proxy::Proxy,
+        receiver::Receiver,
     },
     posts::Post,
 };
@@ -143,11 +144,11 @@ pub(crate) async fn run(stack: &Stack) {
             .await;
         }
     }
-    let expected = eventually("all posts are Scans", LONG, async || {
+    let expected = stack.eventually("all posts are Scans", LONG, async || {
         let scans = stack.api.scans(&manager, 100).await;
         (scans.len() == published).then_some(scans)
-    })
-    .await;
+    });
+    let expected = expected.await;
     eventually("as many lines as Scans", LONG, async || {
         let names: BTreeSet<String> = printed().into_iter().collect();
         (names.len() >= expected.len()).then_some(())
@@ -160,9 +161,9 @@ pub(crate) async fn run(stack: &Stack) {
         *counts.entry(scan).or_default() += usize::from(!is_again);
     }
     for scan in &expected {
-        assert_eq!(counts.get(name(scan)), Some(&1), "{scan}");
+        assert_eq!(counts.get(name(scan)), Some(&1), "{LOSS}lines of {scan}");
     }
-    assert_eq!(counts.len(), expected.len());
+    assert_eq!(counts.len(), expected.len(), "{LOSS}printed Scans");
     println!(
         "{} Scans over a laptop's day, {} of them printed again after a kill",
         expected.len(),

@@ -10,7 +10,7 @@ use serde_json::{Value, json};
 use crate::{
     customer,
     harness::{
-        LOSS, Stack, eventually,
+        LOSS, Stack,
         receiver::{Delivery, Receiver},
         shape,
     },
@@ -73,7 +73,7 @@ impl<'a> Customer<'a> {
     ) -> BTreeMap<String, Value> {
         let what = format!("{} posts are scans", posts.len());
         let mut missing = 0;
-        let scans = eventually(&what, within, async || {
+        let scans = self.stack.eventually(&what, within, async || {
             let scans = scans_by_post(self.stack, managers).await;
             let left = posts
                 .iter()
@@ -91,12 +91,12 @@ impl<'a> Customer<'a> {
     /// Waits until each Scan was delivered.
     pub(crate) async fn delivered(&self, scans: &BTreeMap<String, Value>, within: Duration) {
         let what = format!("{} scans are delivered", scans.len());
-        eventually(&what, within, async || {
+        let delivered = self.stack.eventually(&what, within, async || {
             let counts = self.receiver.counts();
             let all = scans.values().all(|scan| counts.contains_key(name(scan)));
             all.then_some(())
-        })
-        .await;
+        });
+        delivered.await;
     }
 }
 

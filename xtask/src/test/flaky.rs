@@ -16,11 +16,11 @@ pub(super) struct Flaky {
     pub(super) outputs: Vec<String>,
 }
 
-/// Begins the message of a test that found something lost or doubled: `LOSS` in `tests-e2e/src/harness/wait.rs`.
+/// Begins the message of a test that found what no slow machine explains: `LOSS` in `tests-e2e/src/harness/wait.rs`.
 const LOSS: &str = "LOSS: ";
 
 impl Flaky {
-    /// Returns the lines about what was lost or doubled at any try. A retry does not excuse that.
+    /// Returns the lines about what no slow machine explains, of any try. A retry does not excuse that.
     pub(super) fn losses(&self) -> impl Iterator<Item = &str> {
         let lines = self.outputs.iter().flat_map(|output| output.lines());
         lines.filter(|line| line.contains(LOSS))
