@@ -3,7 +3,7 @@
 use std::time::{Duration, Instant};
 
 use anyhow::{Result, ensure};
-use domain::{ConnectionName, Id, ManagerName, Timestamp};
+use domain::{ConnectionName, Id, ManagerName, Timestamp, instructions::MAX_FEEDS};
 use http::Method;
 use serde_json::{Value, json};
 
@@ -35,14 +35,9 @@ impl Hostile {
     }
 
     pub(super) async fn slow_feeds(&self) -> Result<()> {
-        for manager in 0..4 {
-            let feeds: Vec<String> = (0..50)
-                .map(|feed| {
-                    self.site
-                        .feed(&format!("/slow/{}.xml", manager * 50 + feed))
-                })
-                .collect();
-            self.manager(&manual(&feeds, HOSTILE_WORD, &[])).await?;
+        let feeds = self.feeds(self.size.slow_feeds, |feed| format!("/slow/{feed}.xml"));
+        for feeds in feeds.chunks(MAX_FEEDS) {
+            self.manager(&manual(feeds, HOSTILE_WORD, &[])).await?;
         }
         Ok(())
     }

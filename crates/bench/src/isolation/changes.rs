@@ -10,8 +10,8 @@ use super::{api::manual, hostile::Hostile, site::HOSTILE_WORD};
 /// Distinct feeds of the Namespace to delete.
 const FEEDS: usize = 10;
 const WRONG_KEYS: usize = 64;
-/// An address of this machine that no one else in the bench uses.
-const OTHER_ADDRESS: [u8; 4] = [127, 0, 0, 2];
+/// An address of this machine that no one else in the bench uses: the site has 127.0.0.1 to 127.0.0.64.
+const OTHER_ADDRESS: [u8; 4] = [127, 0, 1, 1];
 
 impl Hostile {
     pub(super) async fn deletes(&mut self) -> Result<()> {

@@ -5,7 +5,7 @@
 pub(crate) enum Dimension {
     /// Searches that cost nearly as much as is allowed, from many keys
     Filters,
-    /// 200 feeds that take 10 to 30 seconds to answer
+    /// 1,000 feeds that take 10 to 30 seconds to answer
     SlowFeeds,
     /// 100 Managers with a page that never answers
     SlowPages,
@@ -37,7 +37,7 @@ pub(crate) enum Dimension {
     LargePosts,
     /// Wrong keys, from another address
     BadKeys,
-    /// Feeds of 5 MB with new posts in each answer, and pages of 4 MB
+    /// Feeds of 4.2 MB with new posts in each answer, and pages of 4 MB
     Documents,
     /// The first eight together
     All,
@@ -73,6 +73,8 @@ impl Dimension {
 /// How much the account does: the same in kind in the short and the long form.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Size {
+    /// Feeds that answer slowly.
+    pub(super) slow_feeds: usize,
     pub(super) scans: usize,
     pub(super) replayed: u32,
     /// Managers with backfills.
@@ -92,6 +94,8 @@ pub(super) struct Size {
 impl Size {
     /// Just below the limits of documents and quotas.
     pub(super) const LONG: Self = Self {
+        // The look for due feeds samples the accounts where more than 200 are due.
+        slow_feeds: 1_000,
         scans: 10_000,
         replayed: 20_000,
         backfills: 20,

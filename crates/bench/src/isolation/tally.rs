@@ -14,7 +14,7 @@ use serde_json::Value;
 use super::api::Answer;
 
 /// Different reasons that are kept.
-const MOST_REASONS: usize = 8;
+const MOST_REASONS: usize = 16;
 /// Characters of a reason.
 const LONGEST: usize = 80;
 

@@ -16,6 +16,7 @@ use super::{
 const SPAN: Duration = Duration::from_secs(1);
 const PATIENCE: Duration = Duration::from_secs(60);
 const SMALL: Size = Size {
+    slow_feeds: 200,
     scans: 5_000,
     replayed: 2_000,
     backfills: 2,

@@ -91,14 +91,11 @@ impl Observed {
 }
 
 impl Latencies {
-    /// Combines the latencies of two periods.
-    pub(super) fn and(&self, other: &Self) -> Self {
-        let mut millis = [self.millis.as_slice(), &other.millis].concat();
-        millis.sort_by(f64::total_cmp);
-        Self {
-            millis,
-            failed: self.failed + other.failed,
-        }
+    /// Returns those of two periods with fewer failures or, if these are equal, with the lower p99.
+    pub(super) fn better<'a>(&'a self, other: &'a Self) -> &'a Self {
+        let by_p99 = self.quantile(99).total_cmp(&other.quantile(99));
+        let is_worse = self.failed.cmp(&other.failed).then(by_p99).is_gt();
+        if is_worse { other } else { self }
     }
 
     fn of(results: impl IntoIterator<Item = Option<Duration>>) -> Self {
@@ -345,6 +342,29 @@ impl Applied {
                     // The operation may have given up.
                     let _ = sender.send(now);
                 }
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn latencies(millis: &[u64], failed: usize) -> Latencies {
+        let succeeded = millis.iter().map(|ms| Some(Duration::from_millis(*ms)));
+        Latencies::of(succeeded.chain((0..failed).map(|_| None)))
+    }
+
+    #[test]
+    fn better_period_has_fewer_failures_or_else_the_lower_p99() {
+        let spoilt = latencies(&[8, 150], 0);
+        let calm = latencies(&[9, 16], 0);
+        let failed = latencies(&[7], 1);
+        let empty = latencies(&[], 0);
+        for worse in [&spoilt, &failed, &empty] {
+            for best in [worse.better(&calm), calm.better(worse)] {
+                assert_eq!(best.millis, calm.millis);
             }
         }
     }
