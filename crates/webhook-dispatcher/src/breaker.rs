@@ -6,7 +6,8 @@
 //! the wait, up to ten minutes. Deliveries that a person requests pass at any time, and a success closes it too.
 //! Requests that were in flight when it opened change nothing any more, unless the endpoint asks for a longer pause.
 //!
-//! A chat service that refuses one form of a message, and gets another one next, works: that counts as neither.
+//! A chat service that refuses one form of a message, and gets another one next, works: that counts as neither. If it
+//! was the probe, the breaker closes, but a failure opens it again for twice as long until a success.
 //!
 //! An endpoint that answers 429, or 503 with `Retry-After`, means all requests: the breaker opens for that long, ten
 //! minutes at most, and then lets one probe pass. This is no failure that counts. If the probe gets the same answer, the
@@ -51,8 +52,10 @@ pub(crate) fn enter(lane: &mut Lane, outcome: Outcome, now: Timestamp) -> Change
         return pause(lane, hold, outcome.probe, now);
     }
     if outcome.other_form {
+        lane.failing_since.get_or_insert(now);
         if lane.open_until.is_some() && outcome.probe {
-            close(lane);
+            lane.open_until = None;
+            lane.probe = None;
             return Change::Closed;
         }
         return Change::None;
@@ -67,6 +70,9 @@ pub(crate) fn enter(lane: &mut Lane, outcome: Outcome, now: Timestamp) -> Change
         if lane.open_until.is_some() && (outcome.probe || outcome.urgent) {
             close(lane);
             return Change::Closed;
+        }
+        if lane.open_until.is_none() {
+            lane.open_count = 0;
         }
         return Change::None;
     }
@@ -159,6 +165,37 @@ mod tests {
         outcomes.bytes().position(|outcome| {
             enter(&mut lane, ordinary(outcome == b'.'), Timestamp::now()) == Change::Opened
         })
+    }
+
+    /// A service that refuses every form is asked less and less often.
+    #[test]
+    fn refused_form_that_was_the_probe_closes_and_keeps_the_wait() {
+        let mut lane = lane();
+        let now = Timestamp::now();
+        for _ in 0..5 {
+            enter(&mut lane, ordinary(false), now);
+        }
+        assert_eq!(lane.open_until, Some(now.plus(Duration::from_secs(30))));
+        let form = Outcome {
+            other_form: true,
+            ..ordinary(false)
+        };
+        // It was in flight when the breaker opened.
+        assert_eq!(enter(&mut lane, form, now), Change::None);
+        assert!(lane.open_until.is_some());
+        let probe = Outcome {
+            probe: true,
+            ..form
+        };
+        assert_eq!(enter(&mut lane, probe, now), Change::Closed);
+        assert_eq!(lane.open_until, None);
+        assert_eq!(enter(&mut lane, form, now), Change::None);
+        assert_eq!(enter(&mut lane, ordinary(false), now), Change::Opened);
+        assert_eq!(lane.open_until, Some(now.plus(Duration::from_secs(60))));
+
+        enter(&mut lane, probe, now);
+        assert_eq!(enter(&mut lane, ordinary(true), now), Change::None);
+        assert_eq!((lane.open_count, lane.failing_since), (0, None));
     }
 
     #[test]

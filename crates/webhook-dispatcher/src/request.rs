@@ -86,7 +86,7 @@ impl<'a> Parts<'a> {
 /// What was before the delivery was reopened does not count, because the cause may be gone. Plain messages with and
 /// without a thread take turns: a Discord channel takes one kind alone, and its webhook does not say which.
 fn shape(task: &Task) -> Shape {
-    let tries = tries(task);
+    let tries = task.attempt_count.saturating_sub(task.schedule_base);
     let is_refused = task.last_status_code.is_some_and(is_refusal);
     match tries {
         1.. if is_refused && tries % 2 == 1 => Shape::PlainThread,
@@ -95,19 +95,15 @@ fn shape(task: &Task) -> Shape {
     }
 }
 
-/// Returns true if this answer refuses the message, and the next attempt has another form of it.
-pub(crate) fn has_another_form(task: &Task, status: Option<u16>) -> bool {
-    let forms = match task.format {
-        Format::Earshot => 1,
-        Format::Slack | Format::Teams => 2,
-        Format::Discord => 3,
+/// Returns true if this answer refuses the form of the message and not the message, as far as one can tell: another form
+/// comes next. Both plain forms for Discord take turns for as long as it refuses them.
+pub(crate) fn refuses_form(task: &Task, status: Option<u16>) -> bool {
+    let has_another = match task.format {
+        Format::Earshot => false,
+        Format::Slack | Format::Teams => shape(task) == Shape::Full,
+        Format::Discord => true,
     };
-    status.is_some_and(is_refusal) && tries(task) + 1 < forms
-}
-
-/// Attempts since the delivery was last reopened.
-fn tries(task: &Task) -> u32 {
-    task.attempt_count.saturating_sub(task.schedule_base)
+    has_another && status.is_some_and(is_refusal)
 }
 
 fn is_refusal(status: u16) -> bool {

@@ -343,10 +343,11 @@ async fn attempt(dispatcher: &Arc<Dispatcher>, task: &Task) -> Attempted {
         },
         verdict,
     };
+    let comes_again = matches!(result.verdict, Verdict::RetryIn(_));
     Attempted {
         result,
         hold,
-        other_form: request::has_another_form(task, status),
+        other_form: comes_again && request::refuses_form(task, status),
     }
 }
 

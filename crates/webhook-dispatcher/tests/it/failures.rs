@@ -205,8 +205,7 @@ async fn refusal_without_a_time_holds_the_others_too() {
     let manager = world.manager_for(&receiver).await;
     world.scans(manager, 6).await;
     let replica = world.ready_dispatcher().await;
-    world.until("RETRYING", 1).await;
-    let held = "connection_lanes WHERE open_until IS NOT NULL \
+    let held = "connection_lanes WHERE open_until IS NOT NULL AND open_count > 0 \
                 AND failure_streak = 0 AND recent_outcomes = 0";
     eventually("the pause is stored", async || {
         world.database.count(held).await == 1

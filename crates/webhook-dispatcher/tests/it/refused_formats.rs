@@ -111,16 +111,63 @@ async fn refused_forms_of_many_posts_open_no_breaker() {
     assert!(i64::try_from(receiver.count()).unwrap() >= 2 * POSTS);
     let opened = "connection_lanes WHERE open_until IS NOT NULL OR open_count > 0";
     assert_eq!(world.database.count(opened).await, 0);
-    let opened = prometheus::gather();
-    let opened = opened
-        .iter()
-        .find(|one| one.name() == "earshot_breaker_changes_total");
-    let changes = opened.map(|one| one.get_metric()).unwrap_or_default();
-    assert!(
-        changes
-            .iter()
-            .all(|one| one.get_counter().get_value() == 0.0)
-    );
+    assert_eq!(openings(), 0.0);
+}
+
+/// Of all breakers of this process.
+fn openings() -> f64 {
+    let families = prometheus::gather();
+    let changes = { families.iter() }.find(|one| one.name() == "earshot_breaker_changes_total");
+    let of_each = { changes.iter() }.flat_map(|one| one.get_metric());
+    of_each
+        .filter(|one| {
+            one.get_label()
+                .iter()
+                .any(|label| label.value() == "opened")
+        })
+        .map(|one| one.get_counter().get_value())
+        .sum()
+}
+
+/// The full message comes again after another failure, so the forms are not counted by attempts.
+#[tokio::test]
+async fn refused_forms_after_another_failure_open_no_breaker() {
+    const POSTS: i64 = 6;
+    for format in ["SLACK", "DISCORD"] {
+        let receiver = TestServer::start(move |number, request| {
+            if number == 0 {
+                return Answer::Full {
+                    status: 429,
+                    headers: vec![("retry-after", "3600".to_owned())],
+                    body: Vec::new(),
+                };
+            }
+            let message: Value = serde_json::from_slice(&request.body).unwrap();
+            // A forum channel takes threads alone.
+            let fits = format == "SLACK" || message.get("thread_name").is_some();
+            Answer::Status(if fits && is_plain(request) { 200 } else { 400 })
+        })
+        .await;
+        let (mut world, manager) = world_with(format, &receiver).await;
+        world.config.dispatcher.retry_schedule = vec![Duration::from_millis(1); 5];
+        let replica = world.ready_dispatcher().await;
+        world.scan_and_tell(manager, "kettle").await;
+        world.until("RETRYING", 1).await;
+        for nth in 1..POSTS {
+            world.scan_and_tell(manager, &format!("kettle {nth}")).await;
+        }
+        world.until("PENDING", POSTS - 1).await;
+        let before = openings();
+        for change in [
+            "UPDATE deliveries SET attempt_count = 1, last_status_code = 503, next_attempt_time = now()",
+            "UPDATE connection_lanes SET open_until = now(), next_due_time = now()",
+        ] {
+            world.database.run(change).await;
+        }
+        world.until("SUCCEEDED", POSTS).await;
+        assert_eq!(openings(), before, "{format}");
+        replica.stop().await;
+    }
 }
 
 /// The cause may be gone, for example a wrong channel.
