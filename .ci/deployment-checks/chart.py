@@ -200,22 +200,25 @@ def without_secrets(objects):
 
 
 def by_an_operator(objects):
-    """What makes a hook's Secret is a hook of lesser weight. Other pods wait for theirs."""
-    makers = {obj["spec"]["target"]["name"]: hook_weight(obj) for obj in objects if obj["kind"] == "ExternalSecret"}
+    """What makes a hook's Secret is a hook of lesser weight, and does not take the Secret along when it is made anew. Other pods wait."""
+    makers = {obj["spec"]["target"]["name"]: obj for obj in objects if obj["kind"] == "ExternalSecret"}
     for obj in objects:
         for name, pod in pods([obj]):
             for secret in {volume["secret"]["secretName"] for volume in pod.get("volumes", []) if "secret" in volume}:
                 if secret not in makers:
                     yield f"{name}: nothing makes the Secret {secret}"
-                elif hook_weight(obj) < math.inf and hook_weight(obj) <= makers[secret]:
-                    yield f"{name}: waits for the Secret {secret}, which is made after it"
+                elif hook_weight(obj) < math.inf and hook_weight(obj) <= hook_weight(makers[secret]):
+                    yield f"{name}: waits for the Secret {secret}, which is asked for after it"
+    for secret, maker in makers.items():
+        if hook_weight(maker) < math.inf and maker["spec"]["target"].get("creationPolicy") != "Orphan":
+            yield f"the Secret {secret} is gone during each upgrade"
 
 
 def hook_weight(obj):
-    """The weight of a hook before the installation. All else comes after."""
+    """The weight of a hook before installations and upgrades. All else comes after."""
     annotations = obj["metadata"].get("annotations", {})
-    is_before = "pre-install" in annotations.get("helm.sh/hook", "")
-    return int(annotations.get("helm.sh/hook-weight", 0)) if is_before else math.inf
+    events = set(annotations.get("helm.sh/hook", "").split(","))
+    return int(annotations.get("helm.sh/hook-weight", 0)) if {"pre-install", "pre-upgrade"} <= events else math.inf
 
 
 def listens_on_ipv6(objects):
