@@ -189,8 +189,7 @@ impl ManagerCompiler {
                     compile::tell(&mut compiled, &read.missed.told);
                 }
                 let verdicts = self.verdicts(submission.manager).await;
-                let (focus, sensitivity) = (input.focus.focus_type, input.sensitivity);
-                feedback::apply(&mut compiled, focus, sensitivity, &verdicts);
+                feedback::apply(&mut compiled, &verdicts);
                 missed = std::mem::take(&mut read.missed);
                 compiled
             }
