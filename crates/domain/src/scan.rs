@@ -108,7 +108,7 @@ fn known_outcome<'de, D: Deserializer<'de>>(from: D) -> Result<Option<ReaderOutc
 pub enum ReaderOutcome {
     /// The score is the reader's.
     Judged,
-    /// The Manager's budget of the day is spent, or other posts need it more.
+    /// The Manager's budget of the day is spent.
     OverBudget,
     /// No turn came in time.
     Busy,
