@@ -22,7 +22,7 @@ use crate::{
     prepared::Prepared,
     words,
     work::{
-        self, Candidate, Claim, Claimed, Leased, MAX_CANDIDATES, SUSPECT, Setback,
+        self, Candidate, Claim, Claimed, Leased, MAX_CANDIDATES, Room, SUSPECT, Setback,
         candidates::{self, CandidateRow},
     },
 };
@@ -94,13 +94,14 @@ struct Row {
 }
 
 /// Number of due feeds that a look finds without regard to their accounts, and number that it finds in a sample.
-const LONGEST_DUE: usize = 200;
+const MAX_DUE: usize = 200;
 /// Maximum number of rows that a look reads to find them, or the next feed to be due. Leased feeds, and slow feeds without
 /// capacity for them, may come first.
 const MAX_ROWS: usize = 1_000;
-/// Number of feeds that a look samples from one Namespace, and from all.
-const SAMPLE_OF_ONE: usize = 10;
+/// Number of feeds that a look samples, the same number from each Namespace. At least one for each of `MAX_CANDIDATES`.
 const SAMPLE: usize = 2_000;
+/// Number of due feeds that a look takes from the sample of one Namespace, so that others have their part.
+const DUE_OF_ONE: usize = 10;
 
 /// Condition that the replica `$2`, which has `$3` open and may take over if `$4`, can lease a feed. A replica
 /// never expires its own leases: a poll in progress keeps its lease, even if the database was away for long.
@@ -112,9 +113,10 @@ fn free() -> String {
 /// Leases due feeds of `platform`, up to the capacity of the claim's room, and takes that capacity. A feed that
 /// several accounts watch counts for the one that comes first.
 ///
-/// Reads the feeds that have been due the longest. If more than [`LONGEST_DUE`] are due, these may be of one account, so it
-/// also samples the feeds of each account ([`sample`]). Served by `feeds_due_idx` and `feed_watchers_sample_idx`. The cost
-/// does not grow with the number of due feeds; for each feed that it finds, it reads the Namespaces that watch it.
+/// Reads the feeds that have been due the longest. If [`MAX_DUE`] are, they may be of one account that may not start another
+/// poll. So half of them give way to those that became due last, such as new ones, and it also samples the feeds of each
+/// account ([`sample`]). Served by `feeds_due_idx` and `feed_watchers_sample_idx`. The cost does not grow with the number
+/// of due feeds; for each feed that it finds, it reads the Namespaces that watch it.
 pub async fn lease_due(
     conn: &mut AsyncPgConnection,
     platform: &str,
@@ -164,29 +166,42 @@ pub async fn lease_due(
     })
 }
 
-/// Selects feeds of `$1` that any Manager watches, due or not: a few of each Namespace. Accounts come in random order, each
-/// with one Namespace before any second. The feeds of a Namespace are in the order of their hashes, from a random one on, so
-/// that each has its turn.
-fn sample() -> String {
+/// Selects feeds that `due` selects, from a sample of the feeds of `$1`: the same number from each Namespace that watches
+/// any. Left out are feeds of accounts that may not start another poll. Accounts come in random order, each with one
+/// Namespace before any second. The feeds of a Namespace are in the order of their hashes, from a random one on, so that
+/// each has its turn.
+fn sample(due: &str, room: &Room) -> String {
     const HASH: &str = "hashtextextended(feed, 0)";
+    let of_one = "split_part(feed, ':', 1) = $1 AND namespace_id = n.id";
     let feeds = |range: &str| {
-        let condition =
-            format!("split_part(feed, ':', 1) = $1 AND namespace_id = n.id AND {HASH} {range}");
+        let condition = format!("{of_one} AND {HASH} {range}");
         candidates::first_of_each(HASH, "feed", "feed_watchers", &condition)
     };
+    let (later, earlier) = (feeds(">= n.start"), feeds("< n.start"));
+    let slow = candidates::refused(room, true);
+    let quick = candidates::refused(room, false);
+    // Without an order, the planner reads the whole table for `watched` where there are few Namespaces.
     format!(
-        "SELECT one.feed FROM ( \
-             SELECT id, start FROM ( \
-                 SELECT n.id, ((random() - 0.5) * 1.8e19)::bigint AS start, \
-                     row_number() OVER (PARTITION BY a.id ORDER BY random()) AS rank \
-                 FROM (SELECT id FROM accounts ORDER BY random() LIMIT {MAX_CANDIDATES}) AS a \
-                 JOIN namespaces AS n ON n.account_id = a.id \
-             ) AS n ORDER BY rank, random() LIMIT {MAX_CANDIDATES} \
+        "SELECT one.* FROM ( \
+             SELECT n.*, {SAMPLE} / count(*) OVER () AS share FROM ( \
+                 SELECT id, account_id, start FROM ( \
+                     SELECT n.id, n.account_id, ((random() - 0.5) * 1.8e19)::bigint AS start, \
+                         row_number() OVER (PARTITION BY a.id ORDER BY random()) AS rank \
+                     FROM ( \
+                         SELECT id FROM accounts WHERE id <> ALL ({slow}) OR id <> ALL ({quick}) \
+                         ORDER BY random() LIMIT {MAX_CANDIDATES} \
+                     ) AS a JOIN namespaces AS n ON n.account_id = a.id \
+                 ) AS n ORDER BY rank, random() LIMIT {MAX_CANDIDATES} \
+             ) AS n CROSS JOIN LATERAL ( \
+                 SELECT FROM feed_watchers WHERE {of_one} ORDER BY {HASH} LIMIT 1) AS watched \
          ) AS n CROSS JOIN LATERAL ( \
-             SELECT first AS feed FROM ({}) AS later UNION ALL SELECT first FROM ({}) AS earlier LIMIT {SAMPLE_OF_ONE} \
-         ) AS one LIMIT {SAMPLE}",
-        feeds(">= n.start"),
-        feeds("< n.start")
+             SELECT f.* FROM ( \
+                 SELECT first AS feed FROM ({later}) AS later UNION ALL SELECT first FROM ({earlier}) AS earlier \
+                 LIMIT n.share \
+             ) AS sample CROSS JOIN LATERAL ( \
+                 {due} AND name = sample.feed AND n.account_id <> ALL (CASE WHEN slow THEN {slow} ELSE {quick} END) OFFSET 0 \
+             ) AS f LIMIT {DUE_OF_ONE} \
+         ) AS one LIMIT {MAX_DUE}"
     )
 }
 
@@ -204,7 +219,7 @@ async fn is_crowded(
         is_crowded: bool,
     }
     let crowd: Crowd = sql_query(format!(
-        "SELECT (SELECT count(*) FROM ({due}) AS due) = {LONGEST_DUE} \
+        "SELECT (SELECT count(*) FROM ({due}) AS due) = {MAX_DUE} \
              OR (SELECT count(*) FROM ({front}) AS front) = {MAX_ROWS} AS is_crowded"
     ))
     .bind::<Text, _>(platform)
@@ -243,24 +258,35 @@ async fn candidates(
         "feed = found.key",
     );
     let feed = format!("name AS key, next_poll_time AS time, slow, {suspect} AS is_suspect");
-    let front =
-        format!("SELECT * FROM feeds WHERE {is_due} ORDER BY next_poll_time LIMIT {MAX_ROWS}");
-    let due = format!(
-        "SELECT {feed} FROM ({front}) AS feeds WHERE {may} ORDER BY next_poll_time LIMIT {LONGEST_DUE}"
-    );
-    // A separate statement, because one that may sample takes long to plan.
-    let sampled = if is_crowded(conn, platform, claim, &front, &due).await? {
+    let front = |order: &str| {
         format!(
-            "UNION (SELECT f.* FROM ({}) AS sample CROSS JOIN LATERAL ( \
-                 SELECT {feed} FROM feeds WHERE name = sample.feed AND {is_due} AND {may} OFFSET 0) AS f \
-             LIMIT {LONGEST_DUE})",
-            sample()
+            "SELECT * FROM feeds WHERE {is_due} ORDER BY next_poll_time {order} LIMIT {MAX_ROWS}"
+        )
+    };
+    let due = |order: &str, most: usize| {
+        format!(
+            "SELECT {feed} FROM ({}) AS feeds WHERE {may} ORDER BY next_poll_time {order} LIMIT {most}",
+            front(order)
+        )
+    };
+    let longest = due("ASC", MAX_DUE);
+    // A separate statement, because one that may sample takes long to plan.
+    let found = if is_crowded(conn, platform, claim, &front("ASC"), &longest).await? {
+        let half = MAX_DUE / 2;
+        format!(
+            "({}) UNION ({}) UNION ({})",
+            due("ASC", half),
+            due("DESC", half),
+            sample(
+                &format!("SELECT {feed} FROM feeds WHERE {is_due} AND {may}"),
+                room
+            )
         )
     } else {
-        String::new()
+        longest
     };
     let items = format!(
-        "WITH found AS MATERIALIZED (({due}) {sampled}) \
+        "WITH found AS MATERIALIZED ({found}) \
          SELECT found.*, coalesce(watching.account_id, '00000000-0000-0000-0000-000000000000') AS account_id \
          FROM found LEFT JOIN LATERAL ( \
              SELECT DISTINCT n.account_id FROM ({watching}) AS one CROSS JOIN LATERAL ( \

@@ -112,7 +112,8 @@ pub(crate) fn often(condition: &str) -> String {
     format!("CASE WHEN {condition} THEN true ELSE false END")
 }
 
-fn refused(room: &Room, slow: bool) -> String {
+/// Array of the accounts that may not start another item.
+pub(crate) fn refused(room: &Room, slow: bool) -> String {
     let refused: Vec<String> = room.refused(slow).iter().map(Uuid::to_string).collect();
     format!("'{{{}}}'::uuid[]", refused.join(","))
 }

@@ -19,6 +19,8 @@ use crate::support::{Look, Reads, Start, reads, run, start};
 const ITEMS: usize = 3_000;
 /// A tenth of the items.
 const MOST: i64 = 300;
+/// Number of feeds of a customer with many.
+const MANY: usize = 1_000;
 
 /// Adds `count` Managers with a due feed, a waiting backfill, a look-back and a submission each.
 async fn fill(conn: &mut AsyncPgConnection, fixture: &Fixture, count: usize) {
@@ -54,6 +56,16 @@ async fn fill(conn: &mut AsyncPgConnection, fixture: &Fixture, count: usize) {
     run(conn, "SET session_replication_role = origin").await;
 }
 
+/// Name of the feed that [`fill`] adds with this number.
+fn feed_of(fixture: &Fixture, number: usize) -> String {
+    format!("lemmy:c{number}@{}.example", fixture.namespace.to_uuid())
+}
+
+/// Condition on the feeds that [`fill`] adds.
+fn theirs(fixture: &Fixture) -> String {
+    format!("name LIKE '%{}%'", fixture.namespace.to_uuid())
+}
+
 /// The connection is new, as it counts the rows that it reads.
 async fn hostile_and_other() -> (Start, Fixture) {
     let mut at = start().await;
@@ -87,8 +99,8 @@ fn accounts_of<T>(items: &[Leased<T>]) -> Vec<Id> {
     items.iter().map(|item| item.account).collect()
 }
 
-async fn lease_feeds(conn: &mut AsyncPgConnection) -> Vec<Leased<LeasedFeed>> {
-    let mut look = Look::with(Uuid::new_v4(), room());
+async fn lease_feeds(conn: &mut AsyncPgConnection, room: Room) -> Vec<Leased<LeasedFeed>> {
+    let mut look = Look::with(Uuid::new_v4(), room);
     let claimed = feeds::lease_due(conn, "lemmy", &mut look.claim()).await;
     claimed.unwrap().items
 }
@@ -96,21 +108,38 @@ async fn lease_feeds(conn: &mut AsyncPgConnection) -> Vec<Leased<LeasedFeed>> {
 #[tokio::test]
 async fn look_for_feeds_reads_few_rows_of_which_some_are_of_other_accounts() {
     let (mut at, other) = hostile_and_other().await;
-    let found = accounts_of(&lease_feeds(&mut at.conn).await);
+    let found = accounts_of(&lease_feeds(&mut at.conn, room()).await);
     let accounts = vec![at.fixture.account, other.account];
-    // It reads the 200 that are due for longest, all of one account, and who watches them.
+    // It reads 200 that are due, all but one of one account, then those that are due the longest and those that became due
+    // last, 100 each, and who watches them.
     check(&mut at.conn, found, accounts, 4 * MOST).await;
+}
+
+#[tokio::test]
+async fn new_feed_is_leased_at_once_although_an_account_has_more_due_than_it_may_start() {
+    let (mut at, _) = hostile_and_other().await;
+    let many = at.fixture.beside(&mut at.conn, "initech").await;
+    fill(&mut at.conn, &many, MANY).await;
+    let (name, theirs) = (feed_of(&many, 1), theirs(&many));
+    let new = format!(
+        "UPDATE feeds SET next_poll_time = now() + CASE WHEN name = '{name}' THEN '0' ELSE '1 hour' END::interval \
+         WHERE {theirs}"
+    );
+    assert_eq!(run(&mut at.conn, new).await, MANY);
+    let mut room = room();
+    while room.admits(at.fixture.account, false) {
+        room.take(at.fixture.account, false);
+    }
+    let leased = lease_feeds(&mut at.conn, room).await;
+    assert!(leased.iter().any(|feed| feed.key == name), "{leased:?}");
 }
 
 #[tokio::test]
 async fn slow_feeds_without_capacity_hide_no_others() {
     let (mut at, other) = hostile_and_other().await;
-    let slow = format!(
-        "UPDATE feeds SET slow = name NOT LIKE '%{}%'",
-        other.namespace.to_uuid()
-    );
+    let slow = format!("UPDATE feeds SET slow = NOT ({})", theirs(&other));
     run(&mut at.conn, slow).await;
-    let found = accounts_of(&lease_feeds(&mut at.conn).await);
+    let found = accounts_of(&lease_feeds(&mut at.conn, room()).await);
     assert_eq!(found, [other.account]);
 }
 
@@ -118,17 +147,20 @@ async fn slow_feeds_without_capacity_hide_no_others() {
 async fn due_feeds_of_an_account_with_many_are_found_over_several_looks() {
     let (mut at, _) = hostile_and_other().await;
     let many = at.fixture.beside(&mut at.conn, "initech").await;
-    fill(&mut at.conn, &many, 100).await;
-    let theirs = format!("name LIKE '%{}%'", many.namespace.to_uuid());
-    let later = format!(
-        "UPDATE feeds SET next_poll_time = now() + interval '1 hour' FROM ( \
-             SELECT name, row_number() OVER (ORDER BY hashtextextended(name, 0)) AS place FROM feeds WHERE {theirs} \
-         ) AS placed WHERE feeds.name = placed.name AND place NOT IN (1, 100)"
+    fill(&mut at.conn, &many, MANY).await;
+    // Two are due, which are neither among those that are due the longest nor among those that became due last.
+    let due = format!(
+        "UPDATE feeds SET next_poll_time = now() + CASE WHEN place IN (1, {MANY}) THEN '-1000 s' ELSE '1 hour' END::interval \
+         FROM ( \
+             SELECT name, row_number() OVER (ORDER BY hashtextextended(name, 0)) AS place FROM feeds WHERE {} \
+         ) AS placed WHERE feeds.name = placed.name",
+        theirs(&many)
     );
-    assert_eq!(run(&mut at.conn, later).await, 98);
+    assert_eq!(run(&mut at.conn, due).await, MANY);
     let mut found = BTreeSet::new();
-    for _ in 0..1_000 {
-        let leased = lease_feeds(&mut at.conn).await;
+    // A look samples two thirds of the feeds: fewer than one in a billion runs do not find both.
+    for _ in 0..20 {
+        let leased = lease_feeds(&mut at.conn, room()).await;
         let own = leased.iter().filter(|feed| feed.account == many.account);
         found.extend(own.map(|feed| feed.key.clone()));
         if found.len() == 2 {
