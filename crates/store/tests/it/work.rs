@@ -4,7 +4,9 @@ use std::time::Duration;
 
 use domain::{FeedName, Id, Timestamp, manager::Mode};
 use store::{
-    AsyncPgConnection, feeds,
+    AsyncPgConnection,
+    backfills::look_backs,
+    feeds,
     feeds::PollOutcome,
     managers, plans, replicas,
     work::{Claimed, Setback, table},
@@ -165,6 +167,30 @@ async fn poll_that_ends_resets_the_crashes_of_its_feed() {
         .await
         .unwrap();
     assert_eq!(lease(conn, replica).await[0].crashes, 0);
+}
+
+/// Or the look for work would be repeated at once, for ever.
+#[tokio::test]
+async fn leased_items_with_unreadable_names_are_no_contention() {
+    let mut at = start().await;
+    let conn = &mut at.conn;
+    for values in [
+        "feeds (name, platform, watched, next_poll_time, create_time) VALUES ('forum:', 'forum', true, now(), now())",
+        "look_backs (feed, notify, since) VALUES ('forum:', false, now())",
+    ] {
+        run(conn, format!("INSERT INTO {values}")).await;
+    }
+    let mut look = Look::of(Uuid::new_v4());
+    let found = feeds::lease_due(conn, "forum", &mut look.claim()).await;
+    let found = found.unwrap();
+    assert_eq!((found.items, found.is_contended), (Vec::new(), false));
+    let found = look_backs::lease(conn, &["forum"], &mut look.claim()).await;
+    let found = found.unwrap();
+    assert_eq!((found.items, found.is_contended), (Vec::new(), false));
+    for table in ["feeds", "look_backs"] {
+        let leased = format!("SELECT count(*) AS number FROM {table} WHERE leased_by IS NOT NULL");
+        assert_eq!(number(conn, &leased).await, 1, "{table}");
+    }
 }
 
 #[tokio::test]
