@@ -93,7 +93,11 @@ fn offset(verdicts: &[Verdict]) -> f64 {
         let of_each = verdicts.iter().map(|verdict| {
             let score = verdict.matched.score.clamp(SCORE_RANGE.0, SCORE_RANGE.1);
             let probability = sigmoid(logit(score) + offset);
-            let right = if verdict.value { probability } else { 1.0 - probability };
+            let right = if verdict.value {
+                probability
+            } else {
+                1.0 - probability
+            };
             right.ln()
         });
         of_each.sum::<f64>() - 0.5 * (offset / SPREAD).powi(2)
@@ -103,10 +107,12 @@ fn offset(verdicts: &[Verdict]) -> f64 {
         .map(|offset| (offset, likelihood(offset)))
         .collect();
     let most = found.iter().fold(f64::MIN, |most, (_, one)| most.max(*one));
-    let (sum, total) = found.iter().fold((0.0, 0.0), |(sum, total), (offset, one)| {
-        let weight = (one - most).exp();
-        (sum + weight * offset, total + weight)
-    });
+    let (sum, total) = found
+        .iter()
+        .fold((0.0, 0.0), |(sum, total), (offset, one)| {
+            let weight = (one - most).exp();
+            (sum + weight * offset, total + weight)
+        });
     (sum / total).clamp(-LARGEST_OFFSET, LARGEST_OFFSET)
 }
 
@@ -187,7 +193,11 @@ mod tests {
             let mut changed = instructions();
             changed.brief = "x".repeat(MAX_BRIEF_CHARS);
             apply(&mut changed, &verdicts(value, &["steam"], 5_000));
-            let least_or_most = if value { -LARGEST_OFFSET } else { LARGEST_OFFSET };
+            let least_or_most = if value {
+                -LARGEST_OFFSET
+            } else {
+                LARGEST_OFFSET
+            };
             let before = instructions().threshold.unwrap();
             let expected = sigmoid(logit(before) + least_or_most);
             let threshold = changed.threshold.unwrap();
@@ -229,7 +239,11 @@ mod tests {
                     changed.threshold.unwrap()
                 });
                 assert!(moved.iter().rev().is_sorted(), "{moved:?}");
-                assert!(moved.iter().all(|threshold| (0.05..=0.95).contains(threshold)));
+                assert!(
+                    moved
+                        .iter()
+                        .all(|threshold| (0.05..=0.95).contains(threshold))
+                );
             }
         }
     }
