@@ -169,7 +169,7 @@ impl Jetstream {
         &self,
         what: &str,
         cursor: Option<&Cursor>,
-        at: &Recent,
+        at: &mut Recent,
     ) -> Result<Reader, PollError> {
         let open = self.readers().remove(what);
         if let Some(reader) = open.filter(|open| cursor.is_some() && open.given.as_ref() == cursor)
@@ -182,7 +182,7 @@ impl Jetstream {
         let resumed = at.met.then_some(at.at);
         let opened = Reader::open(&url, &self.user_agent, resumed, self.waits).await;
         let mut opened = opened.inspect_err(|_| self.turn())?;
-        opened.lags = Lags::resumed(at, from);
+        opened.lags = Lags::open(at, from);
         Ok(opened)
     }
 
@@ -319,7 +319,7 @@ impl Adapter for Jetstream {
             None => Recent::beginning(beginning(limits)),
         };
         let before = (recent.at, recent.met);
-        let mut reader = self.reader(what, cursor, &recent).await?;
+        let mut reader = self.reader(what, cursor, &mut recent).await?;
         let max_posts = limits.max_posts.clamp(1, MAX_POSTS);
         let mut taken = self.take(&mut reader, &mut recent, max_posts).await;
         let moved = (recent.at, recent.met) != before;

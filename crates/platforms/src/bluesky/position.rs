@@ -49,10 +49,22 @@ pub(crate) struct Position {
     /// How far that host is behind the network, in microseconds; `None` if it is not known yet.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     lag: Option<i64>,
+    /// Connections that were opened after `lag` was known; `None` if there are none.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    reopened: Option<Reopened>,
     /// Another number after each reading of events. The other fields may stay the same: an event can be older than
     /// `at`, and all are while our clock is behind.
     #[serde(default)]
     nonce: u32,
+}
+
+/// Connections to a host whose lag is not known yet, in microseconds.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub(super) struct Reopened {
+    /// The position when the first one was opened.
+    pub(super) at: i64,
+    /// The shortest time before its position at which one of the streams began.
+    pub(super) rewind: i64,
 }
 
 /// The form in memory.
@@ -64,6 +76,7 @@ pub(super) struct Recent {
     known: HashSet<Key>,
     host: Option<String>,
     pub(super) lag: Option<i64>,
+    pub(super) reopened: Option<Reopened>,
     nonce: u32,
 }
 
@@ -82,6 +95,7 @@ impl From<&Position> for Recent {
             met: position.met,
             host: position.host.clone(),
             lag: position.lag,
+            reopened: position.reopened,
             nonce: position.nonce,
             ..Self::default()
         };
@@ -153,6 +167,7 @@ impl Recent {
             seen: self.seconds.iter().map(coded).collect(),
             host: self.host.clone(),
             lag: self.lag,
+            reopened: self.reopened,
             nonce: self.nonce,
         }
     }
