@@ -274,6 +274,13 @@ async fn mutes_languages_and_daily_bound_are_stored() {
     );
 }
 
+/// Returns true if the metrics of this process have this line.
+fn metric(line: &str) -> bool {
+    let families = prometheus::gather();
+    let text = prometheus::TextEncoder::new().encode_to_string(&families);
+    text.unwrap().lines().any(|one| one == line)
+}
+
 /// Or it could match as many posts at once as it likes.
 #[tokio::test]
 async fn preview_of_a_client_that_left_counts_until_its_posts_are_matched() {
@@ -313,9 +320,11 @@ async fn preview_of_a_client_that_left_counts_until_its_posts_are_matched() {
     drop(reading);
     assert_eq!(acme.post(&path, &another).await.status, 429);
 
-    // A reset ends its request at once.
+    // The gateway ends its request when it reads the reset.
     client.set_zero_linger().unwrap();
     drop(client);
+    let none_is_open = r#"http_server_active_requests{http_request_method="POST"} 0"#;
+    eventually("its request has ended", async || metric(none_is_open)).await;
     assert_eq!(acme.post(&path, &another).await.status, 429);
 
     tokio::task::spawn_blocking(move || gate.wait())
