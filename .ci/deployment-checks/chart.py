@@ -200,7 +200,7 @@ def without_secrets(objects):
 
 
 def by_an_operator(objects):
-    """What makes a hook's Secret is a hook of lesser weight, and does not take the Secret along when it is made anew. Other pods wait."""
+    """What makes a hook's Secret is a hook of lesser weight, and keeps the Secret when Helm creates it again. Other pods wait."""
     makers = {obj["spec"]["target"]["name"]: obj for obj in objects if obj["kind"] == "ExternalSecret"}
     for obj in objects:
         for name, pod in pods([obj]):

@@ -114,7 +114,7 @@ async fn refused_forms_of_many_posts_open_no_breaker() {
     assert_eq!(openings(), 0.0);
 }
 
-/// Of all breakers of this process.
+/// Returns how often breakers opened in this process.
 fn openings() -> f64 {
     let families = prometheus::gather();
     let changes = { families.iter() }.find(|one| one.name() == "earshot_breaker_changes_total");
