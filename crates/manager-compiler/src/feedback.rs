@@ -3,22 +3,23 @@
 //! Applied to freshly compiled instructions each time, from the verdicts of the last weeks: nothing drifts, and a
 //! withdrawn verdict has no effect. Both changes are limited, and described in the `brief`.
 //!
-//! Scores are probabilities for customers in general. For one customer, all matches can be more or less often relevant
-//! than their scores say. The verdicts show by how much ([`offset`]), and the threshold moves by that.
+//! The threshold stays within the chosen sensitivity. It moves at most half of the way to the threshold
+//! of the neighbouring setting, so feedback never turns one setting into another. PRECISE has no stricter
+//! neighbour and BROAD has no wider one: in that direction it moves at most [`OUTER_SHIFT`].
 
-use domain::Instructions;
+use domain::{Focus, Instructions, Sensitivity};
 use store::feedback::Verdict;
 
 use crate::compile::tell;
 
 /// Minimum number of verdicts; fewer change nothing.
 const MIN_VERDICTS: usize = 3;
-/// Standard deviation of offsets among customers, as log odds.
-const SPREAD: f64 = 1.0;
-/// Largest offset, as log odds: odds of 2.7 to 1.
-const LARGEST_OFFSET: f64 = 1.0;
-/// Verdicts on surer matches than these would count without limit.
-const SCORE_RANGE: (f64, f64) = (1e-3, 1.0 - 1e-3);
+/// Number of neutral matches that are added to the judged ones as a prior.
+const DOUBT: f64 = 6.0;
+const MAX_RISE: f64 = 0.2;
+const MAX_FALL: f64 = 0.1;
+/// Largest shift of the threshold away from all other settings.
+const OUTER_SHIFT: f64 = 0.1;
 /// Feedback never moves a threshold out of this range.
 const THRESHOLD_RANGE: (f64, f64) = (0.05, 0.95);
 /// Lowest and highest factor that feedback applies to a term's weight.
@@ -29,10 +30,14 @@ const MAX_NAMED: usize = 5;
 
 /// Rocchio's method, applied to the terms that led to the matches: those of good matches gain weight, those of bad ones
 /// lose it.
-pub(crate) fn apply(instructions: &mut Instructions, verdicts: &[Verdict]) {
-    let Some(before) = instructions.threshold else {
-        return;
-    };
+///
+/// `focus` and `sensitivity` are those that the instructions were compiled with.
+pub(crate) fn apply(
+    instructions: &mut Instructions,
+    focus: Focus,
+    sensitivity: Sensitivity,
+    verdicts: &[Verdict],
+) {
     if verdicts.len() < MIN_VERDICTS {
         return;
     }
@@ -68,8 +73,12 @@ pub(crate) fn apply(instructions: &mut Instructions, verdicts: &[Verdict]) {
             .total_cmp(&a.weight)
             .then_with(|| a.text.cmp(&b.text))
     });
-    let after = sigmoid(logit(before) - offset(verdicts));
-    let after = (after.clamp(THRESHOLD_RANGE.0, THRESHOLD_RANGE.1) * 1e3).round() / 1e3;
+    let chosen = matching::threshold(focus, sensitivity);
+    let before = instructions.threshold.unwrap_or(chosen);
+    let shift = (bad - good) / (bad + good + DOUBT) * MAX_RISE;
+    let shift = (shift.clamp(-MAX_FALL, MAX_RISE) * 1e2).round() / 1e2;
+    let (lowest, highest) = bounds(focus, sensitivity);
+    let after = round((before + shift).clamp(lowest, highest));
     instructions.threshold = Some(after);
     let mut told = format!(
         "Of {} judged matches, {bad} were not relevant: the threshold is {after} instead of {before}",
@@ -85,43 +94,26 @@ pub(crate) fn apply(instructions: &mut Instructions, verdicts: &[Verdict]) {
     tell(instructions, &told);
 }
 
-/// Returns by how much the matches of this customer are more often relevant than their scores say, as log odds: the mean
-/// of the posterior distribution, with a normal prior.
-fn offset(verdicts: &[Verdict]) -> f64 {
-    const STEPS: i32 = 160;
-    let likelihood = |offset: f64| {
-        let of_each = verdicts.iter().map(|verdict| {
-            let score = verdict.matched.score.clamp(SCORE_RANGE.0, SCORE_RANGE.1);
-            let probability = sigmoid(logit(score) + offset);
-            let right = if verdict.value {
-                probability
-            } else {
-                1.0 - probability
-            };
-            right.ln()
-        });
-        of_each.sum::<f64>() - 0.5 * (offset / SPREAD).powi(2)
+/// Returns the lowest and the highest threshold that feedback may set.
+fn bounds(focus: Focus, sensitivity: Sensitivity) -> (f64, f64) {
+    let chosen = matching::threshold(focus, sensitivity);
+    let (wider, stricter) = match sensitivity {
+        Sensitivity::Precise => (Some(Sensitivity::Balanced), None),
+        Sensitivity::Balanced => (Some(Sensitivity::Broad), Some(Sensitivity::Precise)),
+        Sensitivity::Broad => (None, Some(Sensitivity::Balanced)),
     };
-    let found: Vec<(f64, f64)> = (-STEPS / 2..=STEPS / 2)
-        .map(|step| 8.0 * SPREAD * f64::from(step) / f64::from(STEPS))
-        .map(|offset| (offset, likelihood(offset)))
-        .collect();
-    let most = found.iter().fold(f64::MIN, |most, (_, one)| most.max(*one));
-    let (sum, total) = found
-        .iter()
-        .fold((0.0, 0.0), |(sum, total), (offset, one)| {
-            let weight = (one - most).exp();
-            (sum + weight * offset, total + weight)
+    let bound = |neighbour: Option<Sensitivity>, outer_shift: f64| {
+        let bound = neighbour.map_or(chosen + outer_shift, |neighbour| {
+            f64::midpoint(chosen, matching::threshold(focus, neighbour))
         });
-    (sum / total).clamp(-LARGEST_OFFSET, LARGEST_OFFSET)
+        round(bound.clamp(THRESHOLD_RANGE.0, THRESHOLD_RANGE.1))
+    };
+    (bound(wider, -OUTER_SHIFT), bound(stricter, OUTER_SHIFT))
 }
 
-fn logit(probability: f64) -> f64 {
-    (probability / (1.0 - probability)).ln()
-}
-
-fn sigmoid(log_odds: f64) -> f64 {
-    1.0 / (1.0 + (-log_odds).exp())
+/// Rounds to four digits, which is exact for the midpoint of two thresholds of three.
+fn round(threshold: f64) -> f64 {
+    (threshold * 1e4).round() / 1e4
 }
 
 fn number(count: usize) -> f64 {
@@ -133,7 +125,7 @@ mod tests {
     use domain::{Focus, Instructions, Match, Sensitivity, instructions::MAX_BRIEF_CHARS};
     use store::feedback::Verdict;
 
-    use super::{LARGEST_OFFSET, apply, logit, offset, sigmoid};
+    use super::{bounds, round};
 
     fn instructions() -> Instructions {
         serde_json::from_value(serde_json::json!({
@@ -145,12 +137,12 @@ mod tests {
         .unwrap()
     }
 
-    fn verdicts(value: bool, terms: &[&str], count: usize) -> Vec<Verdict> {
-        scored(0.6, value, terms, count)
+    fn apply(instructions: &mut Instructions, verdicts: &[Verdict]) {
+        super::apply(instructions, Focus::Sales, Sensitivity::Balanced, verdicts);
     }
 
-    fn scored(score: f64, value: bool, terms: &[&str], count: usize) -> Vec<Verdict> {
-        let json = serde_json::json!({"score": score, "terms": terms, "focus": "SALES"});
+    fn verdicts(value: bool, terms: &[&str], count: usize) -> Vec<Verdict> {
+        let json = serde_json::json!({"score": 0.6, "terms": terms, "focus": "SALES"});
         let matched: Match = serde_json::from_value(json).unwrap();
         vec![Verdict { value, matched }; count]
     }
@@ -172,9 +164,10 @@ mod tests {
         assert!(weight(&changed, "steam") < 0.5, "{changed:?}");
         assert!(weight(&changed, "espresso") > 1.0);
         assert_eq!(weight(&changed, "grinder"), 0.9);
+        // Raised by 0.06, or by what the sensitivity allows.
         let before = instructions().threshold.unwrap();
-        let after = changed.threshold.unwrap();
-        assert!(before < after && after < 2.0 * before, "{after}");
+        let after = round((before + 0.06).min(bounds(Focus::Sales, Sensitivity::Balanced).1));
+        assert_eq!(changed.threshold, Some(after));
         assert_eq!(
             changed.brief,
             format!(
@@ -193,15 +186,9 @@ mod tests {
             let mut changed = instructions();
             changed.brief = "x".repeat(MAX_BRIEF_CHARS);
             apply(&mut changed, &verdicts(value, &["steam"], 5_000));
-            let least_or_most = if value {
-                -LARGEST_OFFSET
-            } else {
-                LARGEST_OFFSET
-            };
-            let before = instructions().threshold.unwrap();
-            let expected = sigmoid(logit(before) + least_or_most);
+            let (lowest, highest) = bounds(Focus::Sales, Sensitivity::Balanced);
             let threshold = changed.threshold.unwrap();
-            assert!((threshold - expected).abs() < 1e-3, "{threshold}");
+            assert!((lowest..=highest).contains(&threshold), "{threshold}");
             let weight = weight(&changed, "steam");
             assert!((0.8 * 0.39..=0.8 * 1.51).contains(&weight), "{weight}");
             assert_eq!(changed.brief.chars().count(), MAX_BRIEF_CHARS);
@@ -210,40 +197,45 @@ mod tests {
     }
 
     #[test]
-    fn verdicts_as_the_scores_say_move_nothing() {
-        let said = [
-            scored(0.6, true, &["steam"], 60),
-            scored(0.6, false, &["steam"], 40),
-        ];
-        let found = offset(&said.concat());
-        assert!(found.abs() < 0.05, "{found}");
-    }
-
-    #[test]
-    fn surer_mistakes_count_for_more() {
-        let said = [0.9, 0.6, 0.3].map(|score| offset(&scored(score, false, &["steam"], 3)));
-        assert!(said.is_sorted() && said[2] < -0.1, "{said:?}");
-        for score in [0.0, 1.0, 5.0, -1.0] {
-            assert!(offset(&scored(score, false, &["steam"], 3)).is_finite());
+    fn thresholds_stay_within_the_chosen_sensitivity() {
+        for focus in Focus::ALL {
+            let mut lowest_of_stricter = None;
+            for sensitivity in Sensitivity::ALL {
+                let chosen = matching::threshold(focus, sensitivity);
+                let shifted = [true, false].map(|value| {
+                    let mut changed = instructions();
+                    changed.threshold = Some(chosen);
+                    let said = verdicts(value, &["steam"], 5_000);
+                    super::apply(&mut changed, focus, sensitivity, &said);
+                    changed.threshold.unwrap()
+                });
+                let [lowest, highest] = shifted;
+                assert!(lowest <= chosen && chosen <= highest && lowest < highest);
+                assert!(lowest >= 0.05 && highest <= 0.95, "{shifted:?}");
+                // The ranges of two settings meet halfway, and never cross.
+                assert!(lowest_of_stricter.is_none_or(|stricter| highest <= stricter));
+                lowest_of_stricter = Some(lowest);
+            }
         }
     }
 
     #[test]
-    fn a_stricter_sensitivity_stays_stricter() {
+    fn bounds_are_half_of_the_way_to_the_neighbours() {
         for focus in Focus::ALL {
-            for value in [true, false] {
-                let moved = Sensitivity::ALL.map(|sensitivity| {
-                    let mut changed = instructions();
-                    changed.threshold = Some(matching::threshold(focus, sensitivity));
-                    apply(&mut changed, &verdicts(value, &["steam"], 5_000));
-                    changed.threshold.unwrap()
-                });
-                assert!(moved.iter().rev().is_sorted(), "{moved:?}");
-                assert!(
-                    moved
-                        .iter()
-                        .all(|threshold| (0.05..=0.95).contains(threshold))
-                );
+            let at = |sensitivity| matching::threshold(focus, sensitivity);
+            let [precise, balanced, broad] = Sensitivity::ALL.map(at);
+            let expected = [
+                (f64::midpoint(precise, balanced), precise + 0.1),
+                (
+                    f64::midpoint(balanced, broad),
+                    f64::midpoint(precise, balanced),
+                ),
+                (broad - 0.1, f64::midpoint(balanced, broad)),
+            ];
+            for (sensitivity, (lowest, highest)) in Sensitivity::ALL.into_iter().zip(expected) {
+                let bounds = bounds(focus, sensitivity);
+                assert!((bounds.0 - lowest.max(0.05)).abs() < 1e-4, "{bounds:?}");
+                assert!((bounds.1 - highest.min(0.95)).abs() < 1e-4, "{bounds:?}");
             }
         }
     }

@@ -189,7 +189,8 @@ impl ManagerCompiler {
                     compile::tell(&mut compiled, &read.missed.told);
                 }
                 let verdicts = self.verdicts(submission.manager).await;
-                feedback::apply(&mut compiled, &verdicts);
+                let (focus, sensitivity) = (input.focus.focus_type, input.sensitivity);
+                feedback::apply(&mut compiled, focus, sensitivity, &verdicts);
                 missed = std::mem::take(&mut read.missed);
                 compiled
             }
