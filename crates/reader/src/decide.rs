@@ -35,7 +35,7 @@ pub fn obstacle(title: &str, text: &PostText) -> Option<ReaderOutcome> {
     is_other_language(text).then_some(ReaderOutcome::OtherLanguage)
 }
 
-/// A text whose language cannot be told, such as a short one, counts as English.
+/// A text whose language is not found, such as a short one, counts as English.
 fn is_other_language(text: &PostText) -> bool {
     matching::language_of(text).is_some_and(|language| language.as_str() != ENGLISH)
 }

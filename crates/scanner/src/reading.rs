@@ -204,7 +204,7 @@ impl Reading {
         let begin = Instant::now();
         let (reader, index, of) = (Arc::clone(reader), Arc::clone(index), index.version());
         let outcomes = background::spawn(move || {
-            // Others begin when the work ends, even if nobody waits for it any more.
+            // Others begin when the work ends, even if its poll has stopped waiting.
             let _turn = turn;
             judge(&reader, &index, &post, &customers, deadline)
         });

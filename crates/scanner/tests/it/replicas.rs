@@ -161,7 +161,7 @@ async fn backfill_that_ends_three_scanners_fails_and_the_others_go_on() {
     replica.kill();
 }
 
-/// A world in which only rechecks and look-backs send requests after the first poll.
+/// A world where only rechecks and look-backs send requests after the first poll.
 async fn rarely_polled() -> World {
     let mut world = World::new().await;
     world.config.scanner.backfill = Duration::from_secs(3_600);
