@@ -15,7 +15,7 @@ use runtime::Periodic;
 use store::{
     AsyncPgConnection,
     fair::Turns,
-    work::{Claim, Claimed, Leased, MAX_CRASHES, Setback, table},
+    work::{Claim, Claimed, Leased, Setback, table},
 };
 use tokio::{task::JoinSet, time::Instant};
 use tokio_util::sync::CancellationToken;
@@ -228,8 +228,7 @@ impl<W: Work> Driver<W> {
         let task = tasks.spawn(
             async move {
                 let _in_hand = metrics.start();
-                if own.crashes >= MAX_CRASHES {
-                    let setback = Setback::after_crashes(own.crashes);
+                if let Some(setback) = Setback::after_crashes(own.crashes) {
                     return set_aside(&*work, &backbone, &metrics, &own, &setback).await;
                 }
                 work.run(&own).await?;

@@ -22,7 +22,7 @@ use uuid::Uuid;
 use crate::{
     QueryResult,
     scans::key_of,
-    work::{self, Claim, Claimed, Leased},
+    work::{self, Claim, Claimed, Leased, RESTED},
 };
 
 /// Number of rows, of any platform, that a walk reads at a time.
@@ -213,17 +213,18 @@ pub async fn lease(
     })
 }
 
-/// Ends a lease whose walk is set aside for a while. Its crashes remain. By primary key.
+/// Ends a lease whose walk is set aside for a while. By primary key.
 pub async fn set_aside(
     conn: &mut AsyncPgConnection,
     platform: &str,
     replica: Uuid,
     retry_in: Duration,
 ) -> QueryResult<()> {
-    sql_query(
-        "UPDATE rechecks SET leased_by = NULL, next_time = clock_timestamp() + $3 * interval '1 second' \
+    sql_query(format!(
+        "UPDATE rechecks SET leased_by = NULL, crash_count = {RESTED}, \
+             next_time = clock_timestamp() + $3 * interval '1 second' \
          WHERE platform = $1 AND leased_by = $2",
-    )
+    ))
     .bind::<Text, _>(platform)
     .bind::<SqlUuid, _>(replica)
     .bind::<Double, _>(retry_in.as_secs_f64())

@@ -44,7 +44,7 @@ async fn a_scan_that_dispatchers_died_with_three_times_is_set_aside_and_no_other
     world.scans(manager, 200).await;
     let replica = world.ready_dispatcher().await;
     world.until("SUCCEEDED", 200).await;
-    let aside = "leases WHERE leased_by IS NULL AND crash_count = 3 AND next_time > now() + interval '10 minutes'";
+    let aside = "leases WHERE leased_by IS NULL AND crash_count = 4 AND next_time > now() + interval '30 seconds'";
     eventually("it is set aside", async || {
         world.database.count(aside).await == 1
     })
