@@ -17,7 +17,7 @@ use store::{
     fair::Turns,
     work::{Claim, Claimed, Leased, Setback, table},
 };
-use tokio::{task::JoinSet, time::Instant};
+use tokio::{sync::OwnedSemaphorePermit, task::JoinSet, time::Instant};
 use tokio_util::sync::CancellationToken;
 use tracing::{Instrument as _, Span};
 
@@ -160,14 +160,19 @@ impl<W: Work> Driver<W> {
             }
             // A database that is silent must not keep the process. Leases that are lost by this end with the replica.
             let begun = Instant::now();
-            let looked = shutdown.run_until_cancelled(self.claim(&mut hand, &mut turns));
+            hand.clear();
+            let mut place = { self.backbone.suspects.clone() }.try_acquire_owned().ok();
+            let may_suspect = place.is_some();
+            let claim = self.claim(&mut hand, &mut turns, may_suspect);
+            let looked = shutdown.run_until_cancelled(claim);
             let Some(claimed) = looked.await else { break };
             let (took, is_ok) = (begun.elapsed(), claimed.is_ok());
             let wait = match rounds.note(&task, claimed) {
                 Some(claimed) => {
                     for leased in claimed.items {
-                        self.start(leased, &mut tasks, &mut hand);
+                        self.start(leased, &mut tasks, &mut hand, &mut place);
                     }
+                    drop(place);
                     if claimed.is_contended {
                         CONTENDED
                     } else {
@@ -199,8 +204,12 @@ impl<W: Work> Driver<W> {
         &self,
         hand: &mut Hand<W::Item>,
         turns: &mut Turns,
+        may_suspect: bool,
     ) -> Result<Claimed<W::Item>, store::Error> {
         let mut room = hand.room(&self.settings);
+        if !may_suspect {
+            room.take_suspect();
+        }
         if room.is_full() || self.backbone.is_suspended() {
             return Ok(Claimed::default());
         }
@@ -220,6 +229,7 @@ impl<W: Work> Driver<W> {
         leased: Leased<W::Item>,
         tasks: &mut JoinSet<Result<(), store::Error>>,
         hand: &mut Hand<W::Item>,
+        place: &mut Option<OwnedSemaphorePermit>,
     ) {
         let (work, backbone) = (Arc::clone(&self.work), self.backbone.clone());
         let (leased, settings) = (Arc::new(leased), self.settings);
@@ -241,7 +251,7 @@ impl<W: Work> Driver<W> {
             }
             .instrument(span),
         );
-        hand.take(task.id(), leased);
+        hand.take(task.id(), leased, place);
     }
 
     /// Removes an item that has ended, or postpones it.

@@ -141,11 +141,17 @@ pub(crate) fn is_free(column: &str, replica: &str, take_over: &str) -> String {
 }
 
 /// Number of crashes of an item that `$replica` leases now. Writing it with the lease costs no statement. A holder that
-/// stopped in good order has left `replicas`.
+/// stopped in good order has left `replicas`. One that died before it could set the item aside had not tried it.
 pub(crate) fn crashes(count: &str, holder: &str, replica: &str) -> String {
+    let died = died(holder, replica);
     format!(
-        "{count} + CASE WHEN {holder} <> {replica} AND {holder} IN (SELECT id FROM replicas) THEN 1 ELSE 0 END::smallint"
+        "{count} + CASE WHEN {died} AND NOT ({count} >= 3 AND {count} % 2 = 1) THEN 1 ELSE 0 END::smallint"
     )
+}
+
+/// Condition that the `holder` of a lease died, as `replica` sees it.
+pub(crate) fn died(holder: &str, replica: &str) -> String {
+    format!("{holder} <> {replica} AND {holder} IN (SELECT id FROM replicas)")
 }
 
 /// Number of crashes as stored.

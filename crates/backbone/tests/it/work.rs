@@ -37,6 +37,7 @@ impl Letters {
 
 /// The work of one replica.
 struct Writer {
+    kind: &'static str,
     letters: Arc<Letters>,
     keys: &'static [&'static str],
 }
@@ -45,7 +46,7 @@ impl Work for Writer {
     type Item = ();
 
     fn settings(&self) -> Settings {
-        Settings::new(KIND, Duration::from_millis(50), 8)
+        Settings::new(self.kind, Duration::from_millis(50), 8)
     }
 
     async fn claim(
@@ -58,14 +59,14 @@ impl Work for Writer {
             accounts: vec![Id::NIL],
             item: (),
         });
-        Ok(table::lease(conn, KIND, due.collect(), claim).await?)
+        Ok(table::lease(conn, self.kind, due.collect(), claim).await?)
     }
 
     async fn run(&self, leased: &Leased<()>) -> Result<(), store::Error> {
         let key = leased.key.clone();
         *self.letters.begun.lock().unwrap().entry(key).or_default() += 1;
         match leased.key.as_str() {
-            "hangs" => std::future::pending().await,
+            "hangs" | "hangs too" => std::future::pending().await,
             "panics" => panic!("a planned panic"),
             "panics later" if self.letters.is_late.load(Ordering::SeqCst) => {
                 panic!("a planned panic")
@@ -88,11 +89,48 @@ fn start(
     let (own, letters) = (hosted.clone(), Arc::clone(letters));
     Replica::start("scanner", hosted, move |context| async move {
         if own.ready(&context.shutdown).await {
-            let writer = Arc::new(Writer { letters, keys });
+            let writer = Arc::new(Writer {
+                kind: KIND,
+                letters,
+                keys,
+            });
             backbone::work::run(writer, own, context.shutdown).await;
         }
         Ok(())
     })
+}
+
+#[tokio::test]
+async fn a_process_has_one_suspect_of_any_kind_in_hand() {
+    let database = TestDatabase::create().await;
+    let letters = Arc::new(Letters::default());
+    let kinds: [(_, &[_]); 2] = [("test", &["hangs"]), ("other", &["hangs too", "a"])];
+    let both = || letters.begun("hangs") + letters.begun("hangs too");
+    for begun in [2, 4, 5] {
+        let hosted = backbone(&database);
+        let (own, given) = (hosted.clone(), Arc::clone(&letters));
+        let replica = Replica::start("scanner", hosted, move |context| async move {
+            if own.ready(&context.shutdown).await {
+                let run = |(kind, keys)| {
+                    let letters = Arc::clone(&given);
+                    let writer = Arc::new(Writer {
+                        kind,
+                        letters,
+                        keys,
+                    });
+                    backbone::work::run(writer, own.clone(), context.shutdown.clone())
+                };
+                let [first, second] = kinds.map(run);
+                tokio::join!(first, second);
+            }
+            Ok(())
+        });
+        eventually("they are begun", async || both() == begun).await;
+        let others = letters.begun("a") + 10;
+        eventually("others go on", async || letters.begun("a") > others).await;
+        assert_eq!(both(), begun);
+        replica.kill();
+    }
 }
 
 #[tokio::test]

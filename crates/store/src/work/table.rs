@@ -55,7 +55,7 @@ pub async fn lease<T>(
         return Ok(Claimed::default());
     }
     let free = format!(
-        "l.next_time <= clock_timestamp() AND {}",
+        "(l.leased_by IS NOT NULL OR l.next_time <= clock_timestamp()) AND {}",
         is_free("l.leased_by", "$3", "$4")
     );
     let crashes = crashes("l.crash_count", "l.leased_by", "$3");
