@@ -261,7 +261,7 @@ impl Fetch for Nothing {
 #[cfg(test)]
 mod tests {
     use domain::instructions::{NameKind, Term, WatchedName};
-    use platforms::simulator::{NewPost, Simulator};
+    use platform_simulator::{NewPost, Simulator};
 
     use super::*;
 

@@ -12,7 +12,6 @@ use url::{Url, form_urlencoded};
 use crate::{
     Adapter, AddressKey, Budget, Direct, Fetch, Settings, SettingsError, Source,
     budget::{Budgeted, ReadLeft},
-    simulator::simulated::Simulated,
 };
 
 /// Maximum number of pages in one reading.
@@ -82,11 +81,6 @@ pub trait PlatformKind: Sync {
 
     /// Maximum number of requests per minute where the operator sets none.
     fn requests_per_minute(&self) -> Option<u32> {
-        None
-    }
-
-    /// The simulator of the kind, if it is in the kind's folder.
-    fn simulated(&self) -> Option<Simulated> {
         None
     }
 

@@ -9,7 +9,7 @@
 //! markup becomes plain text in [`text`], and unreadable data is skipped or reported as a [`PollError`], never
 //! a panic. All requests use [`fetch::Fetch`]; the scanner supplies the one for addresses from customers.
 //!
-//! [`simulator`] implements the same platforms' APIs on a list of posts, for tests and the demo.
+//! The crate `platform-simulator` implements the same platforms' APIs on a list of posts, for tests and the demo.
 
 pub mod adapter;
 mod address_key;
@@ -35,7 +35,6 @@ mod reading;
 pub mod reddit;
 pub mod registry;
 pub mod settings;
-pub mod simulator;
 pub mod text;
 pub mod x;
 

@@ -5,11 +5,10 @@ use std::sync::Arc;
 use domain::Reach;
 use url::Url;
 
-use super::{Lobsters, PER_PAGE, accepts, simulator};
+use super::{Lobsters, PER_PAGE, accepts};
 use crate::{
     Adapter, SettingsError, Source,
     kind::{PAGES, Parts, PlatformKind, decoded, own_segments, page_below},
-    simulator::simulated::Simulated,
 };
 
 pub(crate) struct Kind;
@@ -56,10 +55,6 @@ impl PlatformKind for Kind {
     /// The site asks scrapers for a second between requests.
     fn requests_per_minute(&self) -> Option<u32> {
         Some(60)
-    }
-
-    fn simulated(&self) -> Option<Simulated> {
-        Some(simulator::SIMULATED)
     }
 
     fn build(&self, parts: &Parts<'_>) -> Result<Arc<dyn Adapter>, SettingsError> {

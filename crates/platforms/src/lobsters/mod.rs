@@ -17,7 +17,6 @@
 
 pub(crate) mod kind;
 mod recheck;
-mod simulator;
 mod story;
 
 use std::sync::Arc;

@@ -10,10 +10,10 @@ use std::{
 
 use domain::{Post, Timestamp};
 use futures::{SinkExt, StreamExt};
+use platform_simulator::{Fault, FaultKind, NewPost, Simulator};
 use platforms::{
     Adapter, Cursor, Direct, Fetch, PollError, PollLimits, Polled, Unlimited,
     bluesky::{Jetstream, Waits},
-    simulator::{Fault, FaultKind, NewPost, Simulator},
 };
 use tokio::net::{TcpListener, TcpStream};
 use tokio_tungstenite::{

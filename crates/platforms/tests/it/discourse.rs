@@ -4,10 +4,10 @@ use std::{sync::Arc, time::Duration};
 
 use async_trait::async_trait;
 use domain::Timestamp;
+use platform_simulator::{Fault, FaultKind, NewPost};
 use platforms::{
     Adapter as _, Fetch, FetchError, FetchLimits, Fetched, PollError, PollLimits,
     discourse::Discourse,
-    simulator::{Fault, FaultKind, NewPost},
 };
 use serde_json::json;
 use url::Url;

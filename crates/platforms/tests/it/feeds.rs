@@ -7,10 +7,9 @@ use std::sync::{
 
 use async_trait::async_trait;
 use domain::Timestamp;
+use platform_simulator::{Fault, FaultKind, NewPost};
 use platforms::{
-    Adapter, Fetch, FetchError, FetchLimits, Fetched, PollError, PollLimits, Source,
-    feed::Feeds,
-    simulator::{Fault, FaultKind, NewPost},
+    Adapter, Fetch, FetchError, FetchLimits, Fetched, PollError, PollLimits, Source, feed::Feeds,
 };
 use serde_json::json;
 use url::Url;

@@ -7,19 +7,11 @@ use std::sync::{
 
 use async_trait::async_trait;
 use domain::Timestamp;
+use platform_simulator::{InMemory, NewPost, reddit};
 use platforms::{
     Adapter, Cursor, Fetch, FetchError, FetchLimits, Fetched, PollLimits, Unlimited,
-    discourse::Discourse,
-    facebook::Facebook,
-    feed::Feeds,
-    hackernews::HackerNews,
-    lemmy::Lemmy,
-    linkedin::LinkedIn,
-    lobsters::Lobsters,
-    mastodon::Mastodon,
-    reddit::Reddit,
-    simulator::{self, InMemory, NewPost},
-    x::X,
+    discourse::Discourse, facebook::Facebook, feed::Feeds, hackernews::HackerNews, lemmy::Lemmy,
+    linkedin::LinkedIn, lobsters::Lobsters, mastodon::Mastodon, reddit::Reddit, x::X,
 };
 use url::Url;
 
@@ -170,8 +162,8 @@ async fn an_odd_item_of_a_simulated_platform_is_set_aside_once() {
     let reddit = Reddit::new(
         "reddit".into(),
         url("reddit"),
-        simulator::reddit::CLIENT_ID.to_owned(),
-        simulator::reddit::CLIENT_SECRET.to_owned().into(),
+        reddit::CLIENT_ID.to_owned(),
+        reddit::CLIENT_SECRET.to_owned().into(),
         fetch(),
     );
     let discourse = Discourse::new("discourse".into(), url("discourse"), None, fetch());
@@ -229,8 +221,8 @@ async fn items_without_an_author_are_set_aside_once_and_new_when_they_have_one()
     let reddit = Reddit::new(
         "reddit".into(),
         url("reddit"),
-        simulator::reddit::CLIENT_ID.to_owned(),
-        simulator::reddit::CLIENT_SECRET.to_owned().into(),
+        reddit::CLIENT_ID.to_owned(),
+        reddit::CLIENT_SECRET.to_owned().into(),
         fetch(),
     );
     let hackernews = HackerNews::new("hackernews".into(), search, lists, fetch());

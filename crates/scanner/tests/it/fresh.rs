@@ -10,7 +10,7 @@ use domain::{
     Instructions, ManagerName, Timestamp,
     manager::{ManagerChange, Origin},
 };
-use platforms::simulator::NewPost;
+use platform_simulator::NewPost;
 use scanner::{Deciders, Plans};
 use store::managers;
 use test_support::eventually;

@@ -3,7 +3,7 @@
 use std::{collections::BTreeSet, time::Duration};
 
 use diesel_async::SimpleAsyncConnection as _;
-use platforms::simulator::{Fault, FaultKind};
+use platform_simulator::{Fault, FaultKind};
 use test_support::{Replica, eventually};
 
 use crate::{

@@ -1,13 +1,11 @@
-//! The kinds whose simulators are in their own folders.
+//! The kinds that are registered by name.
 
 use std::collections::BTreeMap;
 
-use super::{post::PostId, simulated::Simulated};
+use super::{lobsters, post::PostId, simulated::Simulated};
 
-/// The kinds that are simulated like this, by their names.
 pub(super) fn simulated() -> impl Iterator<Item = (&'static str, Simulated)> {
-    let kinds = crate::registry::KINDS.into_iter();
-    kinds.filter_map(|kind| Some((kind.name(), kind.simulated()?)))
+    std::iter::once((lobsters::NAME, lobsters::SIMULATED))
 }
 
 /// How these kinds name their posts.

@@ -12,7 +12,7 @@
 //! | `/bluesky/…` | Jetstream at `subscribe`, by WebSocket; `xrpc/…`: `getProfiles`, `getPosts` |
 //! | `/mastodon/…` | a Mastodon instance: timelines, statuses, search of hashtags |
 //! | `/x/2/…` | X: recent search, posts and users by id |
-//! | `/{kind}/…` | each kind with [`PlatformKind::simulated`](crate::PlatformKind::simulated) |
+//! | `/lobsters/…` | Lobsters: `newest`, `t/{tag}`, `s/{id}` |
 //! | `/feeds/{name}.rss`, `.atom`, `.json` | a feed of 50 entries, with `ETag` and `Last-Modified` |
 //! | `/control/…` | takes posts and faults, returns counts of requests and times of responses ([`control`]) |
 //! | `/demo/` | the page of the demo's customer ([`demo`]) |
@@ -22,7 +22,7 @@
 //!
 //! It runs on a separate thread and stops when dropped. All data is in memory and lost then.
 
-pub(crate) mod ask;
+mod ask;
 mod bill;
 mod control;
 pub mod demo;
@@ -38,21 +38,23 @@ mod kinds;
 mod lemmy;
 mod linkedin;
 pub mod load;
+mod lobsters;
 mod mastodon;
 mod meddle;
 mod memory;
 mod names;
-pub(crate) mod post;
+mod post;
 pub mod reddit;
-pub mod simulated;
+mod simulated;
 mod stream;
-pub(crate) mod world;
+mod world;
 mod x;
 
 use std::{io, net::SocketAddr, sync::Arc, thread, time::Duration};
 
 use actix_web::{App, HttpServer, dev::ServerHandle, middleware::from_fn, rt::System, web};
 use domain::Timestamp;
+use platforms::{Settings, Source};
 use runtime::config::Access;
 use url::Url;
 
@@ -65,8 +67,6 @@ pub use names::{
     BLOG, BLUESKY, DISCOURSE, FACEBOOK, HACKER_NEWS, LEMMY, LINKEDIN, MASTODON, REDDIT, X,
 };
 pub use post::{NewPost, Published};
-
-use crate::{Settings, Source};
 
 /// A running simulator.
 pub struct Simulator {

@@ -3,15 +3,15 @@
 use chrono::{FixedOffset, SecondsFormat};
 use serde_json::{Value, json};
 
-use super::PER_PAGE;
-use crate::simulator::{
+use super::{
     ask::{Ask, Reply},
     post::{NewPost, Stored},
     simulated::Simulated,
     world::World,
 };
 
-const NAME: &str = "lobsters";
+pub(super) const NAME: &str = "lobsters";
+const PER_PAGE: usize = 25;
 
 pub(super) const SIMULATED: Simulated = Simulated { answer, post_id };
 

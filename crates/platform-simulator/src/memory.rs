@@ -7,6 +7,7 @@ use std::sync::Arc;
 
 use async_trait::async_trait;
 use domain::Timestamp;
+use platforms::{Fetch, FetchError, FetchLimits, Fetched};
 use url::Url;
 
 use super::{
@@ -18,7 +19,6 @@ use super::{
     world::World,
     x,
 };
-use crate::{Fetch, FetchError, FetchLimits, Fetched};
 
 /// The base address of the platforms.
 pub(super) const BASE: &str = "http://simulated.example";

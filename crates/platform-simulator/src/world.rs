@@ -22,7 +22,7 @@ use super::{
 
 pub(crate) struct World {
     base_url: String,
-    /// How the kinds with a simulator in their own folder name their posts.
+    /// Functions that name the posts of the kinds in `kinds`.
     own_kinds: BTreeMap<&'static str, PostId>,
     state: Mutex<State>,
     /// Reddit's tokens: which ones are valid, and how many seconds new ones live.
@@ -169,7 +169,7 @@ impl World {
         }
     }
 
-    /// Returns true if the simulator of the kind is in the kind's own folder.
+    /// Returns true if the kind is in `kinds`.
     pub(super) fn has_kind(&self, name: &str) -> bool {
         self.own_kinds.contains_key(name)
     }
