@@ -243,9 +243,10 @@ impl Reader {
             .ttl
             .map(|minutes| Duration::from_mins(minutes.into()));
         let hint = max_age(answer).max(ttl).map(|hint| hint.min(MAX_HINT));
-        // Where half of the entries are new, as many may have come and gone by the hint.
+        // Where half of the entries are new or younger than the hint, as many may have come and gone by then.
         let is_busy = !is_first && polled.posts.len() * 2 > document.entries.len();
-        polled.next_hint = hint.filter(|_| !is_busy);
+        let most = median_age(&document, now).unwrap_or(MAX_HINT);
+        polled.next_hint = hint.filter(|_| !is_busy).map(|hint| hint.min(most));
         Ok(polled)
     }
 }
@@ -469,6 +470,16 @@ fn validators(
         }
         _ => (etag, modified),
     }
+}
+
+/// The time in which the newer half of the entries came, unless most have no date or one in the future.
+fn median_age(document: &Document, now: Timestamp) -> Option<Duration> {
+    let entries = document.entries.iter();
+    let times = entries.map(|entry| entry.time().filter(|time| *time <= now));
+    let mut times: Vec<_> = times.collect();
+    times.sort_unstable();
+    let median = times.get(times.len() / 2).copied().flatten();
+    median.map(|median| now.since(median))
 }
 
 fn max_age(answer: &Fetched) -> Option<Duration> {
