@@ -31,7 +31,7 @@ mod names;
 mod person;
 mod syntax;
 
-use std::{collections::HashSet, sync::Arc, time::Duration};
+use std::{collections::HashMap, sync::Arc, time::Duration};
 
 use async_trait::async_trait;
 use domain::{PostType, Timestamp, web_url};
@@ -349,11 +349,15 @@ fn offer(
         .max();
     let mut is_above = last.is_some();
     let mut skipped = Vec::new();
-    let (mut known, mut new, mut joins) = (0, 0, false);
+    let (mut known, mut new, mut joins, mut joins_undoubted) = (0, 0, false, false);
     for place in order {
         let (entry, native, time) = (&feed.entries[place], &keys[place], times[place]);
         known += usize::from(!is_new[place] || recognised[place]);
-        joins |= newest.contains(&key(native)) || recognised[place];
+        let seconds = newest.get(&key(native));
+        joins |= seconds.is_some() || recognised[place];
+        // A new date may have brought an entry back to the top.
+        let is_same_date = |seconds: &i64| time.is_none_or(|time| to_seconds(time) == *seconds);
+        joins_undoubted |= recognised[place] || seconds.is_some_and(is_same_date);
         let is_undated = time.is_none() && reading.is_first() && reading.floor().is_some();
         let mut is_empty = entry.is_blank();
         if recognised[place] || is_undated {
@@ -385,7 +389,8 @@ fn offer(
     let emptied = known == 0 && !keys.is_empty() && !reading.cursor.seen.is_empty();
     // Pinned entries do not prove that nothing was missed before the new ones. If there are many, the new ones must all be
     // newer than what was read: a feed may also list old entries again.
-    let only_pinned = new > 0 && (known <= FEW || is_above) && !joins && !newest.is_empty();
+    let is_apart = (known <= FEW && !joins_undoubted) || (is_above && !joins);
+    let only_pinned = new > 0 && is_apart && !newest.is_empty();
     let gap = (emptied || only_pinned).then(|| Gap {
         from: None,
         to: times.iter().flatten().min().copied(),
@@ -425,8 +430,9 @@ fn backdated(reading: &Reading, times: &[Option<Timestamp>], is_known: &[bool]) 
     found
 }
 
-/// The newest known entries. If the window follows the last one without a gap, it contains some of them.
-fn newest_seen(reading: &Reading) -> HashSet<String> {
+/// The newest known entries, with their dates in seconds. If the window follows the last one without a gap, it contains
+/// some of them.
+fn newest_seen(reading: &Reading) -> HashMap<String, i64> {
     let seen = reading.cursor.seen.iter();
     let mut dated: Vec<_> = seen.filter_map(|seen| Some((seen.1?, &seen.0))).collect();
     dated.sort_unstable_by(|a, b| b.cmp(a));
@@ -434,7 +440,7 @@ fn newest_seen(reading: &Reading) -> HashSet<String> {
     dated
         .into_iter()
         .take(count)
-        .map(|(_, key)| key.clone())
+        .map(|(seconds, key)| (key.clone(), seconds))
         .collect()
 }
 

@@ -179,26 +179,43 @@ impl platforms::Fetch for Documents {
 #[tokio::test]
 async fn pinned_entries_do_not_hide_a_gap() {
     for pinned in [1, 8] {
-        let gaps = gaps_of([1..30, 1..30, 20..50, 49..79, 80..110], pinned).await;
+        let gaps = gaps_of([1..30, 1..30, 20..50, 49..79, 80..110], pinned, None).await;
         assert_eq!(gaps, [false, false, false, false, true], "{pinned} pinned");
     }
 }
 
-/// Polls a feed that shows these entries, after `pinned` that stay. Returns which polls report a gap.
-async fn gaps_of(documents: [std::ops::Range<u64>; 5], pinned: u64) -> Vec<bool> {
+#[tokio::test]
+async fn edited_entry_does_not_hide_a_gap() {
+    let gaps = gaps_of([1..30, 1..30, 20..50, 49..79, 80..110], 1, Some(77)).await;
+    assert_eq!(gaps, [false, false, false, false, true]);
+    let gaps = gaps_of([1..30, 1..30, 20..50, 49..79, 78..108], 1, Some(77)).await;
+    assert_eq!(gaps, [false; 5]);
+}
+
+/// Polls a feed that shows these entries, after `pinned` that stay. The last document also has the `edited` one, with a
+/// new date. Returns which polls report a gap.
+async fn gaps_of(
+    documents: [std::ops::Range<u64>; 5],
+    pinned: u64,
+    edited: Option<u64>,
+) -> Vec<bool> {
     let now = domain::Timestamp::now();
-    let document = |numbers: std::ops::Range<u64>| {
-        let entries = (1_000..1_000 + pinned).chain(numbers).map(|number| {
-            let age = if number < 1_000 { 3_600 - number } else { 10_000 - number };
-            let time = now.minus(std::time::Duration::from_secs(age));
-            format!(
-                "<entry><id>{number}</id><title>post {number}</title><updated>{time}</updated></entry>"
-            )
-        });
-        let entries: String = entries.collect();
+    let entry = |number: u64, age: u64| {
+        let time = now.minus(Duration::from_secs(age));
+        format!(
+            "<entry><id>{number}</id><title>post {number}</title><updated>{time}</updated></entry>"
+        )
+    };
+    let document = |numbers: std::ops::Range<u64>, edited: Option<u64>| {
+        let pinned = (1_000..1_000 + pinned).map(|number| entry(number, 10_000 - number));
+        let others = numbers.map(|number| entry(number, 3_600 - number));
+        let edited = edited.map(|number| entry(number, 600));
+        let entries: String = pinned.chain(others).chain(edited).collect();
         format!("<feed xmlns=\"http://www.w3.org/2005/Atom\"><title>a</title>{entries}</feed>")
     };
-    let documents = documents.map(document).to_vec();
+    let documents = (1..).zip(documents);
+    let documents = documents.map(|(nth, numbers)| document(numbers, edited.filter(|_| nth == 5)));
+    let documents = documents.collect();
     let fetch = std::sync::Arc::new(Documents(std::sync::Mutex::new(documents)));
     let url = Some("https://blog.example/feed".parse().unwrap());
     let feed = platforms::feed::Feeds::new("blog".into(), platforms::Source::Forum, url, fetch);
