@@ -17,7 +17,8 @@ pub(super) struct Status {
     #[serde(default, deserialize_with = "null::or_default")]
     uri: String,
     url: Option<String>,
-    #[serde(default, deserialize_with = "null::or_default")]
+    /// Each status has it, though it may be empty.
+    #[serde(deserialize_with = "null::or_default")]
     content: String,
     #[serde(default, deserialize_with = "null::or_default")]
     spoiler_text: String,
