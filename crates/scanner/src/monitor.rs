@@ -233,6 +233,7 @@ impl Monitor {
 
     async fn purge(&self, shutdown: &CancellationToken) -> Result<(), store::Error> {
         let mut conn = self.pool.get().await?;
+        backfills::retry_failed(&mut conn).await?;
         backfills::purge_done(&mut conn).await?;
         table::purge(&mut conn).await?;
         quotas::purge_days(&mut conn).await?;

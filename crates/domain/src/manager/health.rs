@@ -26,6 +26,8 @@ pub enum HealthReason {
     FeedsFailing,
     /// The account has used up its Scans of a day. Posts that match wait for room.
     QuotaExceeded,
+    /// A backfill of one of its feeds ended with an error, so posts of the past are missing.
+    BackfillFailed,
     /// `maxScansPerDay` is reached: further matches of today are suppressed.
     Flooded,
     /// Most of the recently judged Scans were judged to be of no value.
@@ -41,7 +43,8 @@ impl HealthReason {
             Self::ApplyFailed
             | Self::InstructionsUnreadable
             | Self::FeedsFailing
-            | Self::QuotaExceeded => HealthState::Failing,
+            | Self::QuotaExceeded
+            | Self::BackfillFailed => HealthState::Failing,
             Self::Flooded | Self::FeedbackBad => HealthState::Noisy,
             Self::NoPosts => HealthState::Quiet,
         }
