@@ -33,6 +33,7 @@ use crate::{
     discovery::Discovery,
     feedback,
     feeds::{self, Platform},
+    queue::Failures,
     refine::{self, Material},
     seeds::{Missed, Seeds},
 };
@@ -73,6 +74,7 @@ pub(crate) struct ManagerCompiler {
     /// Default quotas, for accounts without overrides.
     pub(crate) quotas: quotas::Limits,
     pub(crate) arrivals: Arrivals,
+    pub(crate) failures: Failures,
     pub(crate) backbone: Backbone,
 }
 
@@ -98,6 +100,7 @@ impl ManagerCompiler {
             model: config.compiler.model.as_ref().map(Endpoint::new),
             quotas: backbone::default_quotas(config),
             arrivals: Arrivals::default(),
+            failures: Failures::default(),
             backbone,
         })
     }
