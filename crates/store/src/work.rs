@@ -32,7 +32,7 @@ pub const MAX_CRASHES: u32 = 3;
 pub(crate) const FIRST_REST: Duration = Duration::from_secs(60);
 pub(crate) const LONGEST_REST: Duration = Duration::from_secs(24 * 3_600);
 
-/// What `crash_count` becomes when a row is set aside.
+/// Value of `crash_count` when a row is set aside.
 pub(crate) const RESTED: &str =
     "crash_count + CASE WHEN crash_count >= 3 THEN crash_count % 2 ELSE 0 END";
 

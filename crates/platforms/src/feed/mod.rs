@@ -478,7 +478,7 @@ fn validators(
     }
 }
 
-/// The time in which the newer half of the entries came, unless most have no date or one in the future.
+/// Age of the middle entry, unless most have no date or one in the future.
 fn median_age(document: &Document, now: Timestamp) -> Option<Duration> {
     let entries = document.entries.iter();
     let times = entries.map(|entry| entry.time().filter(|time| *time <= now));
