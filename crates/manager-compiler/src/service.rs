@@ -31,9 +31,9 @@ use crate::{
     arrivals::Arrivals,
     compile::{self, Seed},
     discovery::Discovery,
+    failures::Failures,
     feedback,
     feeds::{self, Platform},
-    queue::Failures,
     refine::{self, Material},
     seeds::{Missed, Seeds},
 };
