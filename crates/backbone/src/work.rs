@@ -172,7 +172,6 @@ impl<W: Work> Driver<W> {
                     for leased in claimed.items {
                         self.start(leased, &mut tasks, &mut hand, &mut place);
                     }
-                    drop(place);
                     if claimed.is_contended {
                         CONTENDED
                     } else {
@@ -182,6 +181,8 @@ impl<W: Work> Driver<W> {
                 }
                 None => RETRY,
             };
+            // Other kinds may need it while this one waits.
+            drop(place);
             if is_ok && took > SLOW_LOOK {
                 let rest = shutdown.run_until_cancelled(tokio::time::sleep(took * 2));
                 if rest.await.is_none() {

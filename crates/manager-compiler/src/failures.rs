@@ -20,7 +20,7 @@ pub(crate) struct Failures(Mutex<HashMap<String, u32>>);
 impl Failures {
     /// Counts a failure. Returns true if it must be the last one.
     pub(crate) fn is_last(&self, key: &str, error: &store::Error) -> bool {
-        if !error.may_be_refusal() {
+        if !error.may_blame_values() {
             return false;
         }
         let mut counts = self.0.lock().unwrap_or_else(PoisonError::into_inner);

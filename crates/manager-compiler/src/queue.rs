@@ -117,7 +117,7 @@ impl Queue {
         fail(
             &mut conn,
             leased.item,
-            ApplyErrorCode::InvalidInstructions,
+            ApplyErrorCode::NoUsableContent,
             reason,
         )
         .await?;

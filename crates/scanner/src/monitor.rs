@@ -233,7 +233,6 @@ impl Monitor {
 
     async fn purge(&self, shutdown: &CancellationToken) -> Result<(), store::Error> {
         let mut conn = self.pool.get().await?;
-        backfills::retry_failed(&mut conn).await?;
         backfills::purge_done(&mut conn).await?;
         table::purge(&mut conn).await?;
         quotas::purge_days(&mut conn).await?;
@@ -270,6 +269,7 @@ impl Monitor {
                 None => break,
             }
         }
+        backfills::retry_failed(&mut conn).await?;
         Ok(())
     }
 }

@@ -22,7 +22,7 @@ use uuid::Uuid;
 use crate::{
     QueryResult,
     scans::key_of,
-    work::{self, Claim, Claimed, Leased, RESTED},
+    work::{self, Claim, Claimed, Leased, RESTED, SUSPECT},
 };
 
 /// Number of rows, of any platform, that a walk reads at a time.
@@ -170,12 +170,13 @@ pub async fn lease(
         .await?;
     let row: Option<Row> = sql_query(format!(
         "UPDATE rechecks SET leased_by = $2, crash_count = {crashes} \
-         WHERE platform = $1 AND next_time <= clock_timestamp() AND {free} \
+         WHERE platform = $1 AND next_time <= clock_timestamp() AND {free} AND ({crashes} < {SUSPECT} OR $4) \
          RETURNING stage, place_time, place_id, begin_time <= clock_timestamp() AS is_walking, crash_count"
     ))
     .bind::<Text, _>(platform)
     .bind::<SqlUuid, _>(claim.replica)
     .bind::<Bool, _>(claim.take_over)
+    .bind::<Bool, _>(claim.room.suspects() > 0)
     .get_result(conn)
     .await
     .optional()?;

@@ -75,7 +75,7 @@ impl Work for Replays {
                 .then(|| Leased::unleased("replays", ()))
                 .into_iter()
                 .collect(),
-            next_due,
+            next_due: next_due.filter(|_| !rests),
             ..Claimed::default()
         })
     }
