@@ -35,6 +35,8 @@ use std::{collections::HashMap, sync::Arc, time::Duration};
 
 use async_trait::async_trait;
 use domain::{PostType, Timestamp, web_url};
+use outbound::large::SMALL_BYTES;
+use runtime::background;
 use url::Url;
 
 pub use document::{Document, Entry, Markup};
@@ -174,8 +176,9 @@ impl Adapter for Feeds {
             feed_url: url,
         };
         let reading = Reading::new(cursor, limits);
-        // A long document takes long, and so do the texts of its entries.
-        let read = tokio::task::spawn_blocking(move || reader.read(&answer, reading));
+        // A long document takes long, and so do the texts of its entries. It must not delay the feeds of others.
+        let is_long = answer.body.len() > SMALL_BYTES;
+        let read = background::spawn_blocking(is_long, move || reader.read(&answer, reading));
         // A panic concerns only this document.
         read.await
             .map_err(|error| PollError::Malformed(error.to_string()))?
