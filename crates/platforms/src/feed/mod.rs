@@ -177,7 +177,8 @@ impl Adapter for Feeds {
         };
         let reading = Reading::new(cursor, limits);
         // A long document takes long, and so do the texts of its entries. It must not delay the feeds of others.
-        let is_long = answer.body.len() > SMALL_BYTES;
+        let is_packed = answer.body.starts_with(decode::GZIP_MAGIC);
+        let is_long = is_packed || answer.body.len() > SMALL_BYTES;
         let read = background::spawn_blocking(is_long, move || reader.read(&answer, reading));
         // A panic concerns only this document.
         read.await
