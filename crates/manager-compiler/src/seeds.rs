@@ -293,7 +293,10 @@ async fn read(
 ) -> Result<Seed, Reason> {
     let (source, platforms) = (source.to_owned(), Arc::clone(platforms));
     let is_long = fetched.body.len() > SMALL_BYTES;
+    let place = large::share_place();
     let reading = runtime::background::spawn_blocking(is_long, move || {
+        // Others begin when the reading ends, even if its compilation has ended before.
+        let _place = place;
         let Fetched {
             url,
             content_type,

@@ -35,7 +35,7 @@ use std::{collections::HashMap, sync::Arc, time::Duration};
 
 use async_trait::async_trait;
 use domain::{PostType, Timestamp, web_url};
-use outbound::large::SMALL_BYTES;
+use outbound::large::{self, SMALL_BYTES};
 use runtime::background;
 use url::Url;
 
@@ -179,7 +179,12 @@ impl Adapter for Feeds {
         // A long document takes long, and so do the texts of its entries. It must not delay the feeds of others.
         let is_packed = answer.body.starts_with(decode::GZIP_MAGIC);
         let is_long = is_packed || answer.body.len() > SMALL_BYTES;
-        let read = background::spawn_blocking(is_long, move || reader.read(&answer, reading));
+        let place = large::share_place();
+        let read = background::spawn_blocking(is_long, move || {
+            // Others begin when the reading ends, even if its poll has stopped waiting.
+            let _place = place;
+            reader.read(&answer, reading)
+        });
         // A panic concerns only this document.
         read.await
             .map_err(|error| PollError::Malformed(error.to_string()))?
