@@ -40,6 +40,9 @@ pub(crate) struct Memory {
     /// Hour of the last reading of a whole document.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(super) read_time: Option<Timestamp>,
+    /// Time of the middle entry of that document.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(super) median_time: Option<Timestamp>,
     #[serde(skip)]
     uses_shared_ids: bool,
 }

@@ -151,7 +151,9 @@ impl Adapter for Feeds {
         // Where nothing was asked for, it is an error.
         if let (304, Some(cursor), true) = (answer.status, cursor, is_conditional) {
             let mut cursor = cursor.clone();
-            cursor.floor = floor_at(Timestamp::now());
+            let now = Timestamp::now();
+            cursor.floor = floor_at(now);
+            let median = cursor.feed.as_ref().and_then(|memory| memory.median_time);
             return Ok(Polled {
                 deleted: Vec::new(),
                 skipped: Vec::new(),
@@ -161,7 +163,7 @@ impl Adapter for Feeds {
                 notice: None,
                 more: false,
                 not_modified: true,
-                next_hint: max_age(&answer),
+                next_hint: max_age(&answer).map(|hint| hint.min(longest_hint(median, now))),
                 throttled: None,
             });
         }
@@ -240,19 +242,21 @@ impl Reader {
         };
         polled.gap = polled.gap.or(offered.gap);
         polled.notice = notice(&document, &memory);
+        let median = median_time(&document, now);
         if !polled.more {
             memory.remember(&document.entries);
             memory.read_time = hour_of(now);
+            memory.median_time = median;
         }
         polled.cursor.feed = Some(memory);
         let ttl = document
             .ttl
             .map(|minutes| Duration::from_mins(minutes.into()));
-        let hint = max_age(answer).max(ttl).map(|hint| hint.min(MAX_HINT));
-        // Where half of the entries are new or younger than the hint, as many may have come and gone by then.
+        let hint = max_age(answer).max(ttl);
+        // Where half of the entries are new, as many may have come and gone by then.
         let is_busy = !is_first && polled.posts.len() * 2 > document.entries.len();
-        let most = median_age(&document, now).unwrap_or(MAX_HINT);
-        polled.next_hint = hint.filter(|_| !is_busy).map(|hint| hint.min(most));
+        let hint = hint.filter(|_| !is_busy);
+        polled.next_hint = hint.map(|hint| hint.min(longest_hint(median, now)));
         Ok(polled)
     }
 }
@@ -484,14 +488,18 @@ fn validators(
     }
 }
 
-/// Age of the middle entry, unless most have no date or one in the future.
-fn median_age(document: &Document, now: Timestamp) -> Option<Duration> {
+/// Time of the middle entry, unless most have no date or one in the future.
+fn median_time(document: &Document, now: Timestamp) -> Option<Timestamp> {
     let entries = document.entries.iter();
     let times = entries.map(|entry| entry.time().filter(|time| *time <= now));
     let mut times: Vec<_> = times.collect();
     times.sort_unstable();
-    let median = times.get(times.len() / 2).copied().flatten();
-    median.map(|median| now.since(median))
+    times.get(times.len() / 2).copied().flatten()
+}
+
+/// The age of the middle entry: where half of the entries are younger, as many may have come and gone by then.
+fn longest_hint(median: Option<Timestamp>, now: Timestamp) -> Duration {
+    median.map_or(MAX_HINT, |median| now.since(median).min(MAX_HINT))
 }
 
 fn max_age(answer: &Fetched) -> Option<Duration> {
@@ -500,7 +508,7 @@ fn max_age(answer: &Fetched) -> Option<Duration> {
         .split(',')
         .filter_map(|directive| directive.trim().strip_prefix("max-age="))
         .find_map(|seconds| seconds.trim_matches('"').parse().ok())?;
-    Some(Duration::from_secs(seconds).min(MAX_HINT)).filter(|age| !age.is_zero())
+    Some(Duration::from_secs(seconds)).filter(|age| !age.is_zero())
 }
 
 /// The parameter `charset` of a media type.

@@ -231,10 +231,11 @@ async fn gaps_of(
 }
 
 /// Twenty entries, the newest of the given number, that may be cached for a day. There are two minutes between them, or
-/// they have no dates.
+/// they have no dates. The number may be their `ETag`.
 struct Cached {
     newest: AtomicU64,
     is_dated: bool,
+    has_etag: bool,
 }
 
 #[async_trait]
@@ -242,10 +243,16 @@ impl Fetch for Cached {
     async fn get(
         &self,
         url: &Url,
-        _: &[(&str, &str)],
+        headers: &[(&str, &str)],
         _: &FetchLimits,
     ) -> Result<Fetched, FetchError> {
         let newest = self.newest.load(Ordering::Relaxed);
+        let etag = newest.to_string();
+        let is_known = headers.contains(&("if-none-match", etag.as_str()));
+        let mut answer = vec![("cache-control".into(), "max-age=86400".into())];
+        if self.has_etag {
+            answer.push(("etag".into(), etag));
+        }
         let now = Timestamp::now();
         let items = (newest - 19..=newest).map(|n| {
             let time = now.minus(Duration::from_mins(2 * (newest - n)));
@@ -254,8 +261,8 @@ impl Fetch for Cached {
         });
         let feed = json!({"version": "https://jsonfeed.org/version/1.1", "title": "a", "items": items.collect::<Vec<_>>()});
         Ok(Fetched {
-            status: 200,
-            headers: vec![("cache-control".into(), "max-age=86400".into())],
+            status: if is_known { 304 } else { 200 },
+            headers: answer,
             body: feed.to_string().into_bytes(),
             final_url: url.clone(),
         })
@@ -263,10 +270,11 @@ impl Fetch for Cached {
 }
 
 /// The hints after polls that find these newest entries, in minutes.
-async fn hints(is_dated: bool, newest: [u64; 5]) -> Vec<Option<u64>> {
+async fn hints(is_dated: bool, has_etag: bool, newest: [u64; 5]) -> Vec<Option<u64>> {
     let cached = Arc::new(Cached {
         newest: AtomicU64::new(0),
         is_dated,
+        has_etag,
     });
     let url = "http://blog.example/feed".parse().unwrap();
     let fetch = Arc::clone(&cached) as Arc<dyn Fetch>;
@@ -286,7 +294,7 @@ async fn hints(is_dated: bool, newest: [u64; 5]) -> Vec<Option<u64>> {
 #[tokio::test]
 async fn busy_feed_is_polled_before_its_document_expires() {
     // Half of the entries came in 18 minutes, also after a poll that finds few new ones.
-    let found = hints(true, [20, 20, 50, 52, 80]).await;
+    let found = hints(true, false, [20, 20, 50, 52, 80]).await;
     assert!(
         found.iter().all(|hint| hint.unwrap_or_default() <= 19),
         "{found:?}"
@@ -294,6 +302,15 @@ async fn busy_feed_is_polled_before_its_document_expires() {
     assert!(found[0] >= Some(18) && found[1] == found[0], "{found:?}");
     // Without dates, the number of new ones counts. A day counts as an hour.
     let hour = Some(60);
-    let found = hints(false, [20, 20, 25, 37, 38]).await;
+    let found = hints(false, false, [20, 20, 25, 37, 38]).await;
     assert_eq!(found, [hour, hour, hour, None, hour]);
+}
+
+#[tokio::test]
+async fn unchanged_busy_feed_is_polled_before_its_document_expires() {
+    let found = hints(true, true, [20; 5]).await;
+    assert!(
+        found.iter().all(|hint| matches!(hint, Some(18..=19))),
+        "{found:?}"
+    );
 }
