@@ -221,7 +221,7 @@ impl Simulator {
         self.world.served()
     }
 
-    /// Forgets all posts except the newest, because every response scans all posts.
+    /// Forgets all posts except the newest and the pinned ones, because every response scans all posts.
     pub fn keep_newest(&self, number: usize) {
         self.world.keep_newest(number);
     }

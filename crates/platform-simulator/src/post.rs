@@ -26,7 +26,7 @@ pub struct NewPost {
     /// Link target of the post.
     #[serde(default)]
     pub url: Option<String>,
-    /// Lemmy: pinned to the top. LinkedIn: a draft.
+    /// Pinned: Lemmy lists it first, and `keep_newest` keeps it. LinkedIn: a draft.
     #[serde(default)]
     pub featured: bool,
     /// Hacker News: time until the search knows it.

@@ -212,7 +212,12 @@ impl World {
 
     pub(crate) fn keep_newest(&self, number: usize) {
         let posts = &mut self.state().posts;
-        posts.drain(..posts.len().saturating_sub(number));
+        let mut old = posts.len().saturating_sub(number);
+        posts.retain(|post| {
+            let is_old = old > 0;
+            old = old.saturating_sub(1);
+            !is_old || post.new.featured
+        });
     }
 
     pub(crate) fn reset(&self) {

@@ -31,7 +31,7 @@ mod names;
 mod person;
 mod syntax;
 
-use std::{collections::HashMap, sync::Arc, time::Duration};
+use std::{collections::HashSet, sync::Arc, time::Duration};
 
 use async_trait::async_trait;
 use domain::{PostType, Timestamp, web_url};
@@ -359,15 +359,17 @@ fn offer(
         .max();
     let mut is_above = last.is_some();
     let mut skipped = Vec::new();
-    let (mut known, mut new, mut joins, mut joins_undoubted) = (0, 0, false, false);
+    let (mut known, mut new, mut oldest_new) = (0, 0, None);
+    let (mut joins, mut joins_undoubted, mut keeps_dates) = (false, false, false);
     for place in order {
         let (entry, native, time) = (&feed.entries[place], &keys[place], times[place]);
         known += usize::from(!is_new[place] || recognised[place]);
-        let seconds = newest.get(&key(native));
-        joins |= seconds.is_some() || recognised[place];
-        // A new date may have brought an entry back to the top.
-        let is_same_date = |seconds: &i64| time.is_none_or(|time| to_seconds(time) == *seconds);
-        joins_undoubted |= recognised[place] || seconds.is_some_and(is_same_date);
+        let is_newest = newest.contains(&key(native));
+        joins |= is_newest || recognised[place];
+        let is_same_date = |first: i64| time.is_none_or(|time| to_seconds(time) == first);
+        let keeps_date = reading.first_time(native).is_some_and(is_same_date);
+        keeps_dates |= keeps_date;
+        joins_undoubted |= recognised[place] || (is_newest && keeps_date);
         let is_undated = time.is_none() && reading.is_first() && reading.floor().is_some();
         let mut is_empty = entry.is_blank();
         if recognised[place] || is_undated {
@@ -387,7 +389,10 @@ fn offer(
         } else {
             reading.offer(native, time, make)
         };
-        new += usize::from(met == Met::New);
+        if met == Met::New {
+            new += 1;
+            oldest_new = oldest_new.or(time.filter(|_| !is_late[place]));
+        }
         is_above &= met != Met::New || time.map(to_seconds) > last;
         let reason = match met {
             Met::New if is_empty => BLANK,
@@ -397,13 +402,20 @@ fn offer(
         skipped.push(skip(native, reason));
     }
     let emptied = known == 0 && !keys.is_empty() && !reading.cursor.seen.is_empty();
+    // A new date may have brought an entry back to the top, unless the feed gives all its entries new dates.
+    let is_doubtful = keeps_dates && !joins_undoubted;
     // Pinned entries do not prove that nothing was missed before the new ones. If there are many, the new ones must all be
     // newer than what was read: a feed may also list old entries again.
-    let is_apart = (known <= FEW && !joins_undoubted) || (is_above && !joins);
+    let is_apart = (known <= FEW && (is_doubtful || !joins)) || (is_above && !joins);
     let only_pinned = new > 0 && is_apart && !newest.is_empty();
     let gap = (emptied || only_pinned).then(|| Gap {
         from: None,
-        to: times.iter().flatten().min().copied(),
+        // A pinned entry is older than what was missed.
+        to: if new > 0 {
+            oldest_new
+        } else {
+            times.iter().flatten().min().copied()
+        },
         reason: "none of the feed's newest entries was known",
     });
     Offered { gap, skipped }
@@ -440,18 +452,14 @@ fn backdated(reading: &Reading, times: &[Option<Timestamp>], is_known: &[bool]) 
     found
 }
 
-/// The newest known entries, with their dates in seconds. If the window follows the last one without a gap, it contains
-/// some of them.
-fn newest_seen(reading: &Reading) -> HashMap<String, i64> {
+/// The newest known entries. If the window follows the last one without a gap, it contains some of them.
+fn newest_seen(reading: &Reading) -> HashSet<String> {
     let seen = reading.cursor.seen.iter();
     let mut dated: Vec<_> = seen.filter_map(|seen| Some((seen.1?, &seen.0))).collect();
     dated.sort_unstable_by(|a, b| b.cmp(a));
     let count = dated.len().div_ceil(2).min(NEWEST);
-    dated
-        .into_iter()
-        .take(count)
-        .map(|(seconds, key)| (key.clone(), seconds))
-        .collect()
+    let newest = dated.into_iter().take(count);
+    newest.map(|(_, key)| key.clone()).collect()
 }
 
 /// The headers that let a server answer that nothing changed. Once a day the list is empty, for servers whose validators

@@ -12,7 +12,8 @@ use async_trait::async_trait;
 use domain::Timestamp;
 use platform_simulator::{Fault, FaultKind, NewPost};
 use platforms::{
-    Adapter, Fetch, FetchError, FetchLimits, Fetched, PollError, PollLimits, Source, feed::Feeds,
+    Adapter, Fetch, FetchError, FetchLimits, Fetched, PollError, PollLimits, Polled, Source,
+    feed::Feeds,
 };
 use serde_json::json;
 use url::Url;
@@ -192,6 +193,35 @@ async fn edited_entry_does_not_hide_a_gap() {
     assert_eq!(gaps, [false; 5]);
 }
 
+#[tokio::test]
+async fn gap_ends_with_the_oldest_new_entry() {
+    let now = Timestamp::now();
+    let at = |number: u64| now.minus(Duration::from_secs(3_600 - number));
+    let documents = [1..30, 80..110].map(|numbers| {
+        let pinned = (1_000, now.minus(Duration::from_secs(9_000)));
+        let others = numbers.map(|number| (number, at(number)));
+        document(others.chain([pinned]))
+    });
+    let polls = polls_of(documents.into()).await;
+    let end = polls[1].gap.as_ref().unwrap().to;
+    assert!(end > Some(at(79)) && end <= Some(at(80)), "{end:?}");
+}
+
+/// Some generators date entries by the time of the build.
+#[tokio::test]
+async fn feed_that_gives_all_its_entries_new_dates_has_gaps_only_between_them() {
+    let now = Timestamp::now();
+    let documents = (1..6).map(|build| {
+        let time = now.minus(Duration::from_secs(600 - 60 * build));
+        // The last document has no entry of the others.
+        let first = if build == 5 { 40 } else { build };
+        document((first..first + 4).map(|number| (number, time)))
+    });
+    let polls = polls_of(documents.collect()).await;
+    let gaps: Vec<_> = polls.iter().map(|polled| polled.gap.is_some()).collect();
+    assert_eq!(gaps, [false, false, false, false, true]);
+}
+
 /// Polls a feed that shows these entries, after `pinned` that stay. The last document also has the `edited` one, with a
 /// new date. Returns which polls report a gap.
 async fn gaps_of(
@@ -199,35 +229,45 @@ async fn gaps_of(
     pinned: u64,
     edited: Option<u64>,
 ) -> Vec<bool> {
-    let now = domain::Timestamp::now();
-    let entry = |number: u64, age: u64| {
-        let time = now.minus(Duration::from_secs(age));
+    let now = Timestamp::now();
+    let entry = |number: u64, age: u64| (number, now.minus(Duration::from_secs(age)));
+    let documents = (1..).zip(documents).map(|(nth, numbers)| {
+        let pinned = (1_000..1_000 + pinned).map(|number| entry(number, 10_000 - number));
+        let others = numbers.map(|number| entry(number, 3_600 - number));
+        let edited = edited.filter(|_| nth == 5);
+        let edited = edited.map(|number| entry(number, 600));
+        document(pinned.chain(others).chain(edited))
+    });
+    let polls = polls_of(documents.collect()).await;
+    polls.iter().map(|polled| polled.gap.is_some()).collect()
+}
+
+/// An Atom feed of entries with these numbers and times.
+fn document(entries: impl Iterator<Item = (u64, Timestamp)>) -> String {
+    let entries = entries.map(|(number, time)| {
         format!(
             "<entry><id>{number}</id><title>post {number}</title><updated>{time}</updated></entry>"
         )
-    };
-    let document = |numbers: std::ops::Range<u64>, edited: Option<u64>| {
-        let pinned = (1_000..1_000 + pinned).map(|number| entry(number, 10_000 - number));
-        let others = numbers.map(|number| entry(number, 3_600 - number));
-        let edited = edited.map(|number| entry(number, 600));
-        let entries: String = pinned.chain(others).chain(edited).collect();
-        format!("<feed xmlns=\"http://www.w3.org/2005/Atom\"><title>a</title>{entries}</feed>")
-    };
-    let documents = (1..).zip(documents);
-    let documents = documents.map(|(nth, numbers)| document(numbers, edited.filter(|_| nth == 5)));
-    let documents = documents.collect();
-    let fetch = std::sync::Arc::new(Documents(std::sync::Mutex::new(documents)));
+    });
+    let entries: String = entries.collect();
+    format!("<feed xmlns=\"http://www.w3.org/2005/Atom\"><title>a</title>{entries}</feed>")
+}
+
+/// Polls a feed once for each document.
+async fn polls_of(documents: Vec<String>) -> Vec<Polled> {
+    let count = documents.len();
+    let fetch = Arc::new(Documents(std::sync::Mutex::new(documents)));
     let url = Some("https://blog.example/feed".parse().unwrap());
-    let feed = platforms::feed::Feeds::new("blog".into(), platforms::Source::Forum, url, fetch);
-    let limits = platforms::PollLimits::default();
-    let (mut cursor, mut gaps) = (None, Vec::new());
-    for _ in 0..5 {
-        let poll = platforms::Adapter::poll(&feed, "newest", cursor.as_ref(), &limits);
-        let polled = poll.await.unwrap();
-        gaps.push(polled.gap.is_some());
-        cursor = Some(polled.cursor);
+    let feed = Feeds::new("blog".into(), Source::Forum, url, fetch);
+    let limits = PollLimits::default();
+    let (mut cursor, mut polls) = (None, Vec::new());
+    for _ in 0..count {
+        let polled = feed.poll("newest", cursor.as_ref(), &limits).await;
+        let polled = polled.unwrap();
+        cursor = Some(polled.cursor.clone());
+        polls.push(polled);
     }
-    gaps
+    polls
 }
 
 /// Twenty entries, the newest of the given number, that may be cached for a day. There are two minutes between them, or

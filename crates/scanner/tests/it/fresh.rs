@@ -403,6 +403,39 @@ async fn gap_from_before_a_feed_is_watched_again_is_not_counted() {
     assert_eq!(world.feed(BLOG, "gap_count").await, "1");
 }
 
+#[tokio::test]
+async fn pinned_entry_hides_no_gap_since_its_feed_is_watched_again() {
+    const BLOG: &str = "blog:newest";
+    let world = World::new().await;
+    let first = world.manager("kettle", &[BLOG]).await;
+    world.platforms.publish(vec![
+        NewPost {
+            time: Some(Timestamp::now().minus(Duration::from_mins(10))),
+            featured: true,
+            ..post("feed:blog", "A pinned entry")
+        },
+        post("feed:blog", "A kettle"),
+    ]);
+    let replica = world.ready_scanner().await;
+    world.until(first, "A kettle").await;
+    world.until_backfilled().await;
+    replica.stop().await;
+    let mut conn = world.database.connect().await;
+    let deleted = managers::delete(&mut conn, first, Timestamp::now()).await;
+    assert!(deleted.unwrap().is_some());
+
+    let second = world.manager("kettle", &[BLOG]).await;
+    // The feed gives whole seconds.
+    tokio::time::sleep(Duration::from_millis(1_100)).await;
+    let kettles = (0..40).map(|n| post("feed:blog", &format!("Kettle {n}")));
+    world.platforms.publish(kettles.collect());
+    world.platforms.keep_newest(10);
+    let replica = world.ready_scanner().await;
+    world.until(second, "Kettle 39").await;
+    replica.stop().await;
+    assert_eq!(world.feed(BLOG, "gap_count").await, "1");
+}
+
 /// Platforms give whole seconds, so a post may be newer than its time.
 #[tokio::test]
 async fn posts_of_the_second_in_which_a_feed_is_watched_are_found() {
