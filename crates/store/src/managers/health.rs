@@ -90,9 +90,9 @@ fn reasons(row: &Row) -> Vec<HealthReason> {
     [
         (row.feeds_failing, HealthReason::FeedsFailing),
         (row.paused, HealthReason::QuotaExceeded),
-        (row.backfill_failed, HealthReason::BackfillFailed),
         (row.flooded, HealthReason::Flooded),
         (bad, HealthReason::FeedbackBad),
+        (row.backfill_failed, HealthReason::BackfillFailed),
         (row.no_posts, HealthReason::NoPosts),
     ]
     .into_iter()
