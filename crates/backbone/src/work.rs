@@ -161,8 +161,8 @@ impl<W: Work> Driver<W> {
             // A database that is silent must not keep the process. Leases that are lost by this end with the replica.
             let begun = Instant::now();
             hand.clear();
-            let mut place = { self.backbone.suspects.clone() }.try_acquire_owned().ok();
-            let may_suspect = place.is_some();
+            let mut permit = { self.backbone.suspects.clone() }.try_acquire_owned().ok();
+            let may_suspect = permit.is_some();
             let claim = self.claim(&mut hand, &mut turns, may_suspect);
             let looked = shutdown.run_until_cancelled(claim);
             let Some(claimed) = looked.await else { break };
@@ -170,7 +170,7 @@ impl<W: Work> Driver<W> {
             let wait = match rounds.note(&task, claimed) {
                 Some(claimed) => {
                     for leased in claimed.items {
-                        self.start(leased, &mut tasks, &mut hand, &mut place);
+                        self.start(leased, &mut tasks, &mut hand, &mut permit);
                     }
                     if claimed.is_contended {
                         CONTENDED
@@ -182,7 +182,7 @@ impl<W: Work> Driver<W> {
                 None => RETRY,
             };
             // Other kinds may need it while this one waits.
-            drop(place);
+            drop(permit);
             if is_ok && took > SLOW_LOOK {
                 let rest = shutdown.run_until_cancelled(tokio::time::sleep(took * 2));
                 if rest.await.is_none() {
@@ -230,7 +230,7 @@ impl<W: Work> Driver<W> {
         leased: Leased<W::Item>,
         tasks: &mut JoinSet<Result<(), store::Error>>,
         hand: &mut Hand<W::Item>,
-        place: &mut Option<OwnedSemaphorePermit>,
+        permit: &mut Option<OwnedSemaphorePermit>,
     ) {
         let (work, backbone) = (Arc::clone(&self.work), self.backbone.clone());
         let (leased, settings) = (Arc::new(leased), self.settings);
@@ -252,7 +252,7 @@ impl<W: Work> Driver<W> {
             }
             .instrument(span),
         );
-        hand.take(task.id(), leased, place);
+        hand.take(task.id(), leased, permit);
     }
 
     /// Removes an item that has ended, or postpones it.

@@ -24,8 +24,8 @@ pub(super) struct Hand<T> {
 struct Open<T> {
     leased: Arc<Leased<T>>,
     since: Instant,
-    /// The process's only place for suspects.
-    place: Option<OwnedSemaphorePermit>,
+    /// The process's only permit for suspects.
+    permit: Option<OwnedSemaphorePermit>,
 }
 
 /// A failed item. It stays leased: another replica would fail as well.
@@ -44,27 +44,27 @@ impl<T> Default for Hand<T> {
 }
 
 impl<T> Hand<T> {
-    /// Takes an item in hand. A suspect takes `place`.
+    /// Takes an item in hand. A suspect takes `permit`.
     pub(super) fn take(
         &mut self,
         task: Id,
         leased: Arc<Leased<T>>,
-        place: &mut Option<OwnedSemaphorePermit>,
+        permit: &mut Option<OwnedSemaphorePermit>,
     ) {
         let since = Instant::now();
-        let place = place.take_if(|_| leased.crashes + 1 >= MAX_CRASHES);
+        let permit = permit.take_if(|_| leased.crashes + 1 >= MAX_CRASHES);
         let open = Open {
             leased,
             since,
-            place,
+            permit,
         };
         self.open.insert(task, open);
     }
 
-    /// Gives back the place of a suspect that did not end the process.
+    /// Gives back the permit of a suspect that did not end the process.
     pub(super) fn clear(&mut self) {
         for open in self.open.values_mut() {
-            open.place.take_if(|_| open.since.elapsed() >= SUSPECT_FOR);
+            open.permit.take_if(|_| open.since.elapsed() >= SUSPECT_FOR);
         }
     }
 
@@ -149,11 +149,11 @@ mod tests {
             let id = tasks.spawn(async {}).id();
             let since = Instant::now().checked_sub(age).unwrap();
             let leased = Arc::new(leased);
-            let place = None;
+            let permit = None;
             let open = Open {
                 leased,
                 since,
-                place,
+                permit,
             };
             hand.open.insert(id, open);
             ids.push(id);
