@@ -1,16 +1,29 @@
-//! The kinds that are registered by name.
+//! The kinds of platforms that are simulated.
 
-use std::collections::BTreeMap;
+use super::{
+    ask::Answer,
+    discourse, facebook, hackernews, jetstream, lemmy, linkedin, lobsters, mastodon,
+    names::{
+        BLUESKY, DISCOURSE, FACEBOOK, HACKER_NEWS, LEMMY, LINKEDIN, LOBSTERS, MASTODON, REDDIT, X,
+    },
+    reddit, x,
+};
 
-use super::{lobsters, post::PostId, simulated::Simulated};
+/// The simulators by the kind's name, which is also the first part of their paths. Feeds have no API: see `feeds`.
+pub(super) const KINDS: [(&str, Answer); 10] = [
+    (BLUESKY, jetstream::answer),
+    (DISCOURSE, discourse::answer),
+    (FACEBOOK, facebook::answer),
+    (HACKER_NEWS, hackernews::answer),
+    (LEMMY, lemmy::answer),
+    (LINKEDIN, linkedin::answer),
+    (LOBSTERS, lobsters::answer),
+    (MASTODON, mastodon::answer),
+    (REDDIT, reddit::answer),
+    (X, x::answer),
+];
 
-pub(super) fn simulated() -> impl Iterator<Item = (&'static str, Simulated)> {
-    std::iter::once((lobsters::NAME, lobsters::SIMULATED))
-}
-
-/// How these kinds name their posts.
-pub(super) fn post_ids() -> BTreeMap<&'static str, PostId> {
-    simulated()
-        .map(|(name, kind)| (name, kind.post_id))
-        .collect()
+pub(super) fn answer_of(name: &str) -> Option<Answer> {
+    let found = KINDS.into_iter().find(|(own, _)| *own == name);
+    found.map(|(_, answer)| answer)
 }

@@ -45,7 +45,6 @@ mod memory;
 mod names;
 mod post;
 pub mod reddit;
-mod simulated;
 mod stream;
 mod world;
 mod x;
@@ -61,10 +60,9 @@ use url::Url;
 pub use bill::XBill;
 pub use faults::{Fault, FaultKind};
 pub use instance::MastodonRules;
-use kinds::simulated;
 pub use memory::InMemory;
 pub use names::{
-    BLOG, BLUESKY, DISCOURSE, FACEBOOK, HACKER_NEWS, LEMMY, LINKEDIN, MASTODON, REDDIT, X,
+    BLOG, BLUESKY, DISCOURSE, FACEBOOK, HACKER_NEWS, LEMMY, LINKEDIN, LOBSTERS, MASTODON, REDDIT, X,
 };
 pub use post::{NewPost, Published};
 
@@ -96,7 +94,7 @@ impl Simulator {
             Some(url) => url.as_str().trim_end_matches('/').to_owned(),
             None => format!("http://{addr}"),
         };
-        let world = Arc::new(world::World::new(base_url, kinds::post_ids()));
+        let world = Arc::new(world::World::new(base_url));
         let shared = web::Data::from(Arc::clone(&world));
         let (started, starts) = std::sync::mpsc::channel();
         let thread = thread::Builder::new()
@@ -326,20 +324,11 @@ impl Drop for Simulator {
 
 fn routes(config: &mut web::ServiceConfig) {
     config
-        .configure(|config| ask::serve(config, "/hackernews", hackernews::answer))
-        .configure(|config| ask::serve(config, "/lemmy", lemmy::answer))
-        .configure(|config| ask::serve(config, "/discourse", discourse::answer))
-        .configure(|config| ask::serve(config, "/reddit", reddit::answer))
-        .service(web::scope("/linkedin").configure(linkedin::routes))
-        .service(web::scope("/facebook").configure(facebook::routes))
         .route("/bluesky/subscribe", web::get().to(jetstream::subscribe))
-        .configure(|config| ask::serve(config, "/bluesky", jetstream::answer))
-        .configure(|config| ask::serve(config, "/mastodon", mastodon::answer))
-        .configure(|config| ask::serve(config, "/x", x::answer))
         .service(web::scope("/feeds").configure(feeds::routes))
         .service(web::scope("/control").configure(control::routes))
         .service(web::scope("/demo").configure(demo::routes));
-    for (name, kind) in simulated() {
-        ask::serve(config, &format!("/{name}"), kind.answer);
+    for (name, answer) in kinds::KINDS {
+        ask::serve(config, &format!("/{name}"), answer);
     }
 }

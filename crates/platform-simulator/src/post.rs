@@ -67,9 +67,6 @@ pub(crate) struct Stored {
     pub(crate) deleted: bool,
 }
 
-/// Returns the `Post.id` of a new post with the simulator's number.
-pub(crate) type PostId = fn(&NewPost, u64) -> String;
-
 impl Stored {
     /// Returns true if Hacker News' search knows it.
     pub(crate) fn is_indexed(&self, now: Timestamp) -> bool {
