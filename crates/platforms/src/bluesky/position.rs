@@ -36,7 +36,7 @@ pub(super) type Key = [u8; KEY_BYTES];
 
 /// The stored form.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub(crate) struct Position {
+pub(super) struct Position {
     /// The newest time read, in microseconds.
     pub(super) at: i64,
     /// True if there was an event at that time; false if it is only the start of the reading.

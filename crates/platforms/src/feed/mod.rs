@@ -24,7 +24,7 @@ mod date;
 mod decode;
 mod document;
 mod entry;
-pub(crate) mod identity;
+mod identity;
 mod json;
 pub(crate) mod kind;
 mod names;
@@ -51,6 +51,8 @@ use identity::Memory;
 
 const ACCEPT: &str = "application/atom+xml, application/rss+xml, application/feed+json, \
                       application/xml;q=0.9, application/json;q=0.8, */*;q=0.5";
+/// The memory's name in the cursor.
+const MEMORY: &str = "feed";
 /// Longest wait that a feed may ask for: some ask for a day and publish every hour.
 const MAX_HINT: Duration = Duration::from_hours(1);
 /// After this, a request is not conditional.
@@ -224,7 +226,7 @@ impl Reader {
             let item = serde_json::Value::String("an item".to_owned());
             reading.set_aside(&item, &"it is not an object");
         }
-        let mut memory = reading.cursor.feed.take().unwrap_or_default();
+        let mut memory: Memory = reading.cursor.own(MEMORY).unwrap_or_default();
         let offered = offer(&origin, &document, &mut memory, &mut reading);
         let mut polled = reading.finish();
         polled.skipped.extend(offered.skipped);
@@ -248,7 +250,7 @@ impl Reader {
             memory.read_time = hour_of(now);
             memory.median_time = median;
         }
-        polled.cursor.feed = Some(memory);
+        polled.cursor.set_own(MEMORY, &memory);
         let ttl = document
             .ttl
             .map(|minutes| Duration::from_mins(minutes.into()));
@@ -465,7 +467,8 @@ fn newest_seen(reading: &Reading) -> HashSet<String> {
 /// The headers that let a server answer that nothing changed. Once a day the list is empty, for servers whose validators
 /// do not change when the feed does.
 fn conditions(cursor: &Cursor) -> Vec<(&'static str, &str)> {
-    let read = cursor.feed.as_ref().and_then(|memory| memory.read_time);
+    let memory = cursor.own::<Memory>(MEMORY);
+    let read = memory.and_then(|memory| memory.read_time);
     if read.is_none_or(|read| Timestamp::now().since(read) >= UNCONDITIONAL) {
         return Vec::new();
     }
@@ -534,6 +537,27 @@ mod tests {
     use super::*;
 
     #[test]
+    fn stored_memory_is_written_as_it_was_read() {
+        let stored = serde_json::json!({
+            "version": 1,
+            "floor": "2026-11-25T10:00:00.000000Z",
+            "seen": "",
+            "etag": "\"1\"",
+            "feed": {
+                "shared": ["000102030405060708090a0b"],
+                "window": [281_474_976_710_655_u64, 3],
+                "known": {"281474976710655": [1, 2, u32::MAX]},
+                "renewsIds": true,
+                "readTime": "2026-11-27T10:00:00.000000Z"
+            }
+        });
+        let mut cursor = Cursor::from_json(&stored).unwrap();
+        let memory: Memory = cursor.own(MEMORY).unwrap();
+        cursor.set_own(MEMORY, &memory);
+        assert_eq!(cursor.to_json(), stored);
+    }
+
+    #[test]
     fn request_after_a_day_without_a_document_is_unconditional() {
         let sent = |hours| {
             let mut memory = Memory::default();
@@ -541,7 +565,7 @@ mod tests {
             let mut cursor = Cursor::default();
             cursor.etag = Some("\"1\"".to_owned());
             cursor.last_modified = Some("Fri, 27 Nov 2026 10:00:00 GMT".to_owned());
-            cursor.feed = Some(memory);
+            cursor.set_own(MEMORY, &memory);
             let headers = conditions(&cursor).into_iter();
             headers.map(|(name, _)| name).collect::<Vec<_>>()
         };
