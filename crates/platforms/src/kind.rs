@@ -11,6 +11,7 @@ use url::{Url, form_urlencoded};
 
 use crate::{
     Adapter, AddressKey, Budget, Direct, Fetch, Settings, SettingsError, Source,
+    address::below,
     budget::{Budgeted, ReadLeft},
 };
 
@@ -171,7 +172,7 @@ pub(crate) fn page_below(base_url: Option<&Url>, path: &str) -> Option<Url> {
     url.set_query(None);
     // An address with a host accepts both.
     let _ = (url.set_username(""), url.set_password(None));
-    Some(crate::hackernews::below(&url, path))
+    Some(below(&url, path))
 }
 
 /// The parts of a page's path.

@@ -12,6 +12,7 @@
 //! The crate `platform-simulator` implements the same platforms' APIs on a list of posts, for tests and the demo.
 
 pub mod adapter;
+mod address;
 mod address_key;
 pub mod bluesky;
 pub mod budget;

@@ -51,8 +51,8 @@ use self::{
     socket::{Item, Reader},
 };
 use crate::{
-    Adapter, Budget, Cursor, Fetch, Gap, PollError, PollLimits, Polled, Skipped, fetch::USER_AGENT,
-    hackernews::below,
+    Adapter, Budget, Cursor, Fetch, Gap, PollError, PollLimits, Polled, Skipped, address::below,
+    fetch::USER_AGENT,
 };
 
 /// The only feed: every post of the network.

@@ -27,7 +27,7 @@ use url::Url;
 
 use crate::{
     Adapter, Cursor, Fetch, FetchLimits, Fetched, PollError, PollLimits, Polled,
-    hackernews::below,
+    address::below,
     paging::Pages,
     reading::{Met, Reading},
 };

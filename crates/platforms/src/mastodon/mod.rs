@@ -39,9 +39,9 @@ use self::{
 use crate::{
     Adapter, Community, Cursor, Fetch, FetchLimits, Fetched, Gap, MAX_PAUSE, PollError, PollLimits,
     Polled,
+    address::below,
     budget::Left,
     cursor::{HASH_BYTES, OVERLAP, OVERLAP_ITEMS, Seen, Unread, from_seconds},
-    hackernews::below,
     paging,
     reading::{Met, Reading},
 };

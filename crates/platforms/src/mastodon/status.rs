@@ -6,7 +6,7 @@ use serde_json::Value;
 use url::Url;
 
 use crate::null;
-use crate::{hackernews::below, reading::Made, text};
+use crate::{address::below, reading::Made, text};
 
 const MAX_ADDRESS_BYTES: usize = 2_048;
 

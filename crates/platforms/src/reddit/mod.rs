@@ -35,7 +35,7 @@ use url::Url;
 
 use crate::{
     Adapter, Community, Cursor, Fetch, FetchLimits, Fetched, MAX_PAUSE, PollError, PollLimits,
-    Polled, budget::Left, hackernews::below,
+    Polled, address::below, budget::Left,
 };
 use list::List;
 

@@ -44,7 +44,7 @@ use self::{
 use crate::null;
 use crate::{
     Adapter, Budget, Cursor, Fetch, FetchError, FetchLimits, Fetched, MAX_PAUSE, PollError,
-    PollLimits, Polled, budget::Left, cursor::Unread, hackernews::below, paging, reading::Reading,
+    PollLimits, Polled, address::below, budget::Left, cursor::Unread, paging, reading::Reading,
 };
 
 /// Maximum length of a query with the standard access.
