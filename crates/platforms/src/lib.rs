@@ -47,6 +47,6 @@ pub use egress::leave_by;
 pub use error::{FetchError, PollError, Throttled};
 pub use fetch::{Direct, Fetch, FetchLimits, Fetched, MAX_PAUSE};
 pub use ids::IdAccount;
-pub use kind::{Parts, PlatformKind};
+pub use kind::PlatformKind;
 pub use registry::{Platform, Platforms};
 pub use settings::{Settings, SettingsError, Source};
