@@ -155,7 +155,8 @@ impl Adapter for Feeds {
             let mut cursor = cursor.clone();
             let now = Timestamp::now();
             cursor.floor = floor_at(now);
-            let median = cursor.feed.as_ref().and_then(|memory| memory.median_time);
+            let memory = cursor.own::<Memory>(MEMORY);
+            let median = memory.and_then(|memory| memory.median_time);
             return Ok(Polled {
                 deleted: Vec::new(),
                 skipped: Vec::new(),
