@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use platforms::simulator::{Fault, FaultKind};
+use platform_simulator::{Fault, FaultKind};
 use store::{erasure, recent_posts};
 use test_support::eventually;
 

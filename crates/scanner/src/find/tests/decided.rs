@@ -1,10 +1,10 @@
 //! The reader decides on each match once. With the files that ship.
 
-use std::{collections::HashSet, sync::Arc};
+use std::{collections::HashSet, sync::Arc, time::Duration};
 
 use domain::{
     FeedName, Focus, Id, Instructions, ManagerName, Post, Timestamp,
-    instructions::{Sells, Term},
+    instructions::{MAX_PHRASES, Sells, Term},
     scan::ReaderOutcome,
 };
 use runtime::config::PostReader;
@@ -56,13 +56,17 @@ struct Shop {
 
 impl Shop {
     async fn open(managers: usize, threshold: f64) -> Self {
+        Self::with(managers, threshold, TIMEOUT).await
+    }
+
+    async fn with(managers: usize, threshold: f64, max_wait: Duration) -> Self {
         let database = TestDatabase::create().await;
         let mut conn = database.connect().await;
         let fixture = Fixture::create(&mut conn).await;
         let mut config = test_support::config(&database, Service::Scanner);
         config.scanner.reader = Some(PostReader {
             folder: concat!(env!("CARGO_MANIFEST_DIR"), "/../reader/model").to_owned(),
-            max_wait: TIMEOUT,
+            max_wait,
             max_per_manager_per_day: 1_000,
         });
         let plans = Plans::new(database.pool(), Deciders::new(&config.scanner).await);
@@ -140,6 +144,48 @@ async fn a_post_is_read_once_for_matches_that_are_stored_by_manager() {
         assert_eq!(all.decide_few(plans, &[*pick]).await.len(), 1);
     }
     assert_eq!((picks.len(), work().0 - before), (6, 2));
+}
+
+/// The time limit ends before all new customers are read.
+#[tokio::test]
+async fn known_customers_do_not_wait_for_new_ones() {
+    const NEW: usize = 30;
+    let shop = Shop::with(NEW + 1, 0.0, Duration::from_secs(2)).await;
+    let (plans, posts, known) = (&shop.plans, posts(), shop.managers[NEW]);
+    let mut instructions = selling("espresso machine", 0.0);
+    let offers = (0..MAX_PHRASES).map(|nth| format!("kitchen and barista supplies number {nth}"));
+    instructions.sells.as_mut().unwrap().offers = offers.collect();
+    for manager in &shop.managers[..NEW] {
+        replace(&shop.database, *manager, &instructions).await;
+    }
+    plans.refresh().await.unwrap();
+    let only_known = |manager: &ManagerName, _: &Post| *manager == known;
+    let first = Matches::of(
+        plans,
+        plans.index(),
+        Id::NIL,
+        &shop.feed,
+        &posts[..1],
+        only_known,
+    );
+    let first = first.await;
+    first.decide_all(plans, 100, || false).await;
+
+    let all = all_of(plans, &shop.feed, &posts[1..]).await;
+    let before = work().0;
+    let scans = all.decide_few(plans, &all.picks()).await;
+    assert_eq!(scans.len(), NEW + 1);
+    let outcome = |manager| {
+        let mut scans = scans.iter();
+        scans.find(|scan| scan.manager == manager)?.matched.reader
+    };
+    assert_eq!(outcome(known), Some(ReaderOutcome::Judged));
+    let busy = scans
+        .iter()
+        .filter(|scan| scan.matched.reader == Some(ReaderOutcome::Busy));
+    assert!(busy.count() > 0, "the wait has a bound");
+    // Once for known and new ones.
+    assert_eq!(work().0 - before, 1);
 }
 
 /// For a transaction, which must not wait for a reading.
