@@ -63,7 +63,7 @@ pub(super) struct Position {
 pub(super) struct Reopened {
     /// The position when the first one was opened.
     pub(super) at: i64,
-    /// How far before its position a stream began, of all since then the shortest.
+    /// How far before the position a stream began: the shortest distance of all streams since then.
     pub(super) rewind: i64,
 }
 

@@ -36,7 +36,7 @@ async fn quarantined(world: &World) -> Vec<String> {
         .await
 }
 
-/// Not the post is to blame, so it is stored.
+/// The refusal had another cause than the post.
 #[tokio::test]
 async fn post_is_stored_if_the_database_stops_refusing_while_the_cause_is_sought() {
     let world = World::new().await;
