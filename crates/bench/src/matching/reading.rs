@@ -120,7 +120,7 @@ impl Reading {
     }
 }
 
-/// Returns the CPU time of the process: the model has a thread of its own.
+/// Returns the CPU time of the process, because the model has a separate thread.
 fn processor_seconds() -> Result<f64> {
     seconds(ClockId::CLOCK_PROCESS_CPUTIME_ID)
 }

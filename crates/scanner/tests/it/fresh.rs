@@ -426,7 +426,11 @@ async fn pinned_entry_hides_no_gap_since_its_feed_is_watched_again() {
 
     let second = world.manager("kettle", &[BLOG]).await;
     // The feed gives whole seconds.
-    tokio::time::sleep(Duration::from_millis(1_100)).await;
+    let watched_at = Timestamp::now().to_chrono().timestamp();
+    eventually("the next second", async || {
+        Timestamp::now().to_chrono().timestamp() > watched_at
+    })
+    .await;
     let kettles = (0..40).map(|n| post("feed:blog", &format!("Kettle {n}")));
     world.platforms.publish(kettles.collect());
     world.platforms.keep_newest(10);

@@ -151,7 +151,7 @@ async fn a_post_is_read_once_for_matches_that_are_stored_by_manager() {
     assert_eq!((picks.len(), work().0 - before), (6, 2));
 }
 
-/// What the new customer sells cannot be read from the database until the time is over.
+/// A lock holds up what the new customer sells until the time is over.
 #[tokio::test]
 async fn known_customers_do_not_wait_for_new_ones() {
     let shop = Shop::with(2, 0.0, Duration::from_secs(10)).await;
