@@ -235,7 +235,8 @@ async fn manager_that_the_database_refuses_fails_and_the_others_go_on() {
     let compiler = world.compiler();
     world.until(refused, "APPLY_FAILED").await;
     let error = world.get(refused).await.apply_error.unwrap();
-    assert_eq!(error.code, ApplyErrorCode::InvalidInstructions);
+    assert_eq!(error.code, ApplyErrorCode::NoUsableContent);
+    assert!(error.message.contains("its log"), "{}", error.message);
     assert!(!error.message.contains("refuse"), "{}", error.message);
     let other = world.automatic(&[server.url("/espresso")]).await;
     world.until(other, "APPLIED").await;
