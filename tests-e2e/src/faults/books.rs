@@ -12,7 +12,6 @@ use super::{
     fleet::Fleet,
     load::{Done, Watching, World},
     recovery,
-    servers::{QUEUES, depths},
 };
 use crate::harness::{LOSS, NOT_POLLED, WAITING, eventually, eventually_or_lost};
 
@@ -22,8 +21,7 @@ const MOST_FILES: usize = 200;
 /// Sessions of PostgreSQL: eight replicas with pools of ten, and their readers of migrations and broadcasts.
 const MOST_SESSIONS: u64 = 120;
 
-const LEFT: [(&str, &str); 3] = [
-    ("events in the outbox", "SELECT count(*) FROM outbox"),
+const LEFT: [(&str, &str); 2] = [
     (
         "leased deliveries",
         "SELECT count(*) FROM deliveries WHERE leased_by IS NOT NULL OR state = 'IN_FLIGHT'",
@@ -304,19 +302,6 @@ async fn nothing_is_left(fleet: &Fleet) {
         })
         .await;
     }
-    // Malformed messages are set aside, where an operator finds them; they do not count as work.
-    eventually(
-        "no messages in the queues of work",
-        recovery(),
-        async || {
-            let depths = depths(fleet);
-            let left = depths
-                .iter()
-                .filter(|(name, count)| QUEUES.contains(&name.as_str()) && *count > 0);
-            (left.count() == 0).then_some(())
-        },
-    )
-    .await;
 }
 
 fn text<'a>(value: &'a Value, field: &str) -> &'a str {
