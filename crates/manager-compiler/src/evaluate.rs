@@ -126,7 +126,7 @@ struct BenchPost {
 #[derive(Debug, Default)]
 pub struct Plans {
     plans: Vec<(String, Focus, Plan)>,
-    /// The instructions of the plans, in the same order.
+    /// What the plans were compiled from, in their order.
     instructions: Vec<Instructions>,
     skipped: Vec<SkippedCustomer>,
 }

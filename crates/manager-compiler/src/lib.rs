@@ -20,7 +20,6 @@ pub mod terms;
 mod topic;
 
 mod arrivals;
-mod failures;
 mod feedback;
 mod figures;
 mod language;

@@ -31,7 +31,6 @@ use crate::{
     arrivals::Arrivals,
     compile::{self, Seed},
     discovery::Discovery,
-    failures::Failures,
     feedback,
     feeds::{self, Platform},
     refine::{self, Material},
@@ -74,7 +73,6 @@ pub(crate) struct ManagerCompiler {
     /// Default quotas, for accounts without overrides.
     pub(crate) quotas: quotas::Limits,
     pub(crate) arrivals: Arrivals,
-    pub(crate) failures: Failures,
     pub(crate) backbone: Backbone,
 }
 
@@ -100,7 +98,6 @@ impl ManagerCompiler {
             model: config.compiler.model.as_ref().map(Endpoint::new),
             quotas: backbone::default_quotas(config),
             arrivals: Arrivals::default(),
-            failures: Failures::default(),
             backbone,
         })
     }

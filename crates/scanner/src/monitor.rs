@@ -269,7 +269,6 @@ impl Monitor {
                 None => break,
             }
         }
-        backfills::retry_failed(&mut conn).await?;
         Ok(())
     }
 }

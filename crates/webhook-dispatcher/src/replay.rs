@@ -65,17 +65,16 @@ impl Work for Replays {
     async fn claim(
         &self,
         conn: &mut AsyncPgConnection,
-        claim: &mut Claim<'_>,
+        _claim: &mut Claim<'_>,
     ) -> Result<Claimed<()>, store::Error> {
         let next_due = replays::next_due(conn).await?;
-        let rests = !claim.known.is_empty();
-        let is_due = next_due == Some(Duration::ZERO) && !rests;
+        let is_due = next_due == Some(Duration::ZERO);
         Ok(Claimed {
             items: is_due
                 .then(|| Leased::unleased("replays", ()))
                 .into_iter()
                 .collect(),
-            next_due: next_due.filter(|_| !rests),
+            next_due,
             ..Claimed::default()
         })
     }

@@ -21,7 +21,7 @@ use domain::{
     Id, ScanName, Timestamp,
     connection::{CreateConnection, Format, Headers, Method},
 };
-use platform_simulator::Simulator;
+use platforms::simulator::Simulator;
 use store::{connections, seal::Sealer};
 use uuid::Uuid;
 

@@ -14,8 +14,10 @@ use std::{
 use anyhow::{Context, bail};
 use client::{Client, Error, Retries};
 use domain::manager::SourceType;
-use platform_simulator::{Simulator, demo::Feeder};
-use platforms::Source;
+use platforms::{
+    Source,
+    simulator::{Simulator, demo::Feeder},
+};
 use receiver::Receiver;
 use runtime::{
     Backoff,

@@ -36,7 +36,8 @@ use serde::de::DeserializeOwned;
 use url::Url;
 
 use crate::{
-    Adapter, Community, Cursor, Fetch, FetchLimits, PollError, PollLimits, Polled, address::below,
+    Adapter, Community, Cursor, Fetch, FetchLimits, PollError, PollLimits, Polled,
+    hackernews::below,
 };
 
 /// Enough for a page of a hundred topics, or of fifty posts.

@@ -116,8 +116,7 @@ async fn offer(
         None
     };
     let post_id = id.clone();
-    // What a flag hides is often shown again. A re-check finds what stays hidden.
-    if gone && post.is_deleted() {
+    if gone {
         reading.deleted.push(id);
     }
     let met = reading.offer(&native, post.time(), |time| {

@@ -17,6 +17,7 @@
 
 pub(crate) mod kind;
 mod recheck;
+mod simulator;
 mod story;
 
 use std::sync::Arc;
@@ -27,7 +28,7 @@ use url::Url;
 
 use crate::{
     Adapter, Cursor, Fetch, FetchLimits, Fetched, PollError, PollLimits, Polled,
-    address::below,
+    hackernews::below,
     paging::Pages,
     reading::{Met, Reading},
 };

@@ -37,11 +37,10 @@ use self::{
     status::Status,
 };
 use crate::{
-    Adapter, Community, Cursor, Fetch, FetchLimits, Fetched, Gap, MAX_PAUSE, PollError, PollLimits,
-    Polled,
-    address::below,
+    Adapter, Community, Cursor, Fetch, FetchLimits, Fetched, Gap, PollError, PollLimits, Polled,
     budget::Left,
     cursor::{HASH_BYTES, OVERLAP, OVERLAP_ITEMS, Seen, Unread, from_seconds},
+    hackernews::below,
     paging,
     reading::{Met, Reading},
 };
@@ -448,7 +447,7 @@ pub(crate) fn left(answer: &Fetched) -> Option<Left> {
     let reset: Timestamp = answer.header("x-ratelimit-reset")?.trim().parse().ok()?;
     Some(Left {
         requests,
-        reset_in: reset.since(Timestamp::now()).min(MAX_PAUSE),
+        reset_in: reset.since(Timestamp::now()).min(Duration::from_hours(24)),
     })
 }
 

@@ -13,7 +13,7 @@ use std::{
 use serde::Deserialize;
 
 use super::{X, tweet::number};
-use crate::address::below;
+use crate::hackernews::below;
 
 /// Price of a user, in posts.
 pub(super) const PRICE: u32 = 2;

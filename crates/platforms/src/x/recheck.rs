@@ -4,7 +4,7 @@ use super::{
     MOST, X,
     tweet::{native_id, post_id},
 };
-use crate::{PollError, address::below};
+use crate::{PollError, hackernews::below};
 
 pub(super) const BATCH: usize = 100;
 

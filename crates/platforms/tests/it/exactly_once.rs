@@ -4,10 +4,14 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use domain::Timestamp;
-use platform_simulator::{InMemory, NewPost, reddit};
 use platforms::{
-    Adapter, Fetch, PollLimits, discourse::Discourse, hackernews::HackerNews, lemmy::Lemmy,
-    lobsters::Lobsters, reddit::Reddit,
+    Adapter, Fetch, PollLimits,
+    discourse::Discourse,
+    hackernews::HackerNews,
+    lemmy::Lemmy,
+    lobsters::Lobsters,
+    reddit::Reddit,
+    simulator::{InMemory, NewPost, reddit},
 };
 use proptest::prelude::*;
 use url::Url;

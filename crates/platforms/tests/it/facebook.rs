@@ -4,8 +4,11 @@ use std::sync::{Arc, Mutex};
 
 use async_trait::async_trait;
 use domain::{PostType, Timestamp};
-use platform_simulator::{Fault, FaultKind, NewPost};
-use platforms::{Adapter, Fetch, FetchError, FetchLimits, Fetched, PollLimits, facebook::Facebook};
+use platforms::{
+    Adapter, Fetch, FetchError, FetchLimits, Fetched, PollLimits,
+    facebook::Facebook,
+    simulator::{Fault, FaultKind, NewPost},
+};
 use proptest::prelude::*;
 use serde_json::json;
 use url::Url;

@@ -3,8 +3,10 @@
 use std::time::Duration;
 
 use domain::Timestamp;
-use platform_simulator::{Fault, FaultKind, NewPost};
-use platforms::{Cursor, IdAccount};
+use platforms::{
+    Cursor, IdAccount,
+    simulator::{Fault, FaultKind, NewPost},
+};
 use serde_json::json;
 
 use crate::platform::{Feed, post, title};

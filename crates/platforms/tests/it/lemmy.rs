@@ -2,8 +2,10 @@
 
 use std::time::Duration;
 
-use platform_simulator::{Fault, FaultKind, NewPost};
-use platforms::PollError;
+use platforms::{
+    PollError,
+    simulator::{Fault, FaultKind, NewPost},
+};
 
 use crate::platform::{Feed, minutes_ago, post, posts, title};
 

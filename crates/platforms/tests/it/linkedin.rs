@@ -4,9 +4,10 @@ use std::sync::{Arc, Mutex};
 
 use async_trait::async_trait;
 use domain::{PostType, Timestamp};
-use platform_simulator::{Fault, FaultKind, NewPost};
 use platforms::{
-    Adapter, Fetch, FetchError, FetchLimits, Fetched, PollError, PollLimits, linkedin::LinkedIn,
+    Adapter, Fetch, FetchError, FetchLimits, Fetched, PollError, PollLimits,
+    linkedin::LinkedIn,
+    simulator::{Fault, FaultKind, NewPost},
 };
 use proptest::prelude::*;
 use serde_json::json;

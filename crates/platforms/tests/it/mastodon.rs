@@ -2,8 +2,11 @@
 
 use std::{sync::Arc, time::Duration};
 
-use platform_simulator::{Fault, FaultKind, MastodonRules, NewPost};
-use platforms::{Adapter, Direct, Fetch, PollError, PollLimits, mastodon::Mastodon};
+use platforms::{
+    Adapter, Direct, Fetch, PollError, PollLimits,
+    mastodon::Mastodon,
+    simulator::{Fault, FaultKind, MastodonRules, NewPost},
+};
 
 use crate::platform::{Feed, minutes_ago, post};
 

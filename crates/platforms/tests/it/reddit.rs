@@ -3,8 +3,10 @@
 use std::time::Duration;
 
 use domain::Timestamp;
-use platform_simulator::{Fault, FaultKind, NewPost, reddit};
-use platforms::PollError;
+use platforms::{
+    PollError,
+    simulator::{Fault, FaultKind, NewPost, reddit},
+};
 
 use crate::platform::{Feed, minutes_ago, post};
 

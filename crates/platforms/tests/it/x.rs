@@ -7,10 +7,11 @@ use std::{
 
 use async_trait::async_trait;
 use domain::Timestamp;
-use platform_simulator::{Fault, FaultKind, InMemory, NewPost, Simulator};
 use platforms::{
     Adapter, Budget, Cursor, Direct, Fetch, FetchError, FetchLimits, Fetched, PollError,
-    PollLimits, x::X,
+    PollLimits,
+    simulator::{Fault, FaultKind, InMemory, NewPost, Simulator},
+    x::X,
 };
 use url::Url;
 

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use domain::{ManagerName, Timestamp};
-use platform_simulator::{BLUESKY, NewPost};
+use platforms::simulator::{BLUESKY, NewPost};
 use runtime::config::PlatformConfig;
 use store::{
     managers,

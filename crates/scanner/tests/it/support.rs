@@ -5,8 +5,10 @@ use std::{collections::BTreeSet, sync::Arc, time::Duration};
 use bus::{Bus, InProcess};
 use domain::{FeedName, Instructions, ManagerName, Timestamp, manager::SourceType};
 use events::{ManagerApplied, ManagerChanged};
-use platform_simulator::{NewPost, Simulator};
-use platforms::Settings;
+use platforms::{
+    Settings,
+    simulator::{NewPost, Simulator},
+};
 use runtime::{
     Config,
     config::{Kind, PlatformConfig},

@@ -3,8 +3,10 @@
 use std::{collections::BTreeMap, sync::Arc, time::Duration};
 
 use domain::Timestamp;
-use platform_simulator::{InMemory, NewPost, Published, Simulator};
-use platforms::{Adapter, Cursor, Direct, Fetch, PollLimits, Polled};
+use platforms::{
+    Adapter, Cursor, Direct, Fetch, PollLimits, Polled,
+    simulator::{InMemory, NewPost, Published, Simulator},
+};
 use url::Url;
 
 use super::{
