@@ -41,7 +41,7 @@ impl Bench {
             Self::Dispatch => &["webhook-dispatcher"],
             Self::Api => &["api-gateway"],
             Self::E2e => &["scanner", "webhook-dispatcher"],
-            Self::Jetstream => &["platforms"],
+            Self::Jetstream => &["platform-simulator"],
             Self::Isolation => &[
                 "api-gateway",
                 "manager-compiler",

@@ -1336,11 +1336,12 @@ export interface components {
              * @description `FAILING`: `apply_failed` (see `applyError`; what was at work before still is), `instructions_unreadable` (a newer
              *     release wrote them; for the time of an upgrade), `feeds_failing` (none of its feeds could be read lately),
              *     `quota_exceeded` (the account has used up its Scans of a day; posts that match wait until there is room). `NOISY`:
-             *     `flooded` (`maxScansPerDay` holds matches of today back), `feedback_bad` (of those of its newest 50 Scans that
-             *     were judged, five or more, most were judged to be of no value). `QUIET`: `no_posts` (its feeds had no post for a day
-             *     and more).
+             *     `flooded` (`maxScansPerDay` holds matches of today back), `feedback_bad` (of those of its newest 50 Scans that were
+             *     judged, five or more, most were judged to be of no value). `QUIET`: `backfill_failed` (an error ended the search of a
+             *     feed for posts of the past, so Scans may be missing; `:backfill` searches again), `no_posts` (its feeds had no post for
+             *     a day and more).
              */
-            reasons: ("apply_failed" | "instructions_unreadable" | "feeds_failing" | "quota_exceeded" | "flooded" | "feedback_bad" | "no_posts")[];
+            reasons: ("apply_failed" | "instructions_unreadable" | "feeds_failing" | "quota_exceeded" | "flooded" | "feedback_bad" | "backfill_failed" | "no_posts")[];
         };
         /**
          * @description A Manager to be, with exactly one of `input` and `instructions`. Its output-only fields are ignored where they are

@@ -179,7 +179,7 @@ export const w = {
     healths: { OK: "Watching", QUIET: "Quiet", NOISY: "Noisy", FAILING: "Blind" } satisfies Record<Manager["health"]["state"], string>,
     reasons: {
       apply_failed: "Its pages could not be turned into instructions.", instructions_unreadable: "Its instructions are of a newer release; an upgrade is under way.",
-      feeds_failing: "None of its feeds could be read lately.", quota_exceeded: "The account has used up its Scans of a day. Posts that match wait until there is room.", flooded: "There are more matches today than its bound lets through.", feedback_bad: "Most of its judged Scans were wrong.", no_posts: "Its feeds had no post for a day and more.",
+      feeds_failing: "None of its feeds could be read recently.", quota_exceeded: "The account has used up its Scans of a day. Posts that match wait until there is room.", backfill_failed: "A search of its feeds for past posts ended with an error, so Scans may be missing. Look back again.", flooded: "There are more matches today than its bound lets through.", feedback_bad: "Most of its judged Scans were wrong.", no_posts: "Its feeds had no post for a day and more.",
     } as ByWord,
     applyErrors: {
       no_reachable_url: "None of its pages answered.", no_usable_content: "None of its pages has usable content.", forbidden_address: "Its pages are not on public addresses.", invalid_instructions: "Its instructions cannot be used.", quota_exceeded: "Its feeds or instructions exceed a quota of the account.",

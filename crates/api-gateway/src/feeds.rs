@@ -32,7 +32,7 @@ impl ConfiguredFeeds {
     }
 
     /// Platform of a feed, and the descriptor of its kind.
-    fn of_feed(&self, feed: &FeedName) -> Option<(&PlatformConfig, &'static dyn PlatformKind)> {
+    fn of_feed(&self, feed: &FeedName) -> Option<(&PlatformConfig, &'static PlatformKind)> {
         let platform = self.platform(feed.platform())?;
         Some((platform, registry::kind(platform.kind.as_str())?))
     }
@@ -48,7 +48,7 @@ impl ConfiguredFeeds {
     /// Returns the address where people can read the feed.
     pub(crate) fn page_of(&self, feed: &FeedName) -> Option<String> {
         let (platform, kind) = self.of_feed(feed)?;
-        let page = kind.page_of(platform.base_url.as_ref(), feed.what());
+        let page = (kind.page_of)(platform.base_url.as_ref(), feed.what());
         page.map(Into::into)
     }
 
@@ -56,14 +56,14 @@ impl ConfiguredFeeds {
     /// posts of a platform.
     fn is_configured(&self, feed: &FeedName) -> bool {
         self.of_feed(feed).is_some_and(|(platform, kind)| {
-            kind.newest(platform.base_url.as_ref()) == Some(feed.what())
+            (kind.newest)(platform.base_url.as_ref()) == Some(feed.what())
         })
     }
 
     /// Returns how far back the feed can be read: not at all if its platform is no longer configured.
     pub(crate) fn reach_of(&self, feed: &FeedName) -> Reach {
         let known = self.of_feed(feed);
-        known.map_or(Reach::Nothing, |(_, kind)| kind.reach())
+        known.map_or(Reach::Nothing, |(_, kind)| kind.reach)
     }
 }
 
@@ -90,11 +90,11 @@ impl FeedRules for AccountFeeds<'_> {
             return Err(Issue::Forbidden);
         }
         let base_url = platform.base_url.as_ref();
-        if !kind.accepts(base_url, feed.what()) {
+        if !(kind.accepts)(base_url, feed.what()) {
             return Err(Issue::InvalidFormat);
         }
         // Customers name such a feed by its address, which must be one that we may fetch.
-        if kind.takes_any_address(base_url) {
+        if (kind.takes_any_address)(base_url) {
             WebUrl::parse(feed.what(), &self.feeds.addresses, web_url::Kind::Seed)?;
         }
         if source.is_some_and(|source| source != platform.source) {

@@ -24,7 +24,10 @@ use bus::{Bus, InProcess, OutboxWaker, RabbitMq, RabbitMqOptions, Relay};
 use runtime::Config;
 use secrecy::ExposeSecret;
 use store::Pool;
-use tokio::{sync::watch, task::JoinSet};
+use tokio::{
+    sync::{Semaphore, watch},
+    task::JoinSet,
+};
 use tokio_util::sync::CancellationToken;
 use uuid::Uuid;
 
@@ -55,6 +58,8 @@ pub struct Backbone {
     pub outbox: OutboxWaker,
     /// The owner of this replica's leases.
     pub replica: Uuid,
+    /// Held by what may have ended earlier processes, of any kind of work: only one such item is in hand at a time.
+    suspects: Arc<Semaphore>,
     heartbeat: Arc<Heartbeat>,
     schema_suits: watch::Sender<bool>,
     clock: Arc<Clock>,
@@ -92,6 +97,7 @@ impl Backbone {
             pool: store::connect(url, size).context("database.url")?,
             bus,
             outbox: OutboxWaker::default(),
+            suspects: Arc::new(Semaphore::new(1)),
             heartbeat: Arc::new(Heartbeat::new(heartbeat_pool, replica)),
             replica,
             schema_suits: watch::Sender::new(false),

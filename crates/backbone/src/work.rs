@@ -15,9 +15,9 @@ use runtime::Periodic;
 use store::{
     AsyncPgConnection,
     fair::Turns,
-    work::{Claim, Claimed, Leased, MAX_CRASHES, Setback, table},
+    work::{Claim, Claimed, Leased, Setback, table},
 };
-use tokio::{task::JoinSet, time::Instant};
+use tokio::{sync::OwnedSemaphorePermit, task::JoinSet, time::Instant};
 use tokio_util::sync::CancellationToken;
 use tracing::{Instrument as _, Span};
 
@@ -160,13 +160,17 @@ impl<W: Work> Driver<W> {
             }
             // A database that is silent must not keep the process. Leases that are lost by this end with the replica.
             let begun = Instant::now();
-            let looked = shutdown.run_until_cancelled(self.claim(&mut hand, &mut turns));
+            hand.clear();
+            let mut permit = { self.backbone.suspects.clone() }.try_acquire_owned().ok();
+            let may_suspect = permit.is_some();
+            let claim = self.claim(&mut hand, &mut turns, may_suspect);
+            let looked = shutdown.run_until_cancelled(claim);
             let Some(claimed) = looked.await else { break };
             let (took, is_ok) = (begun.elapsed(), claimed.is_ok());
             let wait = match rounds.note(&task, claimed) {
                 Some(claimed) => {
                     for leased in claimed.items {
-                        self.start(leased, &mut tasks, &mut hand);
+                        self.start(leased, &mut tasks, &mut hand, &mut permit);
                     }
                     if claimed.is_contended {
                         CONTENDED
@@ -177,6 +181,8 @@ impl<W: Work> Driver<W> {
                 }
                 None => RETRY,
             };
+            // Other kinds may need it while this one waits.
+            drop(permit);
             if is_ok && took > SLOW_LOOK {
                 let rest = shutdown.run_until_cancelled(tokio::time::sleep(took * 2));
                 if rest.await.is_none() {
@@ -199,8 +205,12 @@ impl<W: Work> Driver<W> {
         &self,
         hand: &mut Hand<W::Item>,
         turns: &mut Turns,
+        may_suspect: bool,
     ) -> Result<Claimed<W::Item>, store::Error> {
         let mut room = hand.room(&self.settings);
+        if !may_suspect {
+            room.take_suspect();
+        }
         if room.is_full() || self.backbone.is_suspended() {
             return Ok(Claimed::default());
         }
@@ -220,6 +230,7 @@ impl<W: Work> Driver<W> {
         leased: Leased<W::Item>,
         tasks: &mut JoinSet<Result<(), store::Error>>,
         hand: &mut Hand<W::Item>,
+        permit: &mut Option<OwnedSemaphorePermit>,
     ) {
         let (work, backbone) = (Arc::clone(&self.work), self.backbone.clone());
         let (leased, settings) = (Arc::new(leased), self.settings);
@@ -228,8 +239,7 @@ impl<W: Work> Driver<W> {
         let task = tasks.spawn(
             async move {
                 let _in_hand = metrics.start();
-                if own.crashes >= MAX_CRASHES {
-                    let setback = Setback::after_crashes(own.crashes);
+                if let Some(setback) = Setback::after_crashes(own.crashes) {
                     return set_aside(&*work, &backbone, &metrics, &own, &setback).await;
                 }
                 work.run(&own).await?;
@@ -242,7 +252,7 @@ impl<W: Work> Driver<W> {
             }
             .instrument(span),
         );
-        hand.take(task.id(), leased);
+        hand.take(task.id(), leased, permit);
     }
 
     /// Removes an item that has ended, or postpones it.

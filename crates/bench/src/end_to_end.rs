@@ -22,7 +22,7 @@ use diesel::{
 };
 use diesel_async::{AsyncPgConnection, RunQueryDsl};
 use domain::{Id, Instructions, Timestamp, instructions::Term, namespace::CreateNamespace};
-use platforms::simulator::{NewPost, Simulator};
+use platform_simulator::{NewPost, Simulator};
 use private_servers::{
     RabbitMq, free_port,
     postgres::{Options as PostgresOptions, Postgres},

@@ -49,7 +49,7 @@ const PREPARATION: Duration = Duration::from_secs(15);
 const BUILD_UP: Duration = Duration::from_secs(2);
 /// Longest wait after an attack.
 const RECOVERY: Duration = Duration::from_secs(30);
-/// Period in which all operations must be as before: long enough for six applies, which come last.
+/// All operations must be as before for this long, which is time for six applies. They recover last.
 const CALM: Duration = Duration::from_secs(3);
 
 #[derive(clap::Args)]

@@ -8,6 +8,7 @@
 mod corpus;
 mod load;
 mod peers;
+mod reading;
 
 use std::{
     path::PathBuf,
@@ -16,10 +17,11 @@ use std::{
 };
 
 use anyhow::{Context, Result};
-use domain::{FeedName, Id, ManagerName, PlanVersion};
+use domain::{FeedName, Id, Instructions, ManagerName, PlanVersion};
 use load::{Kind, Load};
 use matching::{Change, Index, LiveIndex, Plan, PostText};
 use nix::time::{ClockId, clock_gettime};
+use reading::Reading;
 
 use crate::report::{Report, Row};
 
@@ -46,6 +48,9 @@ pub(crate) struct Options {
     /// Leave PostgreSQL out
     #[arg(long)]
     without_postgresql: bool,
+    /// Measure the reader, too: the folder with encoder.bin and head.bin. For up to 10,000 Managers of `focused`
+    #[arg(long, value_name = "DIR")]
+    reader: Option<PathBuf>,
 }
 
 /// Returns the goals for a size: posts per second, bytes per Manager.
@@ -69,6 +74,9 @@ pub(crate) fn run(options: &Options) -> Result<Report> {
         None => "only generated posts: no --corpus was given".to_owned(),
     });
     report.row(weigh(&Load::new(Kind::Focused, real.clone()), options)?);
+    let folder = options.reader.as_deref();
+    let reading = folder.map(|folder| Reading::open(folder, &mut report));
+    let reading = reading.transpose()?;
     let mut typical = Vec::new();
     for (kind, name) in [
         (Kind::Typical, "typical"),
@@ -88,6 +96,9 @@ pub(crate) fn run(options: &Options) -> Result<Report> {
             let seconds = measure(&load, (kind, name), managers, options, &mut report)?;
             if kind == Kind::Typical {
                 typical.push((managers, seconds));
+            }
+            if let (Some(reading), Kind::Focused, ..=10_000) = (&reading, kind, managers) {
+                reading.measure(&load, managers, options.rounds, &mut report)?;
             }
         }
     }
@@ -191,12 +202,18 @@ fn learn(load: &Load) -> Result<()> {
 }
 
 fn plans(load: &Load, managers: u64) -> Result<Vec<(ManagerName, Arc<Plan>)>> {
+    plans_of(load, managers, |instructions| instructions)
+}
+
+fn plans_of(
+    load: &Load,
+    managers: u64,
+    change: impl Fn(Instructions) -> Instructions,
+) -> Result<Vec<(ManagerName, Arc<Plan>)>> {
     (0..managers)
         .map(|number| {
-            Ok((
-                name(number)?,
-                Arc::new(Plan::compile(&load.instructions(number))?),
-            ))
+            let instructions = change(load.instructions(number));
+            Ok((name(number)?, Arc::new(Plan::compile(&instructions)?)))
         })
         .collect()
 }
@@ -273,8 +290,11 @@ fn name(number: u64) -> Result<ManagerName> {
 
 /// Returns the CPU time of this thread from the thread's clock, because `schedstat` is one tick late.
 fn processor_seconds() -> Result<f64> {
-    let used =
-        clock_gettime(ClockId::CLOCK_THREAD_CPUTIME_ID).context("read the thread's clock")?;
+    seconds(ClockId::CLOCK_THREAD_CPUTIME_ID)
+}
+
+fn seconds(clock: ClockId) -> Result<f64> {
+    let used = clock_gettime(clock).context("read a clock of CPU time")?;
     Ok(Duration::from(used).as_secs_f64())
 }
 

@@ -229,7 +229,7 @@ fn ranked(platform: &Platform, found: Vec<(&str, Vec<Community>)>) -> Vec<FeedNa
     let mut best: Vec<(String, f64)> = scores
         .into_iter()
         .filter(|(what, _)| platform.adapter.accepts(what))
-        .filter(|(what, _)| !(has_newest && platform.kind.newest_has(what)))
+        .filter(|(what, _)| !(has_newest && (platform.kind.newest_has)(what)))
         // A community that only one query found, not as the first result, and that does not mention the query, is
         // chance.
         .filter(|(_, score)| *score >= 0.5)
@@ -261,7 +261,7 @@ impl Fetch for Nothing {
 #[cfg(test)]
 mod tests {
     use domain::instructions::{NameKind, Term, WatchedName};
-    use platforms::simulator::{NewPost, Simulator};
+    use platform_simulator::{NewPost, Simulator};
 
     use super::*;
 

@@ -126,7 +126,7 @@ struct BenchPost {
 #[derive(Debug, Default)]
 pub struct Plans {
     plans: Vec<(String, Focus, Plan)>,
-    /// What the plans were compiled from, in their order.
+    /// The instructions of the plans, in the same order.
     instructions: Vec<Instructions>,
     skipped: Vec<SkippedCustomer>,
 }

@@ -19,7 +19,7 @@ use crate::extract::{LinkKind, PageText};
 pub struct Platform {
     /// The first part of its feeds' names.
     pub name: String,
-    pub kind: &'static dyn PlatformKind,
+    pub kind: &'static PlatformKind,
     /// `FORUM`, `MICROBLOG` or `NETWORK`.
     pub source: String,
     pub base_url: Option<Url>,
@@ -30,25 +30,25 @@ impl Platform {
     /// of its pages, or has no feed.
     #[must_use]
     pub fn feed_of(&self, url: &Url) -> Option<FeedName> {
-        self.feed(&self.kind.feed_of(self.base_url.as_ref(), url)?)
+        self.feed(&(self.kind.feed_of)(self.base_url.as_ref(), url)?)
     }
 
     /// Returns the feed of all new posts; `None` where a platform has none.
     #[must_use]
     pub fn newest(&self) -> Option<FeedName> {
-        self.feed(self.kind.newest(self.base_url.as_ref())?)
+        self.feed((self.kind.newest)(self.base_url.as_ref())?)
     }
 
     /// Returns the feed `what`, if the platform's adapter accepts it.
     fn feed(&self, what: &str) -> Option<FeedName> {
-        let taken = self.kind.accepts(self.base_url.as_ref(), what);
+        let taken = (self.kind.accepts)(self.base_url.as_ref(), what);
         let name = format!("{}:{what}", self.name);
         taken.then(|| name.parse().ok()).flatten()
     }
 
     /// Returns whether the platform accepts any feed by its address.
     fn takes_any_feed(&self) -> bool {
-        self.kind.takes_any_address(self.base_url.as_ref())
+        (self.kind.takes_any_address)(self.base_url.as_ref())
     }
 }
 
@@ -114,11 +114,11 @@ pub fn of_kinds(
     };
     let (comments, posts): (Vec<FeedName>, Vec<FeedName>) = feeds
         .into_iter()
-        .partition(|feed| kind_of(feed).is_some_and(|kind| kind.holds_comments(feed.what())));
+        .partition(|feed| kind_of(feed).is_some_and(|kind| (kind.holds_comments)(feed.what())));
     let mut chosen = Vec::new();
     if kinds.has(PostKind::Comment) {
         chosen.extend(posts.iter().filter_map(|feed| {
-            let what = kind_of(feed)?.comments_of(feed.what())?;
+            let what = (kind_of(feed)?.comments_of)(feed.what())?;
             format!("{}:{what}", feed.platform()).parse().ok()
         }));
         chosen.extend(comments);
@@ -229,9 +229,9 @@ mod tests {
     #[test]
     fn newest_feed_is_accepted_by_its_adapter() {
         for kind in registry::KINDS {
-            let own = platform("p", kind.name(), "FORUM", "https://a.example/feed");
+            let own = platform("p", kind.name, "FORUM", "https://a.example/feed");
             let base = own.base_url.as_ref();
-            let accepted = kind.newest(base).map(|what| kind.accepts(base, what));
+            let accepted = (kind.newest)(base).map(|what| (kind.accepts)(base, what));
             assert_eq!(own.newest().map(|_| true), accepted, "{kind:?}");
         }
         assert_eq!(platform("p", "reddit", "FORUM", "").newest(), None);

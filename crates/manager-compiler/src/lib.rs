@@ -20,6 +20,7 @@ pub mod terms;
 mod topic;
 
 mod arrivals;
+mod failures;
 mod feedback;
 mod figures;
 mod language;

@@ -11,7 +11,7 @@ use std::{sync::Arc, time::Duration};
 
 use backbone::{
     Backbone,
-    work::{Settings, Work},
+    work::{self, Settings, Work},
 };
 use domain::{
     Timestamp,
@@ -60,7 +60,16 @@ impl Work for Queue {
 
     async fn run(&self, leased: &Leased<Generation>) -> Result<(), store::Error> {
         let compilation = self.compiler.compile(&leased.item);
-        self.compiler.in_turn(leased.account, compilation).await
+        let compiled = self.compiler.in_turn(leased.account, compilation).await;
+        let failures = &self.compiler.failures;
+        match compiled {
+            Err(error) if failures.is_last(&leased.key, &error) => {
+                self.give_up(leased, error).await?
+            }
+            compiled => compiled?,
+        }
+        failures.forget(&leased.key);
+        Ok(())
     }
 
     async fn set_aside(
@@ -70,14 +79,13 @@ impl Work for Queue {
         leased: &Leased<Generation>,
         setback: &Setback,
     ) -> Result<(), store::Error> {
-        let Generation {
-            manager,
-            generation,
-        } = leased.item;
-        let reason = format!("could not be compiled: {}", setback.reason);
-        let failure = error(ApplyErrorCode::NoUsableContent, &reason);
-        managers::fail(conn, manager, generation, &failure, Timestamp::now()).await?;
-        Ok(())
+        fail(
+            conn,
+            leased.item,
+            ApplyErrorCode::NoUsableContent,
+            &setback.reason,
+        )
+        .await
     }
 
     fn uses_table(&self) -> bool {
@@ -95,4 +103,42 @@ impl Work for Queue {
     fn name(&self, leased: &Leased<Generation>) -> String {
         leased.item.manager.to_string()
     }
+}
+
+impl Queue {
+    /// Fails a Manager that the database refuses. The error names tables, which are not the owner's business.
+    async fn give_up(
+        &self,
+        leased: &Leased<Generation>,
+        error: store::Error,
+    ) -> Result<(), store::Error> {
+        let mut conn = self.compiler.backbone.pool.get().await?;
+        let reason = "the service could not read or store it; its log has the details";
+        fail(
+            &mut conn,
+            leased.item,
+            ApplyErrorCode::NoUsableContent,
+            reason,
+        )
+        .await?;
+        work::count_set_aside(self.settings().kind, 1);
+        let (name, error) = (leased.item.manager, anyhow::Error::from(error));
+        tracing::error!(manager.name = %name, "cannot be compiled, and is not tried again: {error:#}");
+        Ok(())
+    }
+}
+
+async fn fail(
+    conn: &mut AsyncPgConnection,
+    claimed: Generation,
+    code: ApplyErrorCode,
+    reason: &str,
+) -> Result<(), store::Error> {
+    let failure = error(code, &format!("could not be compiled: {reason}"));
+    let Generation {
+        manager,
+        generation,
+    } = claimed;
+    managers::fail(conn, manager, generation, &failure, Timestamp::now()).await?;
+    Ok(())
 }

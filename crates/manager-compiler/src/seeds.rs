@@ -10,7 +10,7 @@ use domain::manager::{ApplyError, ApplyErrorCode};
 use futures::StreamExt;
 use outbound::{
     Client, Error, Failure, Limits,
-    large::{self, Deadline},
+    large::{self, Deadline, SMALL_BYTES},
 };
 use tracing::Instrument as _;
 use url::Url;
@@ -285,14 +285,18 @@ async fn fetch(client: &Client, url: &str) -> Result<Fetched, Reason> {
     })
 }
 
-/// Reads a page on a blocking thread, where it delays nothing else.
+/// Reads a page where it delays nothing else.
 async fn read(
     fetched: Fetched,
     source: &str,
     platforms: &Arc<Vec<Platform>>,
 ) -> Result<Seed, Reason> {
     let (source, platforms) = (source.to_owned(), Arc::clone(platforms));
-    let reading = tokio::task::spawn_blocking(move || {
+    let is_long = fetched.body.len() > SMALL_BYTES;
+    let place = large::share_place();
+    let reading = runtime::background::spawn_blocking(is_long, move || {
+        // Others begin when the reading ends, even if its compilation has ended before.
+        let _place = place;
         let Fetched {
             url,
             content_type,

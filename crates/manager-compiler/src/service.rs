@@ -31,6 +31,7 @@ use crate::{
     arrivals::Arrivals,
     compile::{self, Seed},
     discovery::Discovery,
+    failures::Failures,
     feedback,
     feeds::{self, Platform},
     refine::{self, Material},
@@ -73,6 +74,7 @@ pub(crate) struct ManagerCompiler {
     /// Default quotas, for accounts without overrides.
     pub(crate) quotas: quotas::Limits,
     pub(crate) arrivals: Arrivals,
+    pub(crate) failures: Failures,
     pub(crate) backbone: Backbone,
 }
 
@@ -98,6 +100,7 @@ impl ManagerCompiler {
             model: config.compiler.model.as_ref().map(Endpoint::new),
             quotas: backbone::default_quotas(config),
             arrivals: Arrivals::default(),
+            failures: Failures::default(),
             backbone,
         })
     }

@@ -39,5 +39,5 @@ pub use language::Language;
 pub use model::threshold;
 pub use plan::{Plan, PlanError};
 pub use post::{Field, PostText};
-pub use screen::{Candidate, Kept, Screen, language_of};
+pub use screen::{Candidate, Kept, Screen, is_english};
 pub use signals::Signals;

@@ -165,9 +165,18 @@ impl<'a> Candidate<'a> {
     }
 }
 
-/// Returns the language of a post, from its beginning; `None` where it cannot be detected.
+/// Returns whether a post is in English. If the detector cannot tell Portuguese from Spanish, the language whose cues count
+/// decides. A text without any sign counts as English.
 #[must_use]
-pub fn language_of(post: &PostText) -> Option<Language> {
+pub fn is_english(post: &PostText) -> bool {
+    match language_of(post) {
+        Some(language) => language.as_str() == "en",
+        None => post.language() == crate::Language::English,
+    }
+}
+
+/// Returns the language of a post, from its beginning; `None` where it cannot be detected.
+fn language_of(post: &PostText) -> Option<Language> {
     let source = post.source();
     let end = source.char_indices().nth(MAX_CHARS);
     language(&source[..end.map_or(source.len(), |(at, _)| at)])

@@ -92,6 +92,13 @@ pub(crate) async fn take_place() {
     }
 }
 
+/// Returns a share in the current work's place. The place is not given back while a share exists: what works for it on
+/// another thread goes on if the current work is cut.
+#[must_use]
+pub fn share_place() -> impl Send + 'static {
+    TURN.try_with(Arc::clone).ok()
+}
+
 /// The current work waits while this exists.
 struct Waiting<'a>(&'a Gate);
 
@@ -214,6 +221,23 @@ mod tests {
         in_turn(take, work).await;
         assert_eq!(places.available_permits(), 2);
         take_place().await;
+    }
+
+    #[tokio::test]
+    async fn place_outlives_its_work_while_it_is_shared() {
+        let places = Arc::new(Semaphore::new(1));
+        let take = {
+            let places = Arc::clone(&places);
+            move || Arc::clone(&places).acquire_owned()
+        };
+        let work = async {
+            take_place().await;
+            share_place()
+        };
+        let share = in_turn(take, work).await;
+        assert_eq!(places.available_permits(), 0);
+        drop(share);
+        assert_eq!(places.available_permits(), 1);
     }
 
     #[tokio::test(start_paused = true)]

@@ -142,7 +142,7 @@ impl Default for PollLimits {
 pub struct Polled {
     /// New posts only, oldest first: the cursor had seen none of them.
     pub posts: Vec<Post>,
-    /// Posts, by [`Post::id`], that the platform reports as deleted.
+    /// Posts, by [`Post::id`], that the platform reports as deleted: not those that are only missing or hidden.
     pub deleted: Vec<String>,
     /// Store it in the transaction that stores the posts. Equal to the old cursor if nothing changed, except
     /// for a floor that rises every hour.

@@ -116,3 +116,42 @@ impl Budgeted {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{MAX_PAUSE, facebook, mastodon, reddit, x};
+
+    /// A firewall in front of the platform may write such headers, too.
+    #[test]
+    fn reset_that_headers_tell_is_limited() {
+        let day = domain::Timestamp::now().plus(Duration::from_hours(24));
+        let header = |name: &str, value: &str| (name.to_owned(), value.to_owned());
+        let mastodon = ("x-ratelimit-reset", day.to_string());
+        let reddit = ("x-ratelimit-reset", "86400".to_owned());
+        let x = ("x-rate-limit-reset", (day.micros() / 1_000_000).to_string());
+        let facebook = (
+            "x-app-usage",
+            r#"{"call_count":100,"estimated_time_to_regain_access":1440}"#.to_owned(),
+        );
+        let platforms: [(ReadLeft, _); 4] = [
+            (mastodon::left, mastodon),
+            (reddit::left, reddit),
+            (x::left, x),
+            (facebook::left, facebook),
+        ];
+        for (left, (name, value)) in platforms {
+            let remaining = ["x-ratelimit-remaining", "x-rate-limit-remaining"];
+            let mut headers = remaining.map(|name| header(name, "0")).to_vec();
+            headers.push(header(name, &value));
+            let answer = Fetched {
+                status: 429,
+                headers,
+                body: Vec::new(),
+                final_url: "https://forum.example/".parse().unwrap(),
+            };
+            let left = left(&answer).unwrap();
+            assert_eq!((left.requests, left.reset_in), (0, MAX_PAUSE), "{value}");
+        }
+    }
+}

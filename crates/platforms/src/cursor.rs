@@ -10,13 +10,11 @@
 
 mod seen;
 
-use std::time::Duration;
+use std::{collections::BTreeMap, time::Duration};
 
 use domain::Timestamp;
 use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
-
-use crate::{bluesky::position::Position, feed::identity::Memory, ids::IdLedger};
 
 /// Minimum number of posts that each poll reads again.
 pub const OVERLAP_ITEMS: usize = 50;
@@ -62,21 +60,15 @@ pub struct Cursor {
     pub(crate) etag: Option<String>,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) last_modified: Option<String>,
-    /// For streams: the time read, and the posts around it.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub(crate) stream: Option<Position>,
     /// For reading by ids: posts up to this native id are read.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) anchor: Option<String>,
     /// For reading newest first: the part that is still to be read.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) unread: Option<Unread>,
-    /// For platforms that number their items without gaps: which ids are accounted for.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub(crate) ids: Option<IdLedger>,
-    /// For feeds: what identifies their entries.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub(crate) feed: Option<Memory>,
+    /// Data of a single adapter, by the names and in the formats that it chose.
+    #[serde(flatten)]
+    own: BTreeMap<String, serde_json::Value>,
 }
 
 /// The part of a list that an earlier poll left to the next ones. Each adapter has its own format for the two
@@ -165,6 +157,22 @@ impl Cursor {
     #[must_use]
     pub fn to_json(&self) -> serde_json::Value {
         serde_json::to_value(self).unwrap_or_default()
+    }
+
+    /// Returns what an adapter stored as `name`; `None` if there is nothing or it cannot be read.
+    pub(crate) fn own<'a, T: Deserialize<'a>>(&'a self, name: &str) -> Option<T> {
+        match T::deserialize(self.own.get(name)?) {
+            Ok(own) => Some(own),
+            Err(error) => {
+                tracing::warn!(part = name, %error, "unreadable part of a cursor; leaving it out");
+                None
+            }
+        }
+    }
+
+    pub(crate) fn set_own(&mut self, name: &str, own: &impl Serialize) {
+        let own = serde_json::to_value(own).unwrap_or_default();
+        self.own.insert(name.to_owned(), own);
     }
 
     /// The time of the newest post read, for lag and for logs.
@@ -266,6 +274,15 @@ mod tests {
         }
         let oldest = serde_json::json!({"version": 1, "seen": [["8863", 1_700_000_000]]});
         assert!(Cursor::from_json(&oldest).is_some());
+    }
+
+    #[test]
+    fn damaged_part_of_an_adapter_reads_as_none() {
+        let stored = serde_json::json!({"version": 1, "seen": "", "pages": "a"});
+        let cursor = Cursor::from_json(&stored).unwrap();
+        assert_eq!(cursor.own::<u64>("pages"), None);
+        assert_eq!(cursor.own::<String>("pages").as_deref(), Some("a"));
+        assert_eq!(cursor.to_json(), stored);
     }
 
     #[test]

@@ -11,8 +11,8 @@ use url::{Url, form_urlencoded};
 
 use crate::{
     Adapter, AddressKey, Budget, Direct, Fetch, Settings, SettingsError, Source,
+    address::below,
     budget::{Budgeted, ReadLeft},
-    simulator::simulated::Simulated,
 };
 
 /// Maximum number of pages in one reading.
@@ -20,104 +20,91 @@ pub(crate) const PAGES: u32 = 400;
 
 /// A kind of platform. `base_url` is the address in the operator's settings, and `what` the second part of a
 /// feed's name.
-pub trait PlatformKind: Sync {
+pub struct PlatformKind {
     /// Name in the configuration.
-    fn name(&self) -> &'static str;
-
+    pub name: &'static str,
     /// Family of its platforms; `None` if the operator must choose it.
-    fn source(&self) -> Option<Source>;
-
+    pub source: Option<Source>,
     /// Returns true if a platform accepts a feed `what`, by its form alone, same as its adapter's
     /// [`Adapter::accepts`]. For callers that have no adapter and must not send requests.
-    fn accepts(&self, base_url: Option<&Url>, what: &str) -> bool;
-
+    pub accepts: fn(base_url: Option<&Url>, what: &str) -> bool,
     /// The feed of all new posts, if a platform has one.
-    fn newest(&self, base_url: Option<&Url>) -> Option<&'static str> {
-        let _ = base_url;
-        None
-    }
-
+    pub newest: fn(base_url: Option<&Url>) -> Option<&'static str>,
     /// Returns true if the feed of all new posts contains the posts of `what`.
-    fn newest_has(&self, what: &str) -> bool {
-        let _ = what;
-        false
-    }
-
+    pub newest_has: fn(what: &str) -> bool,
     /// How far back feeds can be read, according to the platform's documentation and the pages in one reading.
-    fn reach(&self) -> Reach {
-        Reach::Nothing
-    }
-
+    pub reach: Reach,
     /// The page where people see the feed `what`, without the operator's credentials.
-    fn page_of(&self, base_url: Option<&Url>, what: &str) -> Option<Url>;
-
+    pub page_of: fn(base_url: Option<&Url>, what: &str) -> Option<Url>,
     /// The feed that a page of the platform belongs to: a post maps to the place that contains it, if the address
     /// includes it, otherwise to all new posts; a user to the user's feed, if there are such feeds. Names are
     /// copied from the address unchanged: check them with [`PlatformKind::accepts`].
-    fn feed_of(&self, base_url: Option<&Url>, page: &Url) -> Option<String>;
-
+    pub feed_of: fn(base_url: Option<&Url>, page: &Url) -> Option<String>,
     /// Returns true if customers name feeds by their web addresses.
-    fn takes_any_address(&self, base_url: Option<&Url>) -> bool {
-        let _ = base_url;
-        false
-    }
-
+    pub takes_any_address: fn(base_url: Option<&Url>) -> bool,
     /// The feed of the comments on the posts of `what`, if there is one. Comments have separate feeds: a
     /// subscriber to the posts gets no comments.
-    fn comments_of(&self, what: &str) -> Option<String> {
-        let _ = what;
-        None
-    }
-
+    pub comments_of: fn(what: &str) -> Option<String>,
     /// Returns true if the feed `what` has comments instead of posts.
-    fn holds_comments(&self, what: &str) -> bool {
-        let _ = what;
-        false
-    }
-
-    /// Returns true if the platform's terms demand that what is deleted there is deleted here.
-    fn must_erase(&self) -> bool {
-        false
-    }
-
+    pub holds_comments: fn(what: &str) -> bool,
+    /// True if the platform's terms demand that what is deleted there is deleted here.
+    pub must_erase: bool,
     /// Maximum number of requests per minute where the operator sets none.
-    fn requests_per_minute(&self) -> Option<u32> {
-        None
-    }
-
-    /// The simulator of the kind, if it is in the kind's folder.
-    fn simulated(&self) -> Option<Simulated> {
-        None
-    }
-
-    /// Returns true if `base_url` may be the address of a WebSocket.
-    fn is_streamed(&self) -> bool {
-        false
-    }
-
+    pub requests_per_minute: Option<u32>,
+    /// True if `base_url` may be the address of a WebSocket.
+    pub is_streamed: bool,
     /// Builds the adapter of one platform.
-    ///
-    /// # Errors
-    /// [`SettingsError`] for settings that are missing or wrong.
-    fn build(&self, parts: &Parts<'_>) -> Result<Arc<dyn Adapter>, SettingsError>;
+    pub(crate) build: fn(&Parts<'_>) -> BuildResult,
 }
 
-impl fmt::Debug for dyn PlatformKind {
+/// An adapter, or the setting that is missing or wrong.
+pub(crate) type BuildResult = Result<Arc<dyn Adapter>, SettingsError>;
+
+impl PlatformKind {
+    /// A kind with what each one must have.
+    pub(crate) const fn new(
+        name: &'static str,
+        accepts: fn(Option<&Url>, &str) -> bool,
+        page_of: fn(Option<&Url>, &str) -> Option<Url>,
+        feed_of: fn(Option<&Url>, &Url) -> Option<String>,
+        build: fn(&Parts<'_>) -> BuildResult,
+    ) -> Self {
+        Self {
+            name,
+            source: None,
+            accepts,
+            newest: |_| None,
+            newest_has: |_| false,
+            reach: Reach::Nothing,
+            page_of,
+            feed_of,
+            takes_any_address: |_| false,
+            comments_of: |_| None,
+            holds_comments: |_| false,
+            must_erase: false,
+            requests_per_minute: None,
+            is_streamed: false,
+            build,
+        }
+    }
+}
+
+impl fmt::Debug for PlatformKind {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(self.name())
+        f.write_str(self.name)
     }
 }
 
-impl PartialEq for dyn PlatformKind {
+impl PartialEq for PlatformKind {
     fn eq(&self, other: &Self) -> bool {
-        self.name() == other.name()
+        self.name == other.name
     }
 }
 
-impl Eq for dyn PlatformKind {}
+impl Eq for PlatformKind {}
 
 /// Parts that an adapter is built from.
-pub struct Parts<'a> {
+pub(crate) struct Parts<'a> {
     pub(crate) settings: &'a Settings,
     pub(crate) guarded: &'a Arc<dyn Fetch>,
     pub(crate) address_key: &'a AddressKey,
@@ -177,7 +164,7 @@ pub(crate) fn page_below(base_url: Option<&Url>, path: &str) -> Option<Url> {
     url.set_query(None);
     // An address with a host accepts both.
     let _ = (url.set_username(""), url.set_password(None));
-    Some(crate::hackernews::below(&url, path))
+    Some(below(&url, path))
 }
 
 /// The parts of a page's path.

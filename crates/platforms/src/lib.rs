@@ -9,9 +9,10 @@
 //! markup becomes plain text in [`text`], and unreadable data is skipped or reported as a [`PollError`], never
 //! a panic. All requests use [`fetch::Fetch`]; the scanner supplies the one for addresses from customers.
 //!
-//! [`simulator`] implements the same platforms' APIs on a list of posts, for tests and the demo.
+//! The crate `platform-simulator` implements the same platforms' APIs on a list of posts, for tests and the demo.
 
 pub mod adapter;
+mod address;
 mod address_key;
 pub mod bluesky;
 pub mod budget;
@@ -35,7 +36,6 @@ mod reading;
 pub mod reddit;
 pub mod registry;
 pub mod settings;
-pub mod simulator;
 pub mod text;
 pub mod x;
 
@@ -47,6 +47,6 @@ pub use egress::leave_by;
 pub use error::{FetchError, PollError, Throttled};
 pub use fetch::{Direct, Fetch, FetchLimits, Fetched, MAX_PAUSE};
 pub use ids::IdAccount;
-pub use kind::{Parts, PlatformKind};
+pub use kind::PlatformKind;
 pub use registry::{Platform, Platforms};
 pub use settings::{Settings, SettingsError, Source};

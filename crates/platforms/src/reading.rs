@@ -141,6 +141,11 @@ impl Reading {
         self.known.contains_key(&key(native_id))
     }
 
+    /// Returns the time, in seconds, that a post had when an earlier poll met it first.
+    pub(crate) fn first_time(&self, native_id: &str) -> Option<i64> {
+        self.known.get(&key(native_id)).copied().flatten()
+    }
+
     /// Corrects an impossible time: a time in the future, or before all platforms, becomes the time of receipt.
     pub(crate) fn sane(&self, time: Option<Timestamp>) -> Option<Timestamp> {
         time.filter(|time| *time <= self.now && time.micros() >= EARLIEST_MICROS)

@@ -12,31 +12,31 @@ use crate::{
 };
 
 /// The kinds of platforms that have an adapter, one line each.
-pub const KINDS: [&dyn PlatformKind; 11] = [
-    &crate::bluesky::kind::Kind,
-    &crate::discourse::kind::Kind,
-    &crate::facebook::kind::Kind,
-    &crate::feed::kind::Kind,
-    &crate::hackernews::kind::Kind,
-    &crate::lemmy::kind::Kind,
-    &crate::linkedin::kind::Kind,
-    &crate::lobsters::kind::Kind,
-    &crate::mastodon::kind::Kind,
-    &crate::reddit::kind::Kind,
-    &crate::x::kind::Kind,
+pub const KINDS: [&PlatformKind; 11] = [
+    &crate::bluesky::kind::KIND,
+    &crate::discourse::kind::KIND,
+    &crate::facebook::kind::KIND,
+    &crate::feed::kind::KIND,
+    &crate::hackernews::kind::KIND,
+    &crate::lemmy::kind::KIND,
+    &crate::linkedin::kind::KIND,
+    &crate::lobsters::kind::KIND,
+    &crate::mastodon::kind::KIND,
+    &crate::reddit::kind::KIND,
+    &crate::x::kind::KIND,
 ];
 
 /// The kind that has this name in the configuration.
 #[must_use]
-pub fn kind(name: &str) -> Option<&'static dyn PlatformKind> {
-    KINDS.into_iter().find(|kind| kind.name() == name)
+pub fn kind(name: &str) -> Option<&'static PlatformKind> {
+    KINDS.into_iter().find(|kind| kind.name == name)
 }
 
 impl From<&PlatformConfig> for Settings {
     fn from(config: &PlatformConfig) -> Self {
         let mut access = config.access.clone();
         let adapter = kind(config.kind.as_str());
-        let usual = adapter.and_then(PlatformKind::requests_per_minute);
+        let usual = adapter.and_then(|kind| kind.requests_per_minute);
         access.requests_per_minute = access.requests_per_minute.or(usual);
         Self {
             name: config.name.clone(),
@@ -59,7 +59,7 @@ impl From<&PlatformConfig> for Settings {
 pub struct Platform {
     pub name: String,
     pub source: Source,
-    pub kind: &'static dyn PlatformKind,
+    pub kind: &'static PlatformKind,
     pub adapter: Arc<dyn Adapter>,
     /// The operator's interval, used exactly; without it, the adapter's default is the start value.
     pub poll_interval: Option<Duration>,
@@ -77,7 +77,7 @@ impl Platform {
     /// The feed of all new posts, if the platform has one.
     #[must_use]
     pub fn newest_feed(&self) -> Option<FeedName> {
-        let what = self.kind.newest(self.base_url.as_ref())?;
+        let what = (self.kind.newest)(self.base_url.as_ref())?;
         format!("{}:{what}", self.name).parse().ok()
     }
 }
@@ -162,7 +162,7 @@ fn build(
     let kind = kind(&settings.kind).ok_or_else(|| SettingsError::Kind {
         name: name.clone(),
         kind: settings.kind.clone(),
-        known: KINDS.map(|kind| kind.name()).join(", "),
+        known: KINDS.map(|kind| kind.name).join(", "),
     })?;
     let parts = Parts {
         settings,
@@ -172,7 +172,7 @@ fn build(
     };
     let web = |url: &Url| matches!(url.scheme(), "http" | "https") && url.has_host();
     let stream =
-        |url: &Url| kind.is_streamed() && matches!(url.scheme(), "ws" | "wss") && url.has_host();
+        |url: &Url| kind.is_streamed && matches!(url.scheme(), "ws" | "wss") && url.has_host();
     let is_good = settings.base_url.iter().all(|url| web(url) || stream(url))
         && settings.items_url.iter().all(web);
     if !is_good {
@@ -181,8 +181,8 @@ fn build(
     if settings.poll_interval == Some(Duration::ZERO) {
         return Err(parts.wrong("poll_interval must be longer than zero"));
     }
-    let adapter = kind.build(&parts)?;
-    let source = match (kind.source(), settings.source) {
+    let adapter = (kind.build)(&parts)?;
+    let source = match (kind.source, settings.source) {
         (Some(own), given) if given.is_none_or(|given| given == own) => own,
         (Some(Source::Forum), _) => return Err(parts.wrong("source is FORUM for this kind")),
         (Some(Source::Microblog), _) => {

@@ -5,14 +5,12 @@ use domain::{
     instructions::{NameKind, Sells, WatchedName},
     scan::ReaderOutcome,
 };
-use matching::{Evidence, Plan, PostText};
+use matching::{Evidence, Plan, PostText, is_english};
 
 use crate::{Customer, Post, ReadError, Reader};
 
 /// Lowest score of posts that are read. Of those below, one in fifty is relevant.
 const CANDIDATE: f64 = 0.1;
-/// The language that is read.
-const ENGLISH: &str = "en";
 
 /// Returns the lowest score of posts that are read for a Manager with this threshold.
 #[must_use]
@@ -32,12 +30,7 @@ pub fn obstacle(title: &str, text: &PostText) -> Option<ReaderOutcome> {
     if title.trim().is_empty() {
         return Some(ReaderOutcome::Untitled);
     }
-    is_other_language(text).then_some(ReaderOutcome::OtherLanguage)
-}
-
-/// A text whose language cannot be told, such as a short one, counts as English.
-fn is_other_language(text: &PostText) -> bool {
-    matching::language_of(text).is_some_and(|language| language.as_str() != ENGLISH)
+    (!is_english(text)).then_some(ReaderOutcome::OtherLanguage)
 }
 
 impl ReadError {
@@ -64,7 +57,7 @@ impl Reader {
             { sells.filter(|sells| !sells.offers.is_empty()) }.ok_or(ReadError::NoOffers)?;
         // Posts in English would be compared with words of another language.
         let text = format!("{}\n{}", sells.summary, sells.offers.join(".\n"));
-        if is_other_language(&PostText::new(None, Some(&text))) {
+        if !is_english(&PostText::new(None, Some(&text))) {
             return Err(ReadError::OtherLanguage);
         }
         let asked_about = match focus {

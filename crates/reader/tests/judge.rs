@@ -20,7 +20,7 @@ static READER: LazyLock<Reader> = LazyLock::new(|| {
     Reader::open(&model("encoder.bin"), &model("head.bin"), EVIDENCE).expect("load the files")
 });
 const NO_NAMES: [&str; 0] = [];
-/// Processors add in another order, and 8-bit numbers are rounded: the recorded numbers may differ a little.
+/// Processors add fractions in another order, and numbers are rounded: the recorded ones may differ a little.
 const TOLERANCE: f64 = 0.02;
 const TOLERANCE_OF_LOGIT: f64 = 0.1;
 

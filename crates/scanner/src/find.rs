@@ -58,7 +58,7 @@ pub(crate) struct Matches<'a, W> {
     stored: HashSet<Pick>,
     /// Positions of the posts whose matching panicked.
     broken: Mutex<BTreeSet<usize>>,
-    /// What was decided after the index, so that a repeated transaction reads no post again. `None` for a rejected match.
+    /// Decisions after those of the index, so that a repeated transaction reads no post again. `None` for a rejected match.
     decided: Mutex<HashMap<Pick, Option<Decided>>>,
     /// When the last post is read, set by the first block; without it, each block has its own time.
     deadline: Option<OnceLock<tokio::time::Instant>>,

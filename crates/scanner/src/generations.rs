@@ -1,4 +1,4 @@
-//! A cache of bounded size. It has two generations and drops the older one, so it forgets what nobody asked for longest.
+//! A cache of bounded size. It has two generations and drops the older one, so it forgets what was not asked for the longest time.
 
 use std::{collections::HashMap, hash::Hash};
 

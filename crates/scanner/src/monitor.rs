@@ -269,6 +269,7 @@ impl Monitor {
                 None => break,
             }
         }
+        backfills::retry_failed(&mut conn).await?;
         Ok(())
     }
 }

@@ -4,7 +4,8 @@
 //! Manager with a focus whose score suffices ([`is_candidate`](reader::is_candidate)) is compared with what the customer
 //! sells, and gets the reader's score instead. The Manager's threshold then decides as before.
 //!
-//! A post is read once for all Managers of a block of matches. Readings take turns: one account has at most half of them.
+//! A post is read once for all Managers of a block of matches. Customers that were read before come first, so that a new
+//! or changed Manager does not delay others. Readings take turns: one account has at most half of them.
 //! A post counts for the account of its poll, and what a customer sells for the customer's. After
 //! [`PostReader::max_wait`](config::PostReader::max_wait), none of the poll begins. A Manager has a budget of posts for the
 //! day. A post that is not read keeps its score, and its Scan says why ([`ReaderOutcome`]).
@@ -67,10 +68,19 @@ pub(crate) struct Doubtful<'s, 'a> {
     pub(crate) scan: &'s mut NewScan<'a>,
 }
 
+/// A block of matches that is judged before a deadline.
+struct Block<'a> {
+    reader: &'a Arc<Reader>,
+    index: &'a Arc<Index>,
+    account: Id,
+    deadline: Instant,
+}
+
 /// The Manager, and a hash of its instructions and the post.
 type Key = (ManagerName, u64);
 /// The reader's score, or why there is none.
 type Outcome = Result<f64, ReaderOutcome>;
+type ReadPost = Result<reader::Post, ReaderOutcome>;
 type Turn = (OwnedSemaphorePermit, OwnedSemaphorePermit);
 
 impl Reading {
@@ -135,25 +145,33 @@ impl Reading {
             return;
         };
         matches.retain_mut(|one| !self.is_settled(one));
-        let wanted: HashSet<_> = { matches.iter() }
-            .map(|one| (one.scan.manager, one.rule.seller))
-            .collect();
-        let sold = self.customers_of(reader, pool, wanted, deadline).await;
-        for matches in by_post(matches) {
-            let mut asked = Vec::new();
-            for one in matches {
-                let manager = one.scan.manager;
-                match sold.get(&manager) {
-                    _ if self.lock_budget().is_spent(&manager, Instant::now()) => {
-                        settle(one.scan, ReaderOutcome::OverBudget);
-                    }
-                    Some(Ok(customer)) => asked.push((one, Arc::clone(customer))),
-                    Some(Err(outcome)) => settle(one.scan, *outcome),
-                    None => settle(one.scan, ReaderOutcome::Busy),
-                }
+        let mut sold = HashMap::new();
+        let mut missing = HashSet::new();
+        for one in &matches {
+            let (manager, seller) = (one.scan.manager, one.rule.seller);
+            match self.customers.get(&manager, seller) {
+                Some(known) => _ = sold.insert(manager, known),
+                None => _ = missing.insert(manager),
             }
-            self.judge_post(reader, index, account, asked, deadline)
-                .await;
+        }
+        let block = Block {
+            reader,
+            index,
+            account,
+            deadline,
+        };
+        let mut later = Vec::new();
+        for matches in by_post(matches) {
+            let (known, others): (Vec<_>, Vec<_>) =
+                { matches.into_iter() }.partition(|one| sold.contains_key(&one.scan.manager));
+            let post = self.judge_post(&block, known, &sold, None).await;
+            if !others.is_empty() {
+                later.push((others, post));
+            }
+        }
+        let sold = self.customers_of(reader, pool, missing, deadline).await;
+        for (others, post) in later {
+            self.judge_post(&block, others, &sold, post).await;
         }
     }
 
@@ -178,42 +196,53 @@ impl Reading {
         outcome.is_some()
     }
 
-    /// Judges the matches of one post.
+    /// Judges matches of one post, which is read first unless it was. Returns the post if it was read.
     async fn judge_post(
         &self,
-        reader: &Arc<Reader>,
-        index: &Arc<Index>,
-        account: Id,
-        asked: Vec<(Doubtful<'_, '_>, Arc<Customer>)>,
-        deadline: Instant,
-    ) {
-        let Some((first, _)) = asked.first() else {
-            return;
+        block: &Block<'_>,
+        matches: Vec<Doubtful<'_, '_>>,
+        sold: &HashMap<ManagerName, Sold>,
+        read: Option<Arc<ReadPost>>,
+    ) -> Option<Arc<ReadPost>> {
+        let (mut asked, mut customers) = (Vec::new(), Vec::new());
+        for one in matches {
+            let manager = one.scan.manager;
+            match sold.get(&manager) {
+                _ if self.lock_budget().is_spent(&manager, Instant::now()) => {
+                    settle(one.scan, ReaderOutcome::OverBudget);
+                }
+                Some(Ok(customer)) => {
+                    customers.push((manager, Arc::clone(customer)));
+                    asked.push(one);
+                }
+                Some(Err(outcome)) => settle(one.scan, *outcome),
+                None => settle(one.scan, ReaderOutcome::Busy),
+            }
+        }
+        let post = asked.first()?.scan.post.clone();
+        let deadline = block.deadline;
+        let Some(turn) = self.turn(block.account, deadline).await else {
+            settle_all(asked, ReaderOutcome::Busy);
+            return read;
         };
-        let post = first.scan.post.clone();
-        let (matches, customers): (Vec<_>, Vec<_>) = { asked.into_iter() }
-            .map(|(one, customer)| {
-                let manager = one.scan.manager;
-                (one, (manager, customer))
-            })
-            .unzip();
-        let Some(turn) = self.turn(account, deadline).await else {
-            settle_all(matches, ReaderOutcome::Busy);
-            return;
-        };
-        let begin = Instant::now();
-        let (reader, index, of) = (Arc::clone(reader), Arc::clone(index), index.version());
-        let outcomes = background::spawn(move || {
-            // Others begin when the work ends, even if nobody waits for it any more.
+        let (begin, is_new) = (Instant::now(), read.is_none());
+        let (reader, index) = (Arc::clone(block.reader), Arc::clone(block.index));
+        let of = index.version();
+        let judged = background::spawn(move || {
+            // Others begin when the work ends, even if its poll has stopped waiting.
             let _turn = turn;
-            judge(&reader, &index, &post, &customers, deadline)
+            let read = read.unwrap_or_else(|| Arc::new(read_post(&reader, &post)));
+            let outcomes = judge(&reader, &index, &post, &read, &customers, deadline);
+            (Some(read), outcomes)
         });
-        let outcomes = outcomes.await.unwrap_or_else(|_panic| {
+        let (read, outcomes) = judged.await.unwrap_or_else(|_panic| {
             tracing::warn!("a post cannot be judged by the reader: an internal error");
-            vec![Err(ReaderOutcome::Unavailable); matches.len()]
+            (None, vec![Err(ReaderOutcome::Unavailable); asked.len()])
         });
-        metrics::READER_DURATION.observe(begin.elapsed().as_secs_f64());
-        for (Doubtful { rule, scan }, outcome) in matches.into_iter().zip(outcomes) {
+        if is_new {
+            metrics::READER_DURATION.observe(begin.elapsed().as_secs_f64());
+        }
+        for (Doubtful { rule, scan }, outcome) in asked.into_iter().zip(outcomes) {
             // Otherwise the index has other instructions than the rule. Versions grow, except by a reload, which clears the
             // cache.
             let is_known = rule.since.number <= of.number;
@@ -226,6 +255,7 @@ impl Reading {
             }
             count(apply(scan, outcome));
         }
+        read
     }
 
     /// Returns what these Managers' customers sell, as far as time allows.
@@ -233,18 +263,12 @@ impl Reading {
         &self,
         reader: &Arc<Reader>,
         pool: &Pool,
-        wanted: HashSet<(ManagerName, u64)>,
+        missing: HashSet<ManagerName>,
         deadline: Instant,
     ) -> HashMap<ManagerName, Sold> {
         let mut found = HashMap::new();
         // A set has another order each time, so not the same ones are left out by the deadline.
-        let mut missing = Vec::new();
-        for (manager, seller) in wanted {
-            match self.customers.get(&manager, seller) {
-                Some(sold) => _ = found.insert(manager, sold),
-                None => missing.push(manager),
-            }
-        }
+        let missing: Vec<_> = missing.into_iter().collect();
         for some in missing.chunks(SELLERS) {
             if Instant::now() >= deadline {
                 break;
@@ -370,18 +394,11 @@ fn by_post<'s, 'a>(matches: Vec<Doubtful<'s, 'a>>) -> Vec<Vec<Doubtful<'s, 'a>>>
     groups
 }
 
-/// Reads a post and returns its outcome for each Manager, in their order. Blocks the thread; no pair begins after the deadline.
-fn judge(
-    reader: &Reader,
-    index: &Index,
-    post: &Post,
-    customers: &[(ManagerName, Arc<Customer>)],
-    deadline: Instant,
-) -> Vec<Outcome> {
+/// Blocks the thread for about 10 ms.
+fn read_post(reader: &Reader, post: &Post) -> ReadPost {
     let (title, text) = (post.title.as_deref(), post.text.as_deref());
     let title = title.unwrap_or_default();
-    let words = PostText::from(post);
-    let read = match obstacle(title, &words) {
+    match obstacle(title, &PostText::from(post)) {
         Some(obstacle) => Err(obstacle),
         None => reader
             .post(title, text.unwrap_or_default())
@@ -389,7 +406,19 @@ fn judge(
                 tracing::warn!("a post cannot be judged by the reader: {error}");
                 error.outcome()
             }),
-    };
+    }
+}
+
+/// Returns the outcome for each Manager, in their order. No pair begins after the deadline.
+fn judge(
+    reader: &Reader,
+    index: &Index,
+    post: &Post,
+    read: &ReadPost,
+    customers: &[(ManagerName, Arc<Customer>)],
+    deadline: Instant,
+) -> Vec<Outcome> {
+    let words = PostText::from(post);
     let outcomes = customers.iter().map(|(manager, customer)| {
         let read = read.as_ref().map_err(|outcome| *outcome)?;
         if std::time::Instant::now() >= deadline.into_std() {

@@ -205,20 +205,35 @@ impl Work for Recheck {
             // Requests cost budget, and the response may be what cannot be stored.
             let mut conn = self.backbone.pool.get().await?;
             let (name, replica) = (self.watched.name(), self.backbone.replica);
-            erasure::set_aside(&mut conn, name, replica, AFTER_FAILURE).await?;
+            let place = Some(&leased.item);
+            erasure::set_aside(&mut conn, name, replica, place, AFTER_FAILURE, PASS).await?;
         }
         stepped
     }
 
+    /// The walk continues after the posts of the step, which the next walk asks about: the posts behind them must not
+    /// wait for them.
     async fn set_aside(
         &self,
         conn: &mut AsyncPgConnection,
         backbone: &Backbone,
-        _leased: &Leased<Place>,
+        leased: &Leased<Place>,
         setback: &Setback,
     ) -> Result<(), store::Error> {
         let (name, replica) = (self.watched.name(), backbone.replica);
-        Ok(erasure::set_aside(conn, name, replica, setback.retry_in).await?)
+        let batch = self.watched.platform.adapter.recheck_batch();
+        let due = missing::due(conn, name, batch / 2).await?;
+        let place = &leased.item;
+        let next = match place.is_walking {
+            true => {
+                let mut stretch = erasure::read(conn, name, place).await?;
+                stretch.step(batch - due.len()).next
+            }
+            false => Some(place.clone()),
+        };
+        missing::put_off(conn, name, &due).await?;
+        let (next, retry_in) = (next.as_ref(), setback.retry_in);
+        Ok(erasure::set_aside(conn, name, replica, next, retry_in, PASS).await?)
     }
 
     fn uses_table(&self) -> bool {

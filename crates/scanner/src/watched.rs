@@ -68,7 +68,7 @@ impl Watched {
             .ok_or_else(|| SettingsError::Name(settings.name.clone()))?;
         metrics::begin(&settings.name);
         let erase = settings.access.erase_deleted;
-        let rechecks = erase.unwrap_or(platform.kind.must_erase());
+        let rechecks = erase.unwrap_or(platform.kind.must_erase);
         Ok(Self {
             budget,
             is_one_host: settings.base_url.is_some(),

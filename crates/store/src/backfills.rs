@@ -37,7 +37,7 @@ use crate::{
 mod catch_up;
 pub mod look_backs;
 
-pub use catch_up::catch_up;
+pub use catch_up::{catch_up, retry_failed};
 
 /// Limit of how far back the posts of a feed can be read.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -77,8 +77,8 @@ pub async fn request(
              SELECT $1, $2, feed, $3, $4, $5 FROM feed_watchers WHERE namespace_id = $1 AND manager_id = $2 \
              ORDER BY feed \
              ON CONFLICT (namespace_id, manager_id, feed, notify) DO UPDATE \
-                 SET since = least($4, CASE WHEN {OPEN} THEN b.since END), \
-                     catch_up_since = CASE WHEN {OPEN} THEN b.catch_up_since END, traceparent = $5, state = 'WAITING', look_back_id = NULL, before = NULL, reach_time = NULL, \
+                 SET since = least($4, CASE WHEN {OPEN} THEN b.since END, {CATCH_UP}), \
+                     catch_up_since = {CATCH_UP}, traceparent = $5, state = 'WAITING', look_back_id = NULL, before = NULL, reach_time = NULL, \
                      failure_count = 0, error = NULL, next_time = NULL, create_time = clock_timestamp(), update_time = clock_timestamp() \
              RETURNING feed \
          ) SELECT a.feed, clock_timestamp() AS now, f.posts_per_day, \
@@ -148,6 +148,9 @@ pub struct Waiting {
 
 /// A backfill that has not ended.
 const OPEN: &str = "b.state IN ('WAITING', 'READING')";
+
+/// Start of the refused posts that a backfill still owes. A failed one owes them too.
+const CATCH_UP: &str = "CASE WHEN b.state <> 'DONE' THEN b.catch_up_since END";
 
 /// Since when a waiting backfill is due. After the clock went back, only a postponed one waits for that time.
 const DUE: &str = "coalesce(next_time, create_time)";

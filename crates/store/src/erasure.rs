@@ -22,7 +22,7 @@ use uuid::Uuid;
 use crate::{
     QueryResult,
     scans::key_of,
-    work::{self, Claim, Claimed, Leased},
+    work::{self, Claim, Claimed, Leased, RESTED, SUSPECT},
 };
 
 /// Number of rows, of any platform, that a walk reads at a time.
@@ -170,12 +170,13 @@ pub async fn lease(
         .await?;
     let row: Option<Row> = sql_query(format!(
         "UPDATE rechecks SET leased_by = $2, crash_count = {crashes} \
-         WHERE platform = $1 AND next_time <= clock_timestamp() AND {free} \
+         WHERE platform = $1 AND next_time <= clock_timestamp() AND {free} AND ({crashes} < {SUSPECT} OR $4) \
          RETURNING stage, place_time, place_id, begin_time <= clock_timestamp() AS is_walking, crash_count"
     ))
     .bind::<Text, _>(platform)
     .bind::<SqlUuid, _>(claim.replica)
     .bind::<Bool, _>(claim.take_over)
+    .bind::<Bool, _>(claim.room.suspects() > 0)
     .get_result(conn)
     .await
     .optional()?;
@@ -211,25 +212,6 @@ pub async fn lease(
         }],
         ..Claimed::default()
     })
-}
-
-/// Ends a lease whose walk is set aside for a while. Its crashes remain. By primary key.
-pub async fn set_aside(
-    conn: &mut AsyncPgConnection,
-    platform: &str,
-    replica: Uuid,
-    retry_in: Duration,
-) -> QueryResult<()> {
-    sql_query(
-        "UPDATE rechecks SET leased_by = NULL, next_time = clock_timestamp() + $3 * interval '1 second' \
-         WHERE platform = $1 AND leased_by = $2",
-    )
-    .bind::<Text, _>(platform)
-    .bind::<SqlUuid, _>(replica)
-    .bind::<Double, _>(retry_in.as_secs_f64())
-    .execute(conn)
-    .await?;
-    Ok(())
 }
 
 /// The part of a walk that one statement read: enough for many steps, whose posts come from memory.
@@ -391,26 +373,53 @@ pub async fn advance(
     wait: Duration,
     pass: Duration,
 ) -> QueryResult<()> {
+    end(conn, platform, replica, place, wait, pass, "0").await
+}
+
+/// Same as [`advance`] for a step that is set aside.
+pub async fn set_aside(
+    conn: &mut AsyncPgConnection,
+    platform: &str,
+    replica: Uuid,
+    place: Option<&Place>,
+    retry_in: Duration,
+    pass: Duration,
+) -> QueryResult<()> {
+    end(conn, platform, replica, place, retry_in, pass, RESTED).await
+}
+
+/// Ends a step; by primary key. `crash_count` is the new count.
+async fn end(
+    conn: &mut AsyncPgConnection,
+    platform: &str,
+    replica: Uuid,
+    place: Option<&Place>,
+    wait: Duration,
+    pass: Duration,
+    crash_count: &str,
+) -> QueryResult<()> {
     let Some(place) = place else {
         sql_query(format!(
-            "UPDATE rechecks SET leased_by = NULL, crash_count = 0, stage = 'POSTS', place_time = 'epoch', \
+            "UPDATE rechecks SET leased_by = NULL, crash_count = {crash_count}, stage = 'POSTS', place_time = 'epoch', \
                  place_id = '00000000-0000-0000-0000-000000000000', \
-                 next_time = least(greatest(begin_time + $3 * interval '1 second', clock_timestamp()), {NEXT_MISSING}), \
+                 next_time = greatest(clock_timestamp() + $4 * interval '1 second', \
+                     least(begin_time + $3 * interval '1 second', {NEXT_MISSING})), \
                  begin_time = greatest(begin_time + $3 * interval '1 second', clock_timestamp()) \
              WHERE platform = $1 AND leased_by = $2"
         ))
         .bind::<Text, _>(platform)
         .bind::<SqlUuid, _>(replica)
         .bind::<Double, _>(pass.as_secs_f64())
+        .bind::<Double, _>(wait.as_secs_f64())
         .execute(conn)
         .await?;
         return Ok(());
     };
-    sql_query(
-        "UPDATE rechecks SET leased_by = NULL, crash_count = 0, stage = $3, place_time = $4, place_id = $5, \
+    sql_query(format!(
+        "UPDATE rechecks SET leased_by = NULL, crash_count = {crash_count}, stage = $3, place_time = $4, place_id = $5, \
              next_time = clock_timestamp() + $6 * interval '1 second' \
-         WHERE platform = $1 AND leased_by = $2",
-    )
+         WHERE platform = $1 AND leased_by = $2"
+    ))
     .bind::<Text, _>(platform)
     .bind::<SqlUuid, _>(replica)
     .bind::<Text, _>(place.stage.as_str())

@@ -22,7 +22,7 @@ use crate::{
     prepared::Prepared,
     words,
     work::{
-        self, Candidate, Claim, Claimed, Leased, MAX_CANDIDATES, Room, SUSPECT, Setback,
+        self, Candidate, Claim, Claimed, Leased, MAX_CANDIDATES, RESTED, Room, SUSPECT, Setback,
         candidates::{self, CandidateRow},
     },
 };
@@ -601,19 +601,19 @@ async fn release_failed(
     Ok(())
 }
 
-/// Ends a lease whose feed is set aside for a while. Its crashes remain. By primary key.
+/// Ends a lease whose feed is set aside for a while. By primary key.
 pub async fn set_aside(
     conn: &mut AsyncPgConnection,
     feed: &FeedName,
     replica: Uuid,
     setback: &Setback,
 ) -> QueryResult<()> {
-    sql_query(
-        "UPDATE feeds SET leased_by = NULL, last_poll_time = clock_timestamp(), \
+    sql_query(format!(
+        "UPDATE feeds SET leased_by = NULL, crash_count = {RESTED}, last_poll_time = clock_timestamp(), \
              next_poll_time = clock_timestamp() + $3 * interval '1 second', \
              failure_count = failure_count + 1, last_error = $4, trouble = 'FAILING' \
          WHERE name = $1 AND leased_by = $2",
-    )
+    ))
     .bind::<Text, _>(feed.as_str())
     .bind::<SqlUuid, _>(replica)
     .bind::<Double, _>(setback.retry_in.as_secs_f64())

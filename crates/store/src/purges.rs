@@ -79,6 +79,8 @@ pub async fn due(
         "SELECT id, namespace_id, manager_id, connection_id FROM purges \
          WHERE next_time NOT BETWEEN clock_timestamp() AND clock_timestamp() + interval '1 minute' \
              AND id::text <> ALL ($1) \
+             AND NOT EXISTS (SELECT FROM leases AS l WHERE l.kind = 'purge' AND l.key = purges.id::text \
+                 AND l.leased_by IS NULL AND l.next_time > clock_timestamp()) \
          ORDER BY next_time LIMIT 100",
     )
     .bind::<Array<Text>, _>(known)

@@ -21,12 +21,13 @@ pub const HEARTBEAT: Duration = Duration::from_secs(1);
 pub(crate) const ALIVE: &str =
     "IN (SELECT id FROM replicas WHERE heartbeat_time > clock_timestamp() - interval '4 seconds')";
 
-/// Renews the heartbeat of `replica`. Also deletes rows of replicas that have been silent for an hour. If the
+/// Renews the heartbeat of `replica`. Also deletes rows of replicas that have been silent for a day: until
+/// then, what they had in hand counts a crash. If the
 /// database's clock went back, heartbeats in the future are set to now: a dead replica must not count as alive
 /// until the clock has caught up.
 pub async fn beat(conn: &mut AsyncPgConnection, replica: Uuid, service: &str) -> QueryResult<()> {
     sql_query(
-        "WITH swept AS (DELETE FROM replicas WHERE heartbeat_time < clock_timestamp() - interval '1 hour' AND id <> $1), \
+        "WITH swept AS (DELETE FROM replicas WHERE heartbeat_time < clock_timestamp() - interval '1 day' AND id <> $1), \
               ahead AS (SELECT id FROM replicas WHERE heartbeat_time > clock_timestamp() + interval '1 minute' \
                         AND id <> $1 FOR NO KEY UPDATE SKIP LOCKED), \
               followed AS (UPDATE replicas SET heartbeat_time = clock_timestamp() WHERE id IN (SELECT id FROM ahead)) \

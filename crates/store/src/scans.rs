@@ -399,7 +399,7 @@ pub async fn overdue(
              OR create_time > clock_timestamp() + interval '1 minute') AND id <> ALL ($1) \
              AND namespace_id NOT IN (SELECT id FROM namespaces WHERE account_id = ANY ($2)) \
              AND NOT EXISTS (SELECT FROM leases AS l WHERE l.kind = $3 AND l.key = scans.id::text \
-                 AND NOT (l.next_time <= clock_timestamp() AND {free})) \
+                 AND NOT ((l.leased_by IS NOT NULL OR l.next_time <= clock_timestamp()) AND {free})) \
          ORDER BY create_time LIMIT {limit} FOR NO KEY UPDATE OF scans SKIP LOCKED",
         overdue.age.as_millis()
     ))

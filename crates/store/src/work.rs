@@ -7,7 +7,9 @@
 //!
 //! A lease that is taken over counts as a crash of its item, until the item is done ([`Leased::crashes`]). The item may have
 //! been what ended the process. After the second crash in a row, a replica has at most one such suspect in hand, so
-//! that the third crash shows which of them it is. That one is set aside ([`Setback`]).
+//! that the third crash shows which of them it is. That one is set aside ([`Setback`]). It may be innocent, so it is tried
+//! again, after a longer rest each time. A rest that begins counts too: with 3, 5, 7… in its row an item is to be set
+//! aside, with 4, 6, 8… it has rested and is tried.
 
 use std::time::Duration;
 
@@ -26,6 +28,13 @@ pub use room::{Candidate, Room};
 pub(crate) const SUSPECT: i32 = 2;
 /// Number of crashes in a row after which an item is set aside.
 pub const MAX_CRASHES: u32 = 3;
+/// Each further rest is four times as long. An innocent feed must not wait for long.
+pub(crate) const FIRST_REST: Duration = Duration::from_secs(60);
+pub(crate) const LONGEST_REST: Duration = Duration::from_secs(24 * 3_600);
+
+/// Value of `crash_count` when a row is set aside.
+pub(crate) const RESTED: &str =
+    "crash_count + CASE WHEN crash_count >= 3 THEN crash_count % 2 ELSE 0 END";
 
 /// Maximum number of items that one call chooses from. The longest due item of each account is considered before any
 /// account's second.
@@ -51,7 +60,7 @@ pub struct Leased<T> {
     pub account: Id,
     /// True if it took long last time.
     pub is_slow: bool,
-    /// Number of processes in a row that died while they had it in hand.
+    /// Number of processes in a row that died while they had it in hand, and of the rests between them.
     pub crashes: u32,
     pub item: T,
 }
@@ -100,17 +109,18 @@ pub struct Setback {
 }
 
 impl Setback {
-    /// The item was in hand when a process died, `crashes` times in a row. It may be innocent, so it is tried again,
-    /// less and less often.
+    /// `None` if an item with [`Leased::crashes`] is to be tried now.
     #[must_use]
-    pub fn after_crashes(crashes: u32) -> Self {
-        const FIRST: Duration = Duration::from_secs(15 * 60);
-        const LONGEST: Duration = Duration::from_secs(24 * 3_600);
-        let further = crashes.saturating_sub(MAX_CRASHES).min(8);
-        Self {
-            reason: format!("the service stopped {crashes} times in a row while it worked on this"),
-            retry_in: FIRST.saturating_mul(1 << (2 * further)).min(LONGEST),
-        }
+    pub fn after_crashes(crashes: u32) -> Option<Self> {
+        let further = crashes.checked_sub(MAX_CRASHES)?;
+        let (rests, has_rested) = (further / 2, further % 2 == 1);
+        let times = MAX_CRASHES + rests;
+        (!has_rested).then(|| Self {
+            reason: format!("the service stopped {times} times in a row while it worked on this"),
+            retry_in: FIRST_REST
+                .saturating_mul(1 << (2 * rests.min(8)))
+                .min(LONGEST_REST),
+        })
     }
 
     /// Working on the item panicked. It would do so again at once.
@@ -131,11 +141,17 @@ pub(crate) fn is_free(column: &str, replica: &str, take_over: &str) -> String {
 }
 
 /// Number of crashes of an item that `$replica` leases now. Writing it with the lease costs no statement. A holder that
-/// stopped in good order has left `replicas`.
+/// stopped in good order has left `replicas`. One that died before it could set the item aside had not tried it.
 pub(crate) fn crashes(count: &str, holder: &str, replica: &str) -> String {
+    let died = died(holder, replica);
     format!(
-        "{count} + CASE WHEN {holder} <> {replica} AND {holder} IN (SELECT id FROM replicas) THEN 1 ELSE 0 END::smallint"
+        "{count} + CASE WHEN {died} AND NOT ({count} >= 3 AND {count} % 2 = 1) THEN 1 ELSE 0 END::smallint"
     )
+}
+
+/// Condition that the `holder` of a lease died, as `replica` sees it.
+pub(crate) fn died(holder: &str, replica: &str) -> String {
+    format!("{holder} <> {replica} AND {holder} IN (SELECT id FROM replicas)")
 }
 
 /// Number of crashes as stored.
@@ -148,10 +164,13 @@ mod tests {
     use super::*;
 
     #[test]
-    fn an_item_is_set_aside_for_longer_after_each_further_crash() {
-        let minutes: Vec<u64> = (3..=9)
-            .map(|crashes| Setback::after_crashes(crashes).retry_in.as_secs() / 60)
+    fn an_item_is_set_aside_for_longer_after_each_further_crash_and_tried_in_between() {
+        let minutes: Vec<_> = (2..=15)
+            .map(|crashes| Setback::after_crashes(crashes).map(|it| it.retry_in.as_secs() / 60))
             .collect();
-        assert_eq!(minutes, [15, 60, 240, 960, 1_440, 1_440, 1_440]);
+        let rests = [1, 4, 16, 64, 256, 1_024, 1_440].map(|rest| [None, Some(rest)]);
+        assert_eq!(minutes, rests.concat());
+        let reason = Setback::after_crashes(7).unwrap().reason;
+        assert!(reason.contains(" 5 times "), "{reason}");
     }
 }

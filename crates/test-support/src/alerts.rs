@@ -179,7 +179,7 @@ impl Alert {
         let usual = self.usual.as_ref().unwrap_or(&self.first);
         let names = usual.series.keys().chain(last.series.keys());
         let names: std::collections::BTreeSet<_> = names.collect();
-        let series: Vec<_> = names
+        let mut series: Vec<_> = names
             .into_iter()
             .map(|name| {
                 let was = usual.value(name, change);
@@ -189,6 +189,9 @@ impl Alert {
                 json!({"series": name, "values": values.trim_end()})
             })
             .collect();
+        let up = format!(r#"up{{job="{}",instance="a:9090"}}"#, self.job);
+        let values = format!("1x{}", steps * 2 - 1);
+        series.push(json!({"series": up, "values": values}));
         // Beyond the last sample.
         let end = change * 2;
         let fired = |within: u64| {

@@ -191,4 +191,7 @@ pub(crate) fn begin() {
     for change in ["opened", "closed"] {
         BREAKER_CHANGES.with_label_values(&[change]);
     }
+    for kind in ["delivery", store::scans::FAN_OUT] {
+        backbone::work::count_set_aside(kind, 0);
+    }
 }

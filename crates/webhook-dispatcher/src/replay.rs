@@ -65,16 +65,17 @@ impl Work for Replays {
     async fn claim(
         &self,
         conn: &mut AsyncPgConnection,
-        _claim: &mut Claim<'_>,
+        claim: &mut Claim<'_>,
     ) -> Result<Claimed<()>, store::Error> {
         let next_due = replays::next_due(conn).await?;
-        let is_due = next_due == Some(Duration::ZERO);
+        let rests = !claim.known.is_empty();
+        let is_due = next_due == Some(Duration::ZERO) && !rests;
         Ok(Claimed {
             items: is_due
                 .then(|| Leased::unleased("replays", ()))
                 .into_iter()
                 .collect(),
-            next_due,
+            next_due: next_due.filter(|_| !rests),
             ..Claimed::default()
         })
     }

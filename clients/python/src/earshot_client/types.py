@@ -262,14 +262,15 @@ class ManagerHealth(TypedDict):
     """
     The worst that one of the reasons stands for, `FAILING` before `NOISY` before `QUIET`.
     """
-    reasons: list[Literal["apply_failed", "instructions_unreadable", "feeds_failing", "quota_exceeded", "flooded", "feedback_bad", "no_posts"]]
+    reasons: list[Literal["apply_failed", "instructions_unreadable", "feeds_failing", "quota_exceeded", "flooded", "feedback_bad", "backfill_failed", "no_posts"]]
     """
     `FAILING`: `apply_failed` (see `applyError`; what was at work before still is), `instructions_unreadable` (a newer
     release wrote them; for the time of an upgrade), `feeds_failing` (none of its feeds could be read lately),
     `quota_exceeded` (the account has used up its Scans of a day; posts that match wait until there is room). `NOISY`:
-    `flooded` (`maxScansPerDay` holds matches of today back), `feedback_bad` (of those of its newest 50 Scans that
-    were judged, five or more, most were judged to be of no value). `QUIET`: `no_posts` (its feeds had no post for a day
-    and more).
+    `flooded` (`maxScansPerDay` holds matches of today back), `feedback_bad` (of those of its newest 50 Scans that were
+    judged, five or more, most were judged to be of no value). `QUIET`: `backfill_failed` (an error ended the search of a
+    feed for posts of the past, so Scans may be missing; `:backfill` searches again), `no_posts` (its feeds had no post for
+    a day and more).
 
     """
 

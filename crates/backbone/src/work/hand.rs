@@ -7,14 +7,14 @@ use std::{
 };
 
 use store::work::{Leased, MAX_CRASHES, Room};
-use tokio::task::Id;
+use tokio::{sync::OwnedSemaphorePermit, task::Id};
 
 use super::Settings;
 
 const FIRST_RETRY: Duration = Duration::from_secs(2);
 const LONGEST_RETRY: Duration = Duration::from_secs(60);
 /// An item that may end the process does so within this time. A stream stays in hand permanently.
-const SUSPECT_FOR: Duration = Duration::from_secs(60);
+const SUSPECT_FOR: Duration = Duration::from_secs(20);
 
 pub(super) struct Hand<T> {
     open: HashMap<Id, Open<T>>,
@@ -24,6 +24,8 @@ pub(super) struct Hand<T> {
 struct Open<T> {
     leased: Arc<Leased<T>>,
     since: Instant,
+    /// The process's only permit for suspects.
+    permit: Option<OwnedSemaphorePermit>,
 }
 
 /// A failed item. It stays leased: another replica would fail as well.
@@ -42,9 +44,28 @@ impl<T> Default for Hand<T> {
 }
 
 impl<T> Hand<T> {
-    pub(super) fn take(&mut self, task: Id, leased: Arc<Leased<T>>) {
+    /// Takes an item in hand. A suspect takes `permit`.
+    pub(super) fn take(
+        &mut self,
+        task: Id,
+        leased: Arc<Leased<T>>,
+        permit: &mut Option<OwnedSemaphorePermit>,
+    ) {
         let since = Instant::now();
-        self.open.insert(task, Open { leased, since });
+        let permit = permit.take_if(|_| leased.crashes + 1 >= MAX_CRASHES);
+        let open = Open {
+            leased,
+            since,
+            permit,
+        };
+        self.open.insert(task, open);
+    }
+
+    /// Gives back the permit of a suspect that did not end the process.
+    pub(super) fn clear(&mut self) {
+        for open in self.open.values_mut() {
+            open.permit.take_if(|_| open.since.elapsed() >= SUSPECT_FOR);
+        }
     }
 
     pub(super) fn of(&self, task: Id) -> Option<Arc<Leased<T>>> {
@@ -80,14 +101,11 @@ impl<T> Hand<T> {
     /// Capacity that the items in hand leave.
     pub(super) fn room(&self, settings: &Settings) -> Room {
         let mut room = Room::new(settings.capacity, settings.slow, settings.open);
-        for Open { leased, since } in self.open.values() {
+        for Open { leased, since, .. } in self.open.values() {
             if leased.is_slow || since.elapsed() < settings.slow_after {
                 room.take(leased.account, leased.is_slow);
             } else {
                 room.take_overdue(leased.account);
-            }
-            if leased.crashes + 1 >= MAX_CRASHES && since.elapsed() < SUSPECT_FOR {
-                room.take_suspect();
             }
         }
         room
@@ -131,7 +149,13 @@ mod tests {
             let id = tasks.spawn(async {}).id();
             let since = Instant::now().checked_sub(age).unwrap();
             let leased = Arc::new(leased);
-            hand.open.insert(id, Open { leased, since });
+            let permit = None;
+            let open = Open {
+                leased,
+                since,
+                permit,
+            };
+            hand.open.insert(id, open);
             ids.push(id);
         }
         (hand, ids)
@@ -174,7 +198,7 @@ mod tests {
         let (leased, wait) = hand.postpone(ids[0]).unwrap();
         assert_eq!(wait, FIRST_RETRY);
         assert_eq!(hand.known(), ["a"]);
-        hand.take(ids[0], leased);
+        hand.take(ids[0], leased, &mut None);
         assert_eq!(hand.postpone(ids[0]).unwrap().1, FIRST_RETRY * 2);
         let (mut other, ids) = with(vec![item("a", account(1), false)], Duration::ZERO).await;
         other.done(ids[0]);

@@ -37,6 +37,7 @@ impl Letters {
 
 /// The work of one replica.
 struct Writer {
+    kind: &'static str,
     letters: Arc<Letters>,
     keys: &'static [&'static str],
 }
@@ -45,7 +46,7 @@ impl Work for Writer {
     type Item = ();
 
     fn settings(&self) -> Settings {
-        Settings::new(KIND, Duration::from_millis(50), 8)
+        Settings::new(self.kind, Duration::from_millis(50), 8)
     }
 
     async fn claim(
@@ -58,14 +59,14 @@ impl Work for Writer {
             accounts: vec![Id::NIL],
             item: (),
         });
-        Ok(table::lease(conn, KIND, due.collect(), claim).await?)
+        Ok(table::lease(conn, self.kind, due.collect(), claim).await?)
     }
 
     async fn run(&self, leased: &Leased<()>) -> Result<(), store::Error> {
         let key = leased.key.clone();
         *self.letters.begun.lock().unwrap().entry(key).or_default() += 1;
         match leased.key.as_str() {
-            "hangs" => std::future::pending().await,
+            "hangs" | "hangs too" => std::future::pending().await,
             "panics" => panic!("a planned panic"),
             "panics later" if self.letters.is_late.load(Ordering::SeqCst) => {
                 panic!("a planned panic")
@@ -88,11 +89,48 @@ fn start(
     let (own, letters) = (hosted.clone(), Arc::clone(letters));
     Replica::start("scanner", hosted, move |context| async move {
         if own.ready(&context.shutdown).await {
-            let writer = Arc::new(Writer { letters, keys });
+            let writer = Arc::new(Writer {
+                kind: KIND,
+                letters,
+                keys,
+            });
             backbone::work::run(writer, own, context.shutdown).await;
         }
         Ok(())
     })
+}
+
+#[tokio::test]
+async fn a_process_has_one_suspect_of_any_kind_in_hand() {
+    let database = TestDatabase::create().await;
+    let letters = Arc::new(Letters::default());
+    let kinds: [(_, &[_]); 2] = [("test", &["hangs"]), ("other", &["hangs too", "a"])];
+    let both = || letters.begun("hangs") + letters.begun("hangs too");
+    for begun in [2, 4, 5] {
+        let hosted = backbone(&database);
+        let (own, given) = (hosted.clone(), Arc::clone(&letters));
+        let replica = Replica::start("scanner", hosted, move |context| async move {
+            if own.ready(&context.shutdown).await {
+                let run = |(kind, keys)| {
+                    let letters = Arc::clone(&given);
+                    let writer = Arc::new(Writer {
+                        kind,
+                        letters,
+                        keys,
+                    });
+                    backbone::work::run(writer, own.clone(), context.shutdown.clone())
+                };
+                let [first, second] = kinds.map(run);
+                tokio::join!(first, second);
+            }
+            Ok(())
+        });
+        eventually("they are begun", async || both() == begun).await;
+        let others = letters.begun("a") + 10;
+        eventually("others go on", async || letters.begun("a") > others).await;
+        assert_eq!(both(), begun);
+        replica.kill();
+    }
 }
 
 #[tokio::test]
@@ -122,8 +160,11 @@ async fn item_that_ends_three_processes_is_set_aside_and_the_others_go_on() {
         letters.begun("a").min(letters.begun("b")) > others
     })
     .await;
-    replica.kill();
     assert_eq!(letters.begun("hangs"), 3);
+    let rested = "UPDATE leases SET next_time = now() WHERE key = 'hangs'";
+    database.run(rested).await;
+    eventually("it is tried again", async || letters.begun("hangs") == 4).await;
+    replica.kill();
 }
 
 #[tokio::test]
@@ -152,7 +193,7 @@ async fn purge_that_ends_three_processes_is_set_aside_and_the_others_go_on() {
     }
     let replica = support::start("scanner", backbone(&database));
     let set_aside =
-        format!("{lease} AND leased_by IS NULL AND next_time > now() AND crash_count = 3");
+        format!("{lease} AND leased_by IS NULL AND next_time > now() AND crash_count = 4");
     eventually("it is set aside", async || {
         database.count(&set_aside).await == 1
     })
@@ -173,7 +214,7 @@ async fn items_that_fail_or_panic_delay_no_others() {
     let database = TestDatabase::create().await;
     let letters = Arc::new(Letters::default());
     let replica = start(&database, &letters, &["fails", "panics", "a"]);
-    let set_aside = "leases WHERE key = 'panics' AND crash_count = 3 AND error IS NOT NULL";
+    let set_aside = "leases WHERE key = 'panics' AND crash_count = 4 AND error IS NOT NULL";
     eventually("it panicked three times", async || {
         database.count(set_aside).await == 1
     })

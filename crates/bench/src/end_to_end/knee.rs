@@ -21,7 +21,7 @@ use domain::{
     Id, ScanName, Timestamp,
     connection::{CreateConnection, Format, Headers, Method},
 };
-use platforms::simulator::Simulator;
+use platform_simulator::Simulator;
 use store::{connections, seal::Sealer};
 use uuid::Uuid;
 

@@ -28,11 +28,13 @@ const SMALL: Size = Size {
 };
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+#[ignore = "attacks keep a small machine busy for minutes"]
 async fn hostile_account_is_limited_and_blocks_no_other() {
     attack("busy", &Dimension::BUSY).await;
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+#[ignore = "attacks keep a small machine busy for minutes"]
 async fn account_that_needs_memory_ends_no_service_and_blocks_no_other() {
     attack("heavy", &Dimension::HEAVY).await;
 }

@@ -10,7 +10,7 @@ pub enum HealthState {
     Failing,
     /// The Manager finds more than the customer wants.
     Noisy,
-    /// The Manager has nothing to find.
+    /// The Manager has nothing to find, or missed posts of the past.
     Quiet,
     Ok,
 }
@@ -30,6 +30,8 @@ pub enum HealthReason {
     Flooded,
     /// Most of the recently judged Scans were judged to be of no value.
     FeedbackBad,
+    /// A backfill of one of its feeds ended with an error, so posts of the past are missing.
+    BackfillFailed,
     /// Its feeds had no post for more than a day.
     NoPosts,
 }
@@ -43,7 +45,7 @@ impl HealthReason {
             | Self::FeedsFailing
             | Self::QuotaExceeded => HealthState::Failing,
             Self::Flooded | Self::FeedbackBad => HealthState::Noisy,
-            Self::NoPosts => HealthState::Quiet,
+            Self::BackfillFailed | Self::NoPosts => HealthState::Quiet,
         }
     }
 }
@@ -76,6 +78,9 @@ mod tests {
         assert_eq!(Health::of(vec![]).state, HealthState::Ok);
         let quiet = Health::of(vec![HealthReason::NoPosts]);
         assert_eq!(quiet.state, HealthState::Quiet);
+        // New posts come all the same.
+        let backfill = Health::of(vec![HealthReason::BackfillFailed]);
+        assert_eq!(backfill.state, HealthState::Quiet);
         let both = Health::of(vec![HealthReason::NoPosts, HealthReason::Flooded]);
         assert_eq!(both.state, HealthState::Noisy);
         let all = Health::of(vec![HealthReason::Flooded, HealthReason::FeedsFailing]);

@@ -14,10 +14,8 @@ use std::{
 use anyhow::{Context, bail};
 use client::{Client, Error, Retries};
 use domain::manager::SourceType;
-use platforms::{
-    Source,
-    simulator::{Simulator, demo::Feeder},
-};
+use platform_simulator::{Simulator, demo::Feeder};
+use platforms::Source;
 use receiver::Receiver;
 use runtime::{
     Backoff,

@@ -6,7 +6,7 @@
 use std::time::Duration;
 
 use async_trait::async_trait;
-use platforms::{Budget, Settings, budget::Left};
+use platforms::{Budget, MAX_PAUSE, Settings, budget::Left};
 use store::{Pool, platform_budgets, rates::Wanted};
 
 /// Retry delay when the database does not answer, or gives no delay.
@@ -74,7 +74,8 @@ impl Budget for Shared {
         }
         let told = async {
             let mut conn = self.pool.get().await?;
-            platform_budgets::silence(&mut conn, &self.credential, left.reset_in).await?;
+            let time = left.reset_in.min(MAX_PAUSE);
+            platform_budgets::silence(&mut conn, &self.credential, time).await?;
             Ok::<_, store::Error>(())
         };
         if let Err(error) = told.await {
@@ -121,5 +122,14 @@ mod tests {
         };
         budget.told(none).await;
         assert!(unbound.request().await.is_err());
+
+        // A platform that asks for a day is asked again after minutes.
+        let none = Left {
+            requests: 0,
+            reset_in: Duration::from_hours(24),
+        };
+        budget.told(none).await;
+        let wait = unbound.request().await.unwrap_err();
+        assert!(wait <= Duration::from_mins(15), "{wait:?}");
     }
 }

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use domain::manager::{Origin, SourceType};
+use domain::manager::{ApplyErrorCode, Origin, SourceType};
 use test_support::{Answer, TestServer, eventually};
 
 use crate::support::{World, applied, input};
@@ -220,6 +220,27 @@ async fn manager_that_ends_three_compilers_fails_and_the_others_go_on() {
         "could not be compiled: the service stopped 3 times in a row while it worked on this";
     assert_eq!(error.message, reason);
     compiler.kill();
+}
+
+#[tokio::test]
+async fn manager_that_the_database_refuses_fails_and_the_others_go_on() {
+    let world = World::new().await;
+    let server = customer().await;
+    let refused = world.automatic(&[server.url("/espresso")]).await;
+    let id = refused.manager.to_uuid();
+    let refuse = format!(
+        "ALTER TABLE managers ADD CONSTRAINT refuse CHECK (id <> '{id}' OR state <> 'APPLIED') NOT VALID"
+    );
+    world.database.run(&refuse).await;
+    let compiler = world.compiler();
+    world.until(refused, "APPLY_FAILED").await;
+    let error = world.get(refused).await.apply_error.unwrap();
+    assert_eq!(error.code, ApplyErrorCode::NoUsableContent);
+    assert!(error.message.contains("its log"), "{}", error.message);
+    assert!(!error.message.contains("refuse"), "{}", error.message);
+    let other = world.automatic(&[server.url("/espresso")]).await;
+    world.until(other, "APPLIED").await;
+    compiler.stop().await;
 }
 
 #[tokio::test]

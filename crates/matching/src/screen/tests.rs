@@ -3,7 +3,7 @@ use domain::{
     screen::{Language, Mute, MuteType},
 };
 
-use super::{Candidate, Kept, Screen, code, host};
+use super::{Candidate, Kept, Screen, code, host, is_english, language_of};
 use crate::{PostText, steps};
 
 fn post(title: &str, text: &str) -> Post {
@@ -145,6 +145,24 @@ fn short_posts_and_posts_without_language_pass() {
     ] {
         let kept = keeps_out(&post("", text), &[], &["fi"], Timestamp::UNIX_EPOCH);
         assert_eq!(kept, None, "{text}");
+    }
+}
+
+#[test]
+fn a_post_in_one_of_several_other_languages_is_not_english() {
+    for (text, expected) in [
+        ("Quem vai ao cinema hoje à noite?", false),
+        (
+            "Mesalista abre oficina en Bilbao. La inauguración fue el lunes.",
+            false,
+        ),
+        ("Which kettle?", true),
+        ("Comcast outage", true),
+        ("", true),
+    ] {
+        let text = PostText::new(None, Some(text));
+        assert_eq!(language_of(&text), None, "{text:?}");
+        assert_eq!(is_english(&text), expected, "{text:?}");
     }
 }
 

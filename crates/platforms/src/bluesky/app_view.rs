@@ -17,7 +17,7 @@ use serde_json::Value;
 use url::Url;
 
 use super::{event::is_did, post::is_hidden};
-use crate::{Fetch, FetchLimits, PollError, adapter::refuse_if_all_gone, hackernews::below, text};
+use crate::{Fetch, FetchLimits, PollError, adapter::refuse_if_all_gone, address::below, text};
 
 /// Maximum number of authors or posts in one call.
 pub(super) const PER_CALL: usize = 25;

@@ -139,11 +139,12 @@ impl Commit {
         }
         let uri = format!("at://{did}/{COLLECTION}/{}", self.rkey);
         Ok(match (self.operation.as_str(), self.record) {
-            ("create", Some(record)) => Event::Created {
+            ("create", Some(record)) if record["text"].is_string() => Event::Created {
                 time,
                 key: key(&uri),
                 post: post::read(uri, did, &self.rkey, &record, time).map(Box::new),
             },
+            ("create", Some(_)) => return Err("a post without a text"),
             ("create", None) => return Err("a post without a record"),
             ("delete", _) => Event::Deleted { time, uri },
             _ => Event::Other { time },

@@ -25,7 +25,7 @@ mod app_view;
 mod event;
 pub(crate) mod kind;
 mod lag;
-pub(crate) mod position;
+mod position;
 mod post;
 mod socket;
 
@@ -47,16 +47,18 @@ use self::{
     app_view::AppView,
     event::Event,
     lag::Lags,
-    position::Recent,
+    position::{Position, Recent},
     socket::{Item, Reader},
 };
 use crate::{
-    Adapter, Budget, Cursor, Fetch, Gap, PollError, PollLimits, Polled, Skipped, fetch::USER_AGENT,
-    hackernews::below,
+    Adapter, Budget, Cursor, Fetch, Gap, PollError, PollLimits, Polled, Skipped, address::below,
+    fetch::USER_AGENT,
 };
 
 /// The only feed: every post of the network.
 pub(crate) const JETSTREAM: &str = "jetstream";
+/// The position's name in the cursor.
+const POSITION: &str = "stream";
 /// The network's public API.
 pub(crate) const PUBLIC_API: &str = "https://public.api.bsky.app";
 
@@ -314,8 +316,9 @@ impl Adapter for Jetstream {
         if !accepts(what) {
             return Err(PollError::NotFound(what.to_owned()));
         }
-        let mut recent = match cursor.and_then(|cursor| cursor.stream.as_ref()) {
-            Some(position) => Recent::from(position),
+        let stored = cursor.and_then(|cursor| cursor.own::<Position>(POSITION));
+        let mut recent = match stored {
+            Some(position) => Recent::from(&position),
             None => Recent::beginning(beginning(limits)),
         };
         let before = (recent.at, recent.met);
@@ -347,7 +350,7 @@ impl Adapter for Jetstream {
         }
         let mut next = cursor.cloned().unwrap_or_else(Cursor::new);
         next.high_water = Timestamp::from_micros(recent.at);
-        next.stream = Some(recent.position());
+        next.set_own(POSITION, &recent.position());
         if taken.ended.is_none() {
             reader.given = Some(next.clone());
             self.readers().insert(what.to_owned(), reader);
@@ -451,6 +454,28 @@ mod tests {
         let own = hosts("http://localhost:6008/jetstream");
         assert_eq!(own.len(), 1);
         assert_eq!(own[0].as_str(), "ws://localhost:6008/jetstream");
+    }
+
+    #[test]
+    fn stored_position_is_written_as_it_was_read() {
+        let stored = serde_json::json!({
+            "version": 1,
+            "highWater": "2026-07-04T14:38:08.085434Z",
+            "seen": "",
+            "stream": {
+                "at": 1_783_175_888_085_434_i64,
+                "met": true,
+                "seen": [[1_783_175_887, "AAECAwQF"]],
+                "host": "jetstream.example",
+                "lag": -5,
+                "reopened": {"at": 1_783_175_888_085_000_i64, "rewind": 3_000_000},
+                "nonce": 7
+            }
+        });
+        let mut cursor = Cursor::from_json(&stored).unwrap();
+        let position: Position = cursor.own(POSITION).unwrap();
+        cursor.set_own(POSITION, &position);
+        assert_eq!(cursor.to_json(), stored);
     }
 
     #[test]

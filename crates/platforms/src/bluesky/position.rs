@@ -36,7 +36,7 @@ pub(super) type Key = [u8; KEY_BYTES];
 
 /// The stored form.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub(crate) struct Position {
+pub(super) struct Position {
     /// The newest time read, in microseconds.
     pub(super) at: i64,
     /// True if there was an event at that time; false if it is only the start of the reading.
@@ -49,7 +49,7 @@ pub(crate) struct Position {
     /// How far that host is behind the network, in microseconds; `None` if it is not known yet.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     lag: Option<i64>,
-    /// Connections that were opened after `lag` was known; `None` if there are none.
+    /// The first connection that was opened after `lag` was known.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     reopened: Option<Reopened>,
     /// Another number after each reading of events. The other fields may stay the same: an event can be older than
@@ -63,7 +63,7 @@ pub(crate) struct Position {
 pub(super) struct Reopened {
     /// The position when the first one was opened.
     pub(super) at: i64,
-    /// The shortest time before its position at which one of the streams began.
+    /// How far before the position a stream began: the shortest distance of all streams since then.
     pub(super) rewind: i64,
 }
 

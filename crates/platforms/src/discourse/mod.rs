@@ -36,8 +36,7 @@ use serde::de::DeserializeOwned;
 use url::Url;
 
 use crate::{
-    Adapter, Community, Cursor, Fetch, FetchLimits, PollError, PollLimits, Polled,
-    hackernews::below,
+    Adapter, Community, Cursor, Fetch, FetchLimits, PollError, PollLimits, Polled, address::below,
 };
 
 /// Enough for a page of a hundred topics, or of fifty posts.

@@ -116,7 +116,8 @@ async fn offer(
         None
     };
     let post_id = id.clone();
-    if gone {
+    // What a flag hides is often shown again. A re-check finds what stays hidden.
+    if gone && post.is_deleted() {
         reading.deleted.push(id);
     }
     let met = reading.offer(&native, post.time(), |time| {

@@ -118,7 +118,11 @@ impl Post {
     }
 
     pub(super) fn is_gone(&self) -> bool {
-        self.deleted_at.is_some() || self.user_deleted == Some(true) || self.hidden == Some(true)
+        self.is_deleted() || self.hidden == Some(true)
+    }
+
+    pub(super) fn is_deleted(&self) -> bool {
+        self.deleted_at.is_some() || self.user_deleted == Some(true)
     }
 
     /// Returns true for a reply: neither the topic itself nor a note on it.
@@ -141,6 +145,18 @@ fn parse_time(text: &str) -> Option<Timestamp> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn hidden_post_is_gone_and_not_deleted() {
+        for (field, is_deleted) in [
+            (r#""hidden": true"#, false),
+            (r#""user_deleted": true"#, true),
+            (r#""deleted_at": "2026-11-27T10:00:00Z""#, true),
+        ] {
+            let post: Post = serde_json::from_str(&format!(r#"{{"id": 1, {field}}}"#)).unwrap();
+            assert_eq!((post.is_gone(), post.is_deleted()), (true, is_deleted));
+        }
+    }
 
     #[test]
     fn times_of_old_sites_have_an_offset() {

@@ -6,7 +6,7 @@ use serde::Deserialize;
 use serde_json::Value;
 
 use crate::null;
-use crate::{Fetched, PollError, budget::Left};
+use crate::{Fetched, MAX_PAUSE, PollError, budget::Left};
 
 const USAGE: [&str; 3] = ["x-app-usage", "x-page-usage", "x-business-use-case-usage"];
 const MAX_HEADER_BYTES: usize = 16 * 1024;
@@ -16,7 +16,7 @@ const MAX_LIMITS: usize = 100;
 const PAUSE: Duration = Duration::from_mins(10);
 /// Longest estimate that a refused feed waits for. It comes from the count of the token, unlike the `Retry-After` of a
 /// firewall, and requests before that time add to the count.
-const MAX_PAUSE: Duration = Duration::from_hours(24);
+const MAX_ESTIMATE: Duration = Duration::from_hours(24);
 
 #[derive(Deserialize)]
 struct Refusal {
@@ -74,7 +74,7 @@ pub(crate) fn left(answer: &Fetched) -> Option<Left> {
     });
     used.then(|| Left {
         requests: 0,
-        reset_in: pause(answer),
+        reset_in: pause(answer).min(MAX_PAUSE),
     })
 }
 
@@ -86,7 +86,7 @@ fn pause(answer: &Fetched) -> Duration {
         .max();
     let told = minutes.filter(|minutes| *minutes > 0);
     told.map_or(PAUSE, |minutes| {
-        Duration::from_secs(minutes.saturating_mul(60)).min(MAX_PAUSE)
+        Duration::from_secs(minutes.saturating_mul(60)).min(MAX_ESTIMATE)
     })
 }
 
@@ -113,7 +113,7 @@ mod tests {
     use std::time::Duration;
 
     use super::{check, left};
-    use crate::{Fetched, PollError};
+    use crate::{Fetched, MAX_PAUSE, PollError};
 
     fn answer(status: u16, header: Option<(&str, &str)>, body: &str) -> Fetched {
         let headers = header.map(|(name, value)| (name.to_owned(), value.to_owned()));
@@ -145,9 +145,16 @@ mod tests {
         let business = r#"{"17": [{"type":"pages","call_count":100,"total_cputime":25,"total_time":25,
             "estimated_time_to_regain_access":19}]}"#;
         let name = "x-business-use-case-usage";
-        assert_eq!(wait(name, business), Some(Duration::from_mins(19)));
-        let far = business.replace("19", "18446744073709551615");
-        assert_eq!(wait(name, &far), Some(Duration::from_hours(24)));
+        assert_eq!(wait(name, business), Some(MAX_PAUSE));
+        let near = business.replace("19", "11");
+        assert_eq!(wait(name, &near), Some(Duration::from_mins(11)));
+        // A refused poll waits for the whole estimate.
+        for (minutes, hours) in [("120", 2), ("18446744073709551615", 24)] {
+            let far = business.replace("19", minutes);
+            let refusal = answer(400, Some((name, &far)), r#"{"error": {"code": 32}}"#);
+            let wait = check(&refusal, "page/1").unwrap_err().retry_after();
+            assert_eq!(wait, Some(Duration::from_hours(hours)));
+        }
         for odd in [
             "",
             "100",

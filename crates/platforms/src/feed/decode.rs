@@ -17,7 +17,7 @@ const DETECTION_BYTES: usize = 64 * 1024;
 /// One broken character for so many sound ones leaves a document in UTF-8.
 const SOUND_FOR_BROKEN: usize = 4;
 /// Begins a stream of gzip, and no feed.
-const GZIP_MAGIC: &[u8] = &[0x1F, 0x8B, 0x08];
+pub(super) const GZIP_MAGIC: &[u8] = &[0x1F, 0x8B, 0x08];
 
 /// Decodes `body`; `charset` is the parameter of its media type.
 pub(super) fn decode<'a>(body: &'a [u8], charset: Option<&str>) -> Cow<'a, str> {

@@ -24,7 +24,7 @@ const NO_IDS: [&str; 8] = ["n/a", "na", "none", "null", "nil", "undefined", "0",
 /// What is remembered of a feed's entries between two readings, beside their keys.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default, rename_all = "camelCase")]
-pub(crate) struct Memory {
+pub(super) struct Memory {
     /// Hashes of ids that several entries had.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     shared: Vec<String>,
@@ -40,6 +40,9 @@ pub(crate) struct Memory {
     /// Hour of the last reading of a whole document.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(super) read_time: Option<Timestamp>,
+    /// Time of the middle entry of that document.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(super) median_time: Option<Timestamp>,
     #[serde(skip)]
     uses_shared_ids: bool,
 }

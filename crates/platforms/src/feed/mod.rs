@@ -24,7 +24,7 @@ mod date;
 mod decode;
 mod document;
 mod entry;
-pub(crate) mod identity;
+mod identity;
 mod json;
 pub(crate) mod kind;
 mod names;
@@ -35,6 +35,8 @@ use std::{collections::HashSet, sync::Arc, time::Duration};
 
 use async_trait::async_trait;
 use domain::{PostType, Timestamp, web_url};
+use outbound::large::{self, SMALL_BYTES};
+use runtime::background;
 use url::Url;
 
 pub use document::{Document, Entry, Markup};
@@ -49,6 +51,8 @@ use identity::Memory;
 
 const ACCEPT: &str = "application/atom+xml, application/rss+xml, application/feed+json, \
                       application/xml;q=0.9, application/json;q=0.8, */*;q=0.5";
+/// The memory's name in the cursor.
+const MEMORY: &str = "feed";
 /// Longest wait that a feed may ask for: some ask for a day and publish every hour.
 const MAX_HINT: Duration = Duration::from_hours(1);
 /// After this, a request is not conditional.
@@ -149,7 +153,10 @@ impl Adapter for Feeds {
         // Where nothing was asked for, it is an error.
         if let (304, Some(cursor), true) = (answer.status, cursor, is_conditional) {
             let mut cursor = cursor.clone();
-            cursor.floor = floor_at(Timestamp::now());
+            let now = Timestamp::now();
+            cursor.floor = floor_at(now);
+            let memory = cursor.own::<Memory>(MEMORY);
+            let median = memory.and_then(|memory| memory.median_time);
             return Ok(Polled {
                 deleted: Vec::new(),
                 skipped: Vec::new(),
@@ -159,7 +166,7 @@ impl Adapter for Feeds {
                 notice: None,
                 more: false,
                 not_modified: true,
-                next_hint: max_age(&answer),
+                next_hint: max_age(&answer).map(|hint| hint.min(longest_hint(median, now))),
                 throttled: None,
             });
         }
@@ -174,8 +181,15 @@ impl Adapter for Feeds {
             feed_url: url,
         };
         let reading = Reading::new(cursor, limits);
-        // A long document takes long, and so do the texts of its entries.
-        let read = tokio::task::spawn_blocking(move || reader.read(&answer, reading));
+        // A long document takes long, and so do the texts of its entries. It must not delay the feeds of others.
+        let is_packed = answer.body.starts_with(decode::GZIP_MAGIC);
+        let is_long = is_packed || answer.body.len() > SMALL_BYTES;
+        let place = large::share_place();
+        let read = background::spawn_blocking(is_long, move || {
+            // Others begin when the reading ends, even if its poll has stopped waiting.
+            let _place = place;
+            reader.read(&answer, reading)
+        });
         // A panic concerns only this document.
         read.await
             .map_err(|error| PollError::Malformed(error.to_string()))?
@@ -213,7 +227,7 @@ impl Reader {
             let item = serde_json::Value::String("an item".to_owned());
             reading.set_aside(&item, &"it is not an object");
         }
-        let mut memory = reading.cursor.feed.take().unwrap_or_default();
+        let mut memory: Memory = reading.cursor.own(MEMORY).unwrap_or_default();
         let offered = offer(&origin, &document, &mut memory, &mut reading);
         let mut polled = reading.finish();
         polled.skipped.extend(offered.skipped);
@@ -231,18 +245,21 @@ impl Reader {
         };
         polled.gap = polled.gap.or(offered.gap);
         polled.notice = notice(&document, &memory);
+        let median = median_time(&document, now);
         if !polled.more {
             memory.remember(&document.entries);
             memory.read_time = hour_of(now);
+            memory.median_time = median;
         }
-        polled.cursor.feed = Some(memory);
+        polled.cursor.set_own(MEMORY, &memory);
         let ttl = document
             .ttl
             .map(|minutes| Duration::from_mins(minutes.into()));
-        let hint = max_age(answer).max(ttl).map(|hint| hint.min(MAX_HINT));
-        // Where half of the entries are new, as many may have come and gone by the hint.
+        let hint = max_age(answer).max(ttl);
+        // Where half of the entries are new, as many may have come and gone by then.
         let is_busy = !is_first && polled.posts.len() * 2 > document.entries.len();
-        polled.next_hint = hint.filter(|_| !is_busy);
+        let hint = hint.filter(|_| !is_busy);
+        polled.next_hint = hint.map(|hint| hint.min(longest_hint(median, now)));
         Ok(polled)
     }
 }
@@ -345,11 +362,17 @@ fn offer(
         .max();
     let mut is_above = last.is_some();
     let mut skipped = Vec::new();
-    let (mut known, mut new, mut joins) = (0, 0, false);
+    let (mut known, mut new, mut oldest_new) = (0, 0, None);
+    let (mut joins, mut joins_undoubted, mut keeps_dates) = (false, false, false);
     for place in order {
         let (entry, native, time) = (&feed.entries[place], &keys[place], times[place]);
         known += usize::from(!is_new[place] || recognised[place]);
-        joins |= newest.contains(&key(native)) || recognised[place];
+        let is_newest = newest.contains(&key(native));
+        joins |= is_newest || recognised[place];
+        let is_same_date = |first: i64| time.is_none_or(|time| to_seconds(time) == first);
+        let keeps_date = reading.first_time(native).is_some_and(is_same_date);
+        keeps_dates |= keeps_date;
+        joins_undoubted |= recognised[place] || (is_newest && keeps_date);
         let is_undated = time.is_none() && reading.is_first() && reading.floor().is_some();
         let mut is_empty = entry.is_blank();
         if recognised[place] || is_undated {
@@ -369,7 +392,10 @@ fn offer(
         } else {
             reading.offer(native, time, make)
         };
-        new += usize::from(met == Met::New);
+        if met == Met::New {
+            new += 1;
+            oldest_new = oldest_new.or(time.filter(|_| !is_late[place]));
+        }
         is_above &= met != Met::New || time.map(to_seconds) > last;
         let reason = match met {
             Met::New if is_empty => BLANK,
@@ -379,12 +405,20 @@ fn offer(
         skipped.push(skip(native, reason));
     }
     let emptied = known == 0 && !keys.is_empty() && !reading.cursor.seen.is_empty();
+    // A new date may have brought an entry back to the top, unless the feed gives all its entries new dates.
+    let is_doubtful = keeps_dates && !joins_undoubted;
     // Pinned entries do not prove that nothing was missed before the new ones. If there are many, the new ones must all be
     // newer than what was read: a feed may also list old entries again.
-    let only_pinned = new > 0 && (known <= FEW || is_above) && !joins && !newest.is_empty();
+    let is_apart = (known <= FEW && (is_doubtful || !joins)) || (is_above && !joins);
+    let only_pinned = new > 0 && is_apart && !newest.is_empty();
     let gap = (emptied || only_pinned).then(|| Gap {
         from: None,
-        to: times.iter().flatten().min().copied(),
+        // A pinned entry is older than what was missed.
+        to: if new > 0 {
+            oldest_new
+        } else {
+            times.iter().flatten().min().copied()
+        },
         reason: "none of the feed's newest entries was known",
     });
     Offered { gap, skipped }
@@ -427,17 +461,15 @@ fn newest_seen(reading: &Reading) -> HashSet<String> {
     let mut dated: Vec<_> = seen.filter_map(|seen| Some((seen.1?, &seen.0))).collect();
     dated.sort_unstable_by(|a, b| b.cmp(a));
     let count = dated.len().div_ceil(2).min(NEWEST);
-    dated
-        .into_iter()
-        .take(count)
-        .map(|(_, key)| key.clone())
-        .collect()
+    let newest = dated.into_iter().take(count);
+    newest.map(|(_, key)| key.clone()).collect()
 }
 
 /// The headers that let a server answer that nothing changed. Once a day the list is empty, for servers whose validators
 /// do not change when the feed does.
 fn conditions(cursor: &Cursor) -> Vec<(&'static str, &str)> {
-    let read = cursor.feed.as_ref().and_then(|memory| memory.read_time);
+    let memory = cursor.own::<Memory>(MEMORY);
+    let read = memory.and_then(|memory| memory.read_time);
     if read.is_none_or(|read| Timestamp::now().since(read) >= UNCONDITIONAL) {
         return Vec::new();
     }
@@ -468,13 +500,27 @@ fn validators(
     }
 }
 
+/// Time of the middle entry, unless most have no date or one in the future.
+fn median_time(document: &Document, now: Timestamp) -> Option<Timestamp> {
+    let entries = document.entries.iter();
+    let times = entries.map(|entry| entry.time().filter(|time| *time <= now));
+    let mut times: Vec<_> = times.collect();
+    times.sort_unstable();
+    times.get(times.len() / 2).copied().flatten()
+}
+
+/// The age of the middle entry: where half of the entries are younger, as many may have come and gone by then.
+fn longest_hint(median: Option<Timestamp>, now: Timestamp) -> Duration {
+    median.map_or(MAX_HINT, |median| now.since(median).min(MAX_HINT))
+}
+
 fn max_age(answer: &Fetched) -> Option<Duration> {
     let header = answer.header("cache-control")?.to_ascii_lowercase();
     let seconds = header
         .split(',')
         .filter_map(|directive| directive.trim().strip_prefix("max-age="))
         .find_map(|seconds| seconds.trim_matches('"').parse().ok())?;
-    Some(Duration::from_secs(seconds).min(MAX_HINT)).filter(|age| !age.is_zero())
+    Some(Duration::from_secs(seconds)).filter(|age| !age.is_zero())
 }
 
 /// The parameter `charset` of a media type.
@@ -492,6 +538,27 @@ mod tests {
     use super::*;
 
     #[test]
+    fn stored_memory_is_written_as_it_was_read() {
+        let stored = serde_json::json!({
+            "version": 1,
+            "floor": "2026-11-25T10:00:00.000000Z",
+            "seen": "",
+            "etag": "\"1\"",
+            "feed": {
+                "shared": ["000102030405060708090a0b"],
+                "window": [281_474_976_710_655_u64, 3],
+                "known": {"281474976710655": [1, 2, u32::MAX]},
+                "renewsIds": true,
+                "readTime": "2026-11-27T10:00:00.000000Z"
+            }
+        });
+        let mut cursor = Cursor::from_json(&stored).unwrap();
+        let memory: Memory = cursor.own(MEMORY).unwrap();
+        cursor.set_own(MEMORY, &memory);
+        assert_eq!(cursor.to_json(), stored);
+    }
+
+    #[test]
     fn request_after_a_day_without_a_document_is_unconditional() {
         let sent = |hours| {
             let mut memory = Memory::default();
@@ -499,7 +566,7 @@ mod tests {
             let mut cursor = Cursor::default();
             cursor.etag = Some("\"1\"".to_owned());
             cursor.last_modified = Some("Fri, 27 Nov 2026 10:00:00 GMT".to_owned());
-            cursor.feed = Some(memory);
+            cursor.set_own(MEMORY, &memory);
             let headers = conditions(&cursor).into_iter();
             headers.map(|(name, _)| name).collect::<Vec<_>>()
         };

@@ -5,9 +5,10 @@ use std::time::Instant;
 use domain::Timestamp;
 use serde::Deserialize;
 
-use super::{HackerNews, List, below, post::Parts};
+use super::{HackerNews, List, post::Parts};
 use crate::{
     FetchLimits, Gap, PollError, PollLimits,
+    address::below,
     cursor::from_seconds,
     reading::{Met, Reading},
 };

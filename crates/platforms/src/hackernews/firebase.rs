@@ -7,10 +7,11 @@ use futures::{StreamExt, stream};
 use serde::Deserialize;
 use serde_json::{Value, json};
 
-use super::{HackerNews, List, below, post::Parts};
+use super::{HackerNews, List, post::Parts};
 use crate::null;
 use crate::{
     FetchLimits, PollError,
+    address::below,
     cursor::{MAX_PENDING, Pending, from_seconds},
     reading::{Made, Reading},
 };

@@ -21,6 +21,8 @@ use crate::{
     ids::{IdAccount, IdLedger},
 };
 
+/// The ledger's name in the cursor.
+const LEDGER: &str = "ids";
 /// Maximum number of items that one check asks for, and of missing items that it looks at again.
 const ITEMS: usize = 100;
 const AGAIN: usize = 50;
@@ -46,11 +48,12 @@ pub(super) async fn account(
     ask: bool,
 ) -> IdAccount {
     let mut account = IdAccount::default();
-    let Some(mut ledger) = polled.cursor.ids.clone() else {
+    let Some(mut ledger) = polled.cursor.own::<IdLedger>(LEDGER) else {
         if ask {
             match firebase::newest_id(platform).await {
                 Ok(newest) => {
-                    polled.cursor.ids = Some(IdLedger::starting_at(newest, Timestamp::now()));
+                    let ledger = IdLedger::starting_at(newest, Timestamp::now());
+                    polled.cursor.set_own(LEDGER, &ledger);
                     account.up_to = Some(newest);
                 }
                 Err(error) => account.failure = Some(error),
@@ -71,7 +74,7 @@ pub(super) async fn account(
         account.failure = Some(error);
     }
     account.up_to = Some(ledger.up_to).filter(|up_to| *up_to != before);
-    polled.cursor.ids = Some(ledger);
+    polled.cursor.set_own(LEDGER, &ledger);
     account
 }
 
@@ -231,4 +234,37 @@ fn settle(
         account.posts.push(post);
     }
     Kind::Read
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::Cursor;
+
+    #[test]
+    fn stored_ledger_is_written_as_it_was_read() {
+        let stored = serde_json::json!({
+            "version": 1,
+            "highWater": "2026-11-27T10:00:00.000000Z",
+            "seen": "=8863 1700000000",
+            "ids": {
+                "upTo": 8_860,
+                "fromTime": "2026-11-27T09:30:00.000000Z",
+                "due": 8_862,
+                "dueTime": "2026-11-27T09:40:00.000000Z",
+                "newest": 8_865,
+                "newestTime": "2026-11-27T09:50:00.000000Z",
+                "read": [[8_862, 8_863], [8_865, 8_865]],
+                "missing": [{
+                    "id": 8_850,
+                    "since": "2026-11-27T08:00:00.000000Z",
+                    "next": "2026-11-27T10:10:00.000000Z"
+                }]
+            }
+        });
+        let mut cursor = Cursor::from_json(&stored).unwrap();
+        let ledger: IdLedger = cursor.own(LEDGER).unwrap();
+        cursor.set_own(LEDGER, &ledger);
+        assert_eq!(cursor.to_json(), stored);
+    }
 }

@@ -255,10 +255,3 @@ fn window_of(unread: &Unread) -> Window {
 pub(crate) fn accepts(what: &str) -> bool {
     List::parse(what).is_some()
 }
-
-/// Appends `path` to `base`, which may end in a slash.
-pub(crate) fn below(base: &Url, path: &str) -> Url {
-    let mut url = base.clone();
-    url.set_path(&format!("{}/{path}", base.path().trim_end_matches('/')));
-    url
-}

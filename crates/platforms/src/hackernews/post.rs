@@ -21,7 +21,7 @@ pub(super) struct Parts<'a> {
 }
 
 impl Parts<'_> {
-    /// `None` if all its text is gone.
+    /// `None` if all its text is gone: a deleted post has no author either.
     pub(super) fn post(&self, time: Timestamp) -> Made {
         let author = text::line(self.author);
         let body = text::some_block(&text::from_html(self.text));
@@ -29,7 +29,12 @@ impl Parts<'_> {
         if title.is_empty() || self.is_comment {
             // Skip a comment without text.
             let Some(body) = body.as_deref() else {
-                return Ok(None);
+                let is_incomplete = self.text.is_empty() && !author.is_empty();
+                return if is_incomplete {
+                    Err("no text")
+                } else {
+                    Ok(None)
+                };
             };
             let own = text::title_of(body);
             title = if title.is_empty() { own } else { title };

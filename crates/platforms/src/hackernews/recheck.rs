@@ -3,8 +3,8 @@
 
 use futures::{StreamExt, TryStreamExt, stream};
 
-use super::{HackerNews, below, firebase};
-use crate::{FetchLimits, PollError};
+use super::{HackerNews, firebase};
+use crate::{FetchLimits, PollError, address::below};
 
 /// One request each.
 pub(super) const BATCH: usize = 50;

@@ -7,75 +7,57 @@ use url::Url;
 
 use super::{Lemmy, accepts};
 use crate::{
-    Adapter, SettingsError, Source,
-    kind::{PAGES, Parts, PlatformKind, decoded, own_segments, page_below},
+    Source,
+    kind::{BuildResult, PAGES, Parts, PlatformKind, decoded, own_segments, page_below},
 };
 
-pub(crate) struct Kind;
+pub(crate) const KIND: PlatformKind = PlatformKind {
+    source: Some(Source::Forum),
+    newest: |_| Some("newest"),
+    // An instance's own feed has only its own communities.
+    newest_has: |what| !what.contains('@'),
+    reach: Reach::Posts(PAGES * 50),
+    comments_of,
+    holds_comments,
+    ..PlatformKind::new("lemmy", |_, what| accepts(what), page_of, feed_of, build)
+};
 
-impl PlatformKind for Kind {
-    fn name(&self) -> &'static str {
-        "lemmy"
-    }
+fn page_of(base_url: Option<&Url>, what: &str) -> Option<Url> {
+    let path = match what {
+        "newest" | "comments" => "",
+        list if holds_comments(list) => list.strip_suffix("/comments")?,
+        community => community,
+    };
+    page_below(base_url, path)
+}
 
-    fn source(&self) -> Option<Source> {
-        Some(Source::Forum)
+fn feed_of(base_url: Option<&Url>, page: &Url) -> Option<String> {
+    match *own_segments(base_url, page)?.as_slice() {
+        // The address of a post or comment does not contain its community.
+        [] | ["post" | "comment", ..] => Some("newest".to_owned()),
+        ["c", community, ..] => Some(format!("c/{}", decoded(community))),
+        _ => None,
     }
+}
 
-    fn accepts(&self, _: Option<&Url>, what: &str) -> bool {
-        accepts(what)
+fn comments_of(what: &str) -> Option<String> {
+    match what {
+        "newest" => Some("comments".to_owned()),
+        comments if holds_comments(comments) => None,
+        place => Some(format!("{place}/comments")),
     }
+}
 
-    fn newest(&self, _: Option<&Url>) -> Option<&'static str> {
-        Some("newest")
+fn holds_comments(what: &str) -> bool {
+    // A community may have this name too.
+    match what.split_once('/') {
+        Some((_, place)) => place.ends_with("/comments"),
+        None => what == "comments",
     }
+}
 
-    /// An instance's own feed has only its own communities.
-    fn newest_has(&self, what: &str) -> bool {
-        !what.contains('@')
-    }
-
-    fn reach(&self) -> Reach {
-        Reach::Posts(PAGES * 50)
-    }
-
-    fn page_of(&self, base_url: Option<&Url>, what: &str) -> Option<Url> {
-        let path = match what {
-            "newest" | "comments" => "",
-            list if self.holds_comments(list) => list.strip_suffix("/comments")?,
-            community => community,
-        };
-        page_below(base_url, path)
-    }
-
-    fn feed_of(&self, base_url: Option<&Url>, page: &Url) -> Option<String> {
-        match *own_segments(base_url, page)?.as_slice() {
-            // The address of a post or comment does not contain its community.
-            [] | ["post" | "comment", ..] => Some("newest".to_owned()),
-            ["c", community, ..] => Some(format!("c/{}", decoded(community))),
-            _ => None,
-        }
-    }
-
-    fn comments_of(&self, what: &str) -> Option<String> {
-        match what {
-            "newest" => Some("comments".to_owned()),
-            comments if self.holds_comments(comments) => None,
-            place => Some(format!("{place}/comments")),
-        }
-    }
-
-    fn holds_comments(&self, what: &str) -> bool {
-        // A community may have this name too.
-        match what.split_once('/') {
-            Some((_, place)) => place.ends_with("/comments"),
-            None => what == "comments",
-        }
-    }
-
-    fn build(&self, parts: &Parts<'_>) -> Result<Arc<dyn Adapter>, SettingsError> {
-        let token = parts.settings.access.token.clone();
-        let adapter = Lemmy::new(parts.base_url()?, parts.direct()?).with_token(token);
-        Ok(Arc::new(adapter))
-    }
+fn build(parts: &Parts<'_>) -> BuildResult {
+    let token = parts.settings.access.token.clone();
+    let adapter = Lemmy::new(parts.base_url()?, parts.direct()?).with_token(token);
+    Ok(Arc::new(adapter))
 }

@@ -30,7 +30,7 @@ use url::Url;
 
 use crate::{
     Adapter, Community, Cursor, Fetch, FetchLimits, Fetched, PollError, PollLimits, Polled,
-    hackernews::below,
+    address::below,
     paging::Pages,
     reading::{Met, Reading},
 };

@@ -8,7 +8,7 @@ use url::Url;
 
 use super::Lemmy;
 use crate::null;
-use crate::{PollError, hackernews::below};
+use crate::{PollError, address::below};
 
 /// One request each.
 pub(super) const BATCH: usize = 20;

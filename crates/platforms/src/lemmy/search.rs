@@ -5,7 +5,7 @@ use url::Url;
 
 use super::{Lemmy, PER_PAGE, accepts};
 use crate::null;
-use crate::{Community, PollError, hackernews::below, text};
+use crate::{Community, PollError, address::below, text};
 
 #[derive(Deserialize)]
 struct Answer {

@@ -195,7 +195,7 @@ fn address(base: &Url, given: &str, path: &str) -> String {
         Ok(url) if matches!(url.scheme(), "http" | "https") && given.len() <= 2_048 => {
             text::line(given)
         }
-        _ => crate::hackernews::below(base, path).to_string(),
+        _ => crate::address::below(base, path).to_string(),
     }
 }
 

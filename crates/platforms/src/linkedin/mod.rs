@@ -30,8 +30,8 @@ use url::Url;
 use crate::null;
 use crate::{
     Adapter, Cursor, Fetch, FetchLimits, Fetched, PollError, PollLimits, Polled,
+    address::below,
     cursor::{from_seconds, to_seconds},
-    hackernews::below,
     paging::Pages,
     reading::{Met, Reading},
 };

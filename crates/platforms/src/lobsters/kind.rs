@@ -5,65 +5,38 @@ use std::sync::Arc;
 use domain::Reach;
 use url::Url;
 
-use super::{Lobsters, PER_PAGE, accepts, simulator};
+use super::{Lobsters, accepts};
 use crate::{
-    Adapter, SettingsError, Source,
-    kind::{PAGES, Parts, PlatformKind, decoded, own_segments, page_below},
-    simulator::simulated::Simulated,
+    Source,
+    kind::{BuildResult, PAGES, Parts, PlatformKind, decoded, own_segments, page_below},
 };
 
-pub(crate) struct Kind;
+pub(crate) const KIND: PlatformKind = PlatformKind {
+    source: Some(Source::Forum),
+    newest: |_| Some("newest"),
+    newest_has: |_| true,
+    reach: Reach::Posts(PAGES * 25),
+    // The site asks scrapers for a second between requests.
+    requests_per_minute: Some(60),
+    ..PlatformKind::new(
+        "lobsters",
+        |_, what| accepts(what),
+        page_below,
+        feed_of,
+        build,
+    )
+};
 
-impl PlatformKind for Kind {
-    fn name(&self) -> &'static str {
-        "lobsters"
+fn feed_of(base_url: Option<&Url>, page: &Url) -> Option<String> {
+    match *own_segments(base_url, page)?.as_slice() {
+        // The address of a story does not contain its tags.
+        [] | ["newest" | "recent" | "active" | "page" | "s", ..] => Some("newest".to_owned()),
+        ["t", tag, ..] => Some(format!("t/{}", decoded(tag))),
+        _ => None,
     }
+}
 
-    fn source(&self) -> Option<Source> {
-        Some(Source::Forum)
-    }
-
-    fn accepts(&self, _: Option<&Url>, what: &str) -> bool {
-        accepts(what)
-    }
-
-    fn newest(&self, _: Option<&Url>) -> Option<&'static str> {
-        Some("newest")
-    }
-
-    fn newest_has(&self, _: &str) -> bool {
-        true
-    }
-
-    fn reach(&self) -> Reach {
-        let per_page = u32::try_from(PER_PAGE).unwrap_or_default();
-        Reach::Posts(PAGES * per_page)
-    }
-
-    fn page_of(&self, base_url: Option<&Url>, what: &str) -> Option<Url> {
-        page_below(base_url, what)
-    }
-
-    fn feed_of(&self, base_url: Option<&Url>, page: &Url) -> Option<String> {
-        match *own_segments(base_url, page)?.as_slice() {
-            // The address of a story does not contain its tags.
-            [] | ["newest" | "recent" | "active" | "page" | "s", ..] => Some("newest".to_owned()),
-            ["t", tag, ..] => Some(format!("t/{}", decoded(tag))),
-            _ => None,
-        }
-    }
-
-    /// The site asks scrapers for a second between requests.
-    fn requests_per_minute(&self) -> Option<u32> {
-        Some(60)
-    }
-
-    fn simulated(&self) -> Option<Simulated> {
-        Some(simulator::SIMULATED)
-    }
-
-    fn build(&self, parts: &Parts<'_>) -> Result<Arc<dyn Adapter>, SettingsError> {
-        let adapter = Lobsters::new(parts.name(), parts.base_url()?, parts.direct()?);
-        Ok(Arc::new(adapter))
-    }
+fn build(parts: &Parts<'_>) -> BuildResult {
+    let adapter = Lobsters::new(parts.name(), parts.base_url()?, parts.direct()?);
+    Ok(Arc::new(adapter))
 }

@@ -17,7 +17,6 @@
 
 pub(crate) mod kind;
 mod recheck;
-mod simulator;
 mod story;
 
 use std::sync::Arc;
@@ -28,7 +27,7 @@ use url::Url;
 
 use crate::{
     Adapter, Cursor, Fetch, FetchLimits, Fetched, PollError, PollLimits, Polled,
-    hackernews::below,
+    address::below,
     paging::Pages,
     reading::{Met, Reading},
 };

@@ -2,7 +2,7 @@
 //! another redirects to it, and is not gone.
 
 use super::{Lobsters, story::is_short_id};
-use crate::{PollError, hackernews::below};
+use crate::{PollError, address::below};
 
 /// Number of requests that the site allows in a second.
 pub(super) const BATCH: usize = 5;

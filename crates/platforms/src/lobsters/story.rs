@@ -7,7 +7,7 @@ use serde_json::Value;
 use url::Url;
 
 use crate::null;
-use crate::{hackernews::below, reading::Made, text};
+use crate::{address::below, reading::Made, text};
 
 #[derive(Deserialize)]
 pub(super) struct Story {

@@ -7,55 +7,38 @@ use url::Url;
 
 use super::{Mastodon, accepts, left};
 use crate::{
-    Adapter, SettingsError, Source,
-    kind::{PAGES, Parts, PlatformKind, decoded, own_segments, page_below},
+    Source,
+    kind::{BuildResult, PAGES, Parts, PlatformKind, decoded, own_segments, page_below},
 };
 
-pub(crate) struct Kind;
+pub(crate) const KIND: PlatformKind = PlatformKind {
+    source: Some(Source::Microblog),
+    newest: |_| Some("public"),
+    reach: Reach::Posts(PAGES * 40),
+    ..PlatformKind::new("mastodon", |_, what| accepts(what), page_of, feed_of, build)
+};
 
-impl PlatformKind for Kind {
-    fn name(&self) -> &'static str {
-        "mastodon"
+fn page_of(base_url: Option<&Url>, what: &str) -> Option<Url> {
+    match what.strip_prefix("tag/") {
+        Some(tag) => page_below(base_url, &format!("tags/{tag}")),
+        None => page_below(base_url, "public"),
     }
+}
 
-    fn source(&self) -> Option<Source> {
-        Some(Source::Microblog)
+/// Statuses and profiles map to the instance, whose public timeline contains them.
+fn feed_of(base_url: Option<&Url>, page: &Url) -> Option<String> {
+    match *own_segments(base_url, page)?.as_slice() {
+        ["tags", tag, ..] => Some(format!("tag/{}", decoded(tag))),
+        [] | ["public" | "explore", ..] => Some("public".to_owned()),
+        [profile, ..] if profile.starts_with('@') => Some("public".to_owned()),
+        ["users", _, ..] => Some("public".to_owned()),
+        _ => None,
     }
+}
 
-    fn accepts(&self, _: Option<&Url>, what: &str) -> bool {
-        accepts(what)
-    }
-
-    fn newest(&self, _: Option<&Url>) -> Option<&'static str> {
-        Some("public")
-    }
-
-    fn reach(&self) -> Reach {
-        Reach::Posts(PAGES * 40)
-    }
-
-    fn page_of(&self, base_url: Option<&Url>, what: &str) -> Option<Url> {
-        match what.strip_prefix("tag/") {
-            Some(tag) => page_below(base_url, &format!("tags/{tag}")),
-            None => page_below(base_url, "public"),
-        }
-    }
-
-    /// Statuses and profiles map to the instance, whose public timeline contains them.
-    fn feed_of(&self, base_url: Option<&Url>, page: &Url) -> Option<String> {
-        match *own_segments(base_url, page)?.as_slice() {
-            ["tags", tag, ..] => Some(format!("tag/{}", decoded(tag))),
-            [] | ["public" | "explore", ..] => Some("public".to_owned()),
-            [profile, ..] if profile.starts_with('@') => Some("public".to_owned()),
-            ["users", _, ..] => Some("public".to_owned()),
-            _ => None,
-        }
-    }
-
-    fn build(&self, parts: &Parts<'_>) -> Result<Arc<dyn Adapter>, SettingsError> {
-        let fetch = parts.direct_reading(left)?;
-        let token = parts.settings.access.token.clone();
-        let adapter = Mastodon::new(parts.base_url()?, token, fetch);
-        Ok(Arc::new(adapter))
-    }
+fn build(parts: &Parts<'_>) -> BuildResult {
+    let fetch = parts.direct_reading(left)?;
+    let token = parts.settings.access.token.clone();
+    let adapter = Mastodon::new(parts.base_url()?, token, fetch);
+    Ok(Arc::new(adapter))
 }

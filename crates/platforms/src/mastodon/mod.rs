@@ -37,10 +37,11 @@ use self::{
     status::Status,
 };
 use crate::{
-    Adapter, Community, Cursor, Fetch, FetchLimits, Fetched, Gap, PollError, PollLimits, Polled,
+    Adapter, Community, Cursor, Fetch, FetchLimits, Fetched, Gap, MAX_PAUSE, PollError, PollLimits,
+    Polled,
+    address::below,
     budget::Left,
     cursor::{HASH_BYTES, OVERLAP, OVERLAP_ITEMS, Seen, Unread, from_seconds},
-    hackernews::below,
     paging,
     reading::{Met, Reading},
 };
@@ -447,7 +448,7 @@ pub(crate) fn left(answer: &Fetched) -> Option<Left> {
     let reset: Timestamp = answer.header("x-ratelimit-reset")?.trim().parse().ok()?;
     Some(Left {
         requests,
-        reset_in: reset.since(Timestamp::now()).min(Duration::from_hours(24)),
+        reset_in: reset.since(Timestamp::now()).min(MAX_PAUSE),
     })
 }
 

@@ -5,7 +5,7 @@ use serde_json::Value;
 use url::Url;
 
 use super::{Mastodon, is_id};
-use crate::{PollError, adapter::refuse_if_all_gone, hackernews::below};
+use crate::{PollError, adapter::refuse_if_all_gone, address::below};
 
 /// Maximum number of statuses in one request.
 pub(super) const BATCH: usize = 20;

@@ -6,7 +6,7 @@ use url::Url;
 
 use super::{Mastodon, PER_PAGE, is_tag};
 use crate::null;
-use crate::{Community, PollError, hackernews::below, text};
+use crate::{Community, PollError, address::below, text};
 
 #[derive(Deserialize)]
 struct Found {

@@ -6,7 +6,7 @@ use serde_json::Value;
 use url::Url;
 
 use crate::null;
-use crate::{hackernews::below, reading::Made, text};
+use crate::{address::below, reading::Made, text};
 
 const MAX_ADDRESS_BYTES: usize = 2_048;
 
@@ -17,7 +17,8 @@ pub(super) struct Status {
     #[serde(default, deserialize_with = "null::or_default")]
     uri: String,
     url: Option<String>,
-    #[serde(default, deserialize_with = "null::or_default")]
+    /// Each status has it, though it may be empty.
+    #[serde(deserialize_with = "null::or_default")]
     content: String,
     #[serde(default, deserialize_with = "null::or_default")]
     spoiler_text: String,

@@ -7,76 +7,53 @@ use url::Url;
 
 use super::{Reddit, accepts, left};
 use crate::{
-    Adapter, SettingsError, Source,
-    kind::{Parts, PlatformKind, decoded, is_under, segments},
+    Source,
+    kind::{BuildResult, Parts, PlatformKind, decoded, is_under, segments},
 };
 
-pub(crate) struct Kind;
+pub(crate) const KIND: PlatformKind = PlatformKind {
+    source: Some(Source::Forum),
+    // No listing goes further back.
+    reach: Reach::Posts(1_000),
+    comments_of: |what| (!holds_comments(what)).then(|| format!("{what}/comments")),
+    holds_comments,
+    must_erase: true,
+    ..PlatformKind::new("reddit", |_, what| accepts(what), page_of, feed_of, build)
+};
 
-impl PlatformKind for Kind {
-    fn name(&self) -> &'static str {
-        "reddit"
-    }
+fn page_of(_: Option<&Url>, what: &str) -> Option<Url> {
+    let list = if holds_comments(what) { "" } else { "new/" };
+    Url::parse(&format!("https://www.reddit.com/{what}/{list}")).ok()
+}
 
-    fn source(&self) -> Option<Source> {
-        Some(Source::Forum)
-    }
-
-    fn accepts(&self, _: Option<&Url>, what: &str) -> bool {
-        accepts(what)
-    }
-
-    /// No listing goes further back.
-    fn reach(&self) -> Reach {
-        Reach::Posts(1_000)
-    }
-
-    fn page_of(&self, _: Option<&Url>, what: &str) -> Option<Url> {
-        let list = if self.holds_comments(what) {
-            ""
-        } else {
-            "new/"
-        };
-        Url::parse(&format!("https://www.reddit.com/{what}/{list}")).ok()
-    }
-
-    fn feed_of(&self, _: Option<&Url>, page: &Url) -> Option<String> {
-        match *segments(page)?.as_slice() {
-            ["r", subreddits, ..] if is_under(page, "reddit.com") => {
-                Some(format!("r/{}", decoded(subreddits)))
-            }
-            _ => None,
+fn feed_of(_: Option<&Url>, page: &Url) -> Option<String> {
+    match *segments(page)?.as_slice() {
+        ["r", subreddits, ..] if is_under(page, "reddit.com") => {
+            Some(format!("r/{}", decoded(subreddits)))
         }
+        _ => None,
     }
+}
 
-    fn comments_of(&self, what: &str) -> Option<String> {
-        (!self.holds_comments(what)).then(|| format!("{what}/comments"))
+fn holds_comments(what: &str) -> bool {
+    // A subreddit may have this name too.
+    match what.split_once('/') {
+        Some((_, place)) => place.ends_with("/comments"),
+        None => what == "comments",
     }
+}
 
-    fn holds_comments(&self, what: &str) -> bool {
-        // A subreddit may have this name too.
-        match what.split_once('/') {
-            Some((_, place)) => place.ends_with("/comments"),
-            None => what == "comments",
-        }
+fn build(parts: &Parts<'_>) -> BuildResult {
+    let access = &parts.settings.access;
+    let id = access.client_id.clone();
+    let id = id.ok_or_else(|| parts.wrong("client_id is needed"))?;
+    let secret = access.client_secret.clone();
+    let secret = secret.ok_or_else(|| parts.wrong("client_secret is needed"))?;
+    // Its format is checked where it is configured.
+    if access.user_agent.is_none() {
+        return Err(parts.wrong("user_agent is needed"));
     }
-
-    fn must_erase(&self) -> bool {
-        true
-    }
-
-    fn build(&self, parts: &Parts<'_>) -> Result<Arc<dyn Adapter>, SettingsError> {
-        let access = &parts.settings.access;
-        let id = access.client_id.clone();
-        let id = id.ok_or_else(|| parts.wrong("client_id is needed"))?;
-        let secret = access.client_secret.clone();
-        let secret = secret.ok_or_else(|| parts.wrong("client_secret is needed"))?;
-        // Its format is checked where it is configured.
-        if access.user_agent.is_none() {
-            return Err(parts.wrong("user_agent is needed"));
-        }
-        let fetch = parts.direct_reading(left)?;
-        let adapter = Reddit::new(parts.name(), parts.base_url()?, id, secret, fetch);
-        Ok(Arc::new(adapter))
-    }
+    let fetch = parts.direct_reading(left)?;
+    let adapter = Reddit::new(parts.name(), parts.base_url()?, id, secret, fetch);
+    Ok(Arc::new(adapter))
 }

@@ -34,8 +34,8 @@ use serde::de::DeserializeOwned;
 use url::Url;
 
 use crate::{
-    Adapter, Community, Cursor, Fetch, FetchLimits, Fetched, PollError, PollLimits, Polled,
-    budget::Left, hackernews::below,
+    Adapter, Community, Cursor, Fetch, FetchLimits, Fetched, MAX_PAUSE, PollError, PollLimits,
+    Polled, address::below, budget::Left,
 };
 use list::List;
 
@@ -131,7 +131,7 @@ pub(crate) fn left(answer: &Fetched) -> Option<Left> {
     let whole = Duration::from_secs_f64(number("x-ratelimit-remaining")?).as_secs();
     Some(Left {
         requests: u32::try_from(whole).unwrap_or(u32::MAX),
-        reset_in: Duration::from_secs_f64(number("x-ratelimit-reset")?.min(86_400.0)),
+        reset_in: Duration::from_secs_f64(number("x-ratelimit-reset")?).min(MAX_PAUSE),
     })
 }
 

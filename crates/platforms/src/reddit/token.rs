@@ -9,7 +9,7 @@ use serde::Deserialize;
 use tokio::sync::Mutex;
 use url::Url;
 
-use crate::{Fetch, FetchLimits, PollError, hackernews::below};
+use crate::{Fetch, FetchLimits, PollError, address::below};
 
 /// A token is renewed this long before it expires, but not before nine tenths of its life.
 const BEFORE_END: Duration = Duration::from_mins(1);

@@ -13,7 +13,7 @@ use std::{
 use serde::Deserialize;
 
 use super::{X, tweet::number};
-use crate::hackernews::below;
+use crate::address::below;
 
 /// Price of a user, in posts.
 pub(super) const PRICE: u32 = 2;

@@ -43,8 +43,8 @@ use self::{
 };
 use crate::null;
 use crate::{
-    Adapter, Budget, Cursor, Fetch, FetchError, FetchLimits, Fetched, PollError, PollLimits,
-    Polled, budget::Left, cursor::Unread, hackernews::below, paging, reading::Reading,
+    Adapter, Budget, Cursor, Fetch, FetchError, FetchLimits, Fetched, MAX_PAUSE, PollError,
+    PollLimits, Polled, address::below, budget::Left, cursor::Unread, paging, reading::Reading,
 };
 
 /// Maximum length of a query with the standard access.
@@ -399,7 +399,7 @@ pub(crate) fn left(answer: &Fetched) -> Option<Left> {
     let reset = Timestamp::from_micros(seconds.checked_mul(1_000_000)?)?;
     Some(Left {
         requests,
-        reset_in: reset.since(Timestamp::now()).min(Duration::from_hours(24)),
+        reset_in: reset.since(Timestamp::now()).min(MAX_PAUSE),
     })
 }
 

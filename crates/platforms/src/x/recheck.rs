@@ -4,7 +4,7 @@ use super::{
     MOST, X,
     tweet::{native_id, post_id},
 };
-use crate::{PollError, hackernews::below};
+use crate::{PollError, address::below};
 
 pub(super) const BATCH: usize = 100;
 

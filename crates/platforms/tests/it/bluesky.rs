@@ -10,10 +10,10 @@ use std::{
 
 use domain::{Post, Timestamp};
 use futures::{SinkExt, StreamExt};
+use platform_simulator::{Fault, FaultKind, NewPost, Simulator};
 use platforms::{
     Adapter, Cursor, Direct, Fetch, PollError, PollLimits, Polled, Unlimited,
     bluesky::{Jetstream, Waits},
-    simulator::{Fault, FaultKind, NewPost, Simulator},
 };
 use tokio::net::{TcpListener, TcpStream};
 use tokio_tungstenite::{
@@ -527,6 +527,8 @@ async fn malformed_frames_are_skipped_and_only_malformed_frames_are_an_error() {
                 "[[[[",
                 r#"{"did":7}"#,
                 r#"{"did":"did:plc:abc","time_us":-1,"kind":"commit"}"#,
+                r#"{"did":"did:plc:abc","time_us":1,"kind":"commit","commit":{"operation":"create",
+                    "collection":"app.bsky.feed.post","rkey":"a","record":{"txt":"a"}}}"#,
             ] {
                 socket.send(Message::text(garbage)).await.unwrap();
             }
@@ -545,7 +547,7 @@ async fn malformed_frames_are_skipped_and_only_malformed_frames_are_an_error() {
     let polled = poll_once(&quick(vec![mixed])).await.unwrap();
     assert_eq!(polled.posts.len(), 10);
     // Each kind of garbage once, though it came ten times.
-    assert_eq!(polled.skipped.len(), 7, "{:?}", polled.skipped);
+    assert_eq!(polled.skipped.len(), 8, "{:?}", polled.skipped);
     // A poll that returned only garbage has to be stored too.
     let garbage = Polled {
         posts: Vec::new(),

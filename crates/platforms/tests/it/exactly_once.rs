@@ -4,14 +4,10 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use domain::Timestamp;
+use platform_simulator::{InMemory, NewPost, reddit};
 use platforms::{
-    Adapter, Fetch, PollLimits,
-    discourse::Discourse,
-    hackernews::HackerNews,
-    lemmy::Lemmy,
-    lobsters::Lobsters,
-    reddit::Reddit,
-    simulator::{InMemory, NewPost, reddit},
+    Adapter, Fetch, PollLimits, discourse::Discourse, hackernews::HackerNews, lemmy::Lemmy,
+    lobsters::Lobsters, reddit::Reddit,
 };
 use proptest::prelude::*;
 use url::Url;

@@ -12,11 +12,11 @@ use std::{
 
 use async_trait::async_trait;
 use domain::Timestamp;
+use platform_simulator::{InMemory, NewPost, Simulator};
 use platforms::{
     Adapter, Cursor, Fetch, PollError, PollLimits, Polled, Unlimited,
     bluesky::{Jetstream, Waits},
     mastodon::Mastodon,
-    simulator::{InMemory, NewPost, Simulator},
     x::X,
 };
 use proptest::{collection::vec, prelude::*};

@@ -4,11 +4,8 @@ use std::sync::{Arc, Mutex};
 
 use async_trait::async_trait;
 use domain::{PostType, Timestamp};
-use platforms::{
-    Adapter, Fetch, FetchError, FetchLimits, Fetched, PollLimits,
-    facebook::Facebook,
-    simulator::{Fault, FaultKind, NewPost},
-};
+use platform_simulator::{Fault, FaultKind, NewPost};
+use platforms::{Adapter, Fetch, FetchError, FetchLimits, Fetched, PollLimits, facebook::Facebook};
 use proptest::prelude::*;
 use serde_json::json;
 use url::Url;

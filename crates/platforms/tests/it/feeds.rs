@@ -1,16 +1,19 @@
 //! Feeds on the simulator.
 
-use std::sync::{
-    Arc,
-    atomic::{AtomicUsize, Ordering},
+use std::{
+    sync::{
+        Arc,
+        atomic::{AtomicU64, Ordering},
+    },
+    time::Duration,
 };
 
 use async_trait::async_trait;
 use domain::Timestamp;
+use platform_simulator::{Fault, FaultKind, NewPost};
 use platforms::{
-    Adapter, Fetch, FetchError, FetchLimits, Fetched, PollError, PollLimits, Source,
+    Adapter, Fetch, FetchError, FetchLimits, Fetched, PollError, PollLimits, Polled, Source,
     feed::Feeds,
-    simulator::{Fault, FaultKind, NewPost},
 };
 use serde_json::json;
 use url::Url;
@@ -177,81 +180,177 @@ impl platforms::Fetch for Documents {
 #[tokio::test]
 async fn pinned_entries_do_not_hide_a_gap() {
     for pinned in [1, 8] {
-        let gaps = gaps_of([1..30, 1..30, 20..50, 49..79, 80..110], pinned).await;
+        let gaps = gaps_of([1..30, 1..30, 20..50, 49..79, 80..110], pinned, None).await;
         assert_eq!(gaps, [false, false, false, false, true], "{pinned} pinned");
     }
 }
 
-/// Polls a feed that shows these entries, after `pinned` that stay. Returns which polls report a gap.
-async fn gaps_of(documents: [std::ops::Range<u64>; 5], pinned: u64) -> Vec<bool> {
-    let now = domain::Timestamp::now();
-    let document = |numbers: std::ops::Range<u64>| {
-        let entries = (1_000..1_000 + pinned).chain(numbers).map(|number| {
-            let age = if number < 1_000 { 3_600 - number } else { 10_000 - number };
-            let time = now.minus(std::time::Duration::from_secs(age));
-            format!(
-                "<entry><id>{number}</id><title>post {number}</title><updated>{time}</updated></entry>"
-            )
-        });
-        let entries: String = entries.collect();
-        format!("<feed xmlns=\"http://www.w3.org/2005/Atom\"><title>a</title>{entries}</feed>")
-    };
-    let documents = documents.map(document).to_vec();
-    let fetch = std::sync::Arc::new(Documents(std::sync::Mutex::new(documents)));
-    let url = Some("https://blog.example/feed".parse().unwrap());
-    let feed = platforms::feed::Feeds::new("blog".into(), platforms::Source::Forum, url, fetch);
-    let limits = platforms::PollLimits::default();
-    let (mut cursor, mut gaps) = (None, Vec::new());
-    for _ in 0..5 {
-        let poll = platforms::Adapter::poll(&feed, "newest", cursor.as_ref(), &limits);
-        let polled = poll.await.unwrap();
-        gaps.push(polled.gap.is_some());
-        cursor = Some(polled.cursor);
-    }
-    gaps
+#[tokio::test]
+async fn edited_entry_does_not_hide_a_gap() {
+    let gaps = gaps_of([1..30, 1..30, 20..50, 49..79, 80..110], 1, Some(77)).await;
+    assert_eq!(gaps, [false, false, false, false, true]);
+    let gaps = gaps_of([1..30, 1..30, 20..50, 49..79, 78..108], 1, Some(77)).await;
+    assert_eq!(gaps, [false; 5]);
 }
 
-/// Twenty entries, from the given number on, that may be cached for an hour.
-struct Cached(AtomicUsize);
+#[tokio::test]
+async fn gap_ends_with_the_oldest_new_entry() {
+    let now = Timestamp::now();
+    let at = |number: u64| now.minus(Duration::from_secs(3_600 - number));
+    let documents = [1..30, 80..110].map(|numbers| {
+        let pinned = (1_000, now.minus(Duration::from_secs(9_000)));
+        let others = numbers.map(|number| (number, at(number)));
+        document(others.chain([pinned]))
+    });
+    let polls = polls_of(documents.into()).await;
+    let end = polls[1].gap.as_ref().unwrap().to;
+    assert!(end > Some(at(79)) && end <= Some(at(80)), "{end:?}");
+}
+
+/// Some generators date entries by the time of the build.
+#[tokio::test]
+async fn feed_that_gives_all_its_entries_new_dates_has_gaps_only_between_them() {
+    let now = Timestamp::now();
+    let documents = (1..6).map(|build| {
+        let time = now.minus(Duration::from_secs(600 - 60 * build));
+        // The last document has no entry of the others.
+        let first = if build == 5 { 40 } else { build };
+        document((first..first + 4).map(|number| (number, time)))
+    });
+    let polls = polls_of(documents.collect()).await;
+    let gaps: Vec<_> = polls.iter().map(|polled| polled.gap.is_some()).collect();
+    assert_eq!(gaps, [false, false, false, false, true]);
+}
+
+/// Polls a feed that shows these entries, after `pinned` that stay. The last document also has the `edited` one, with a
+/// new date. Returns which polls report a gap.
+async fn gaps_of(
+    documents: [std::ops::Range<u64>; 5],
+    pinned: u64,
+    edited: Option<u64>,
+) -> Vec<bool> {
+    let now = Timestamp::now();
+    let entry = |number: u64, age: u64| (number, now.minus(Duration::from_secs(age)));
+    let documents = (1..).zip(documents).map(|(nth, numbers)| {
+        let pinned = (1_000..1_000 + pinned).map(|number| entry(number, 10_000 - number));
+        let others = numbers.map(|number| entry(number, 3_600 - number));
+        let edited = edited.filter(|_| nth == 5);
+        let edited = edited.map(|number| entry(number, 600));
+        document(pinned.chain(others).chain(edited))
+    });
+    let polls = polls_of(documents.collect()).await;
+    polls.iter().map(|polled| polled.gap.is_some()).collect()
+}
+
+/// An Atom feed of entries with these numbers and times.
+fn document(entries: impl Iterator<Item = (u64, Timestamp)>) -> String {
+    let entries = entries.map(|(number, time)| {
+        format!(
+            "<entry><id>{number}</id><title>post {number}</title><updated>{time}</updated></entry>"
+        )
+    });
+    let entries: String = entries.collect();
+    format!("<feed xmlns=\"http://www.w3.org/2005/Atom\"><title>a</title>{entries}</feed>")
+}
+
+/// Polls a feed once for each document.
+async fn polls_of(documents: Vec<String>) -> Vec<Polled> {
+    let count = documents.len();
+    let fetch = Arc::new(Documents(std::sync::Mutex::new(documents)));
+    let url = Some("https://blog.example/feed".parse().unwrap());
+    let feed = Feeds::new("blog".into(), Source::Forum, url, fetch);
+    let limits = PollLimits::default();
+    let (mut cursor, mut polls) = (None, Vec::new());
+    for _ in 0..count {
+        let polled = feed.poll("newest", cursor.as_ref(), &limits).await;
+        let polled = polled.unwrap();
+        cursor = Some(polled.cursor.clone());
+        polls.push(polled);
+    }
+    polls
+}
+
+/// Twenty entries, the newest of the given number, that may be cached for a day. There are two minutes between them, or
+/// they have no dates. The number may be their `ETag`.
+struct Cached {
+    newest: AtomicU64,
+    is_dated: bool,
+    has_etag: bool,
+}
 
 #[async_trait]
 impl Fetch for Cached {
     async fn get(
         &self,
         url: &Url,
-        _: &[(&str, &str)],
+        headers: &[(&str, &str)],
         _: &FetchLimits,
     ) -> Result<Fetched, FetchError> {
-        let first = self.0.load(Ordering::Relaxed);
+        let newest = self.newest.load(Ordering::Relaxed);
+        let etag = newest.to_string();
+        let is_known = headers.contains(&("if-none-match", etag.as_str()));
+        let mut answer = vec![("cache-control".into(), "max-age=86400".into())];
+        if self.has_etag {
+            answer.push(("etag".into(), etag));
+        }
         let now = Timestamp::now();
-        let items = (first..first + 20).map(|n| {
-            json!({"id": n.to_string(), "title": format!("Entry {n}"), "date_published": now.to_string()})
+        let items = (newest - 19..=newest).map(|n| {
+            let time = now.minus(Duration::from_mins(2 * (newest - n)));
+            let date = self.is_dated.then(|| time.to_string());
+            json!({"id": n.to_string(), "title": format!("Entry {n}"), "date_published": date})
         });
         let feed = json!({"version": "https://jsonfeed.org/version/1.1", "title": "a", "items": items.collect::<Vec<_>>()});
         Ok(Fetched {
-            status: 200,
-            headers: vec![("cache-control".into(), "max-age=86400".into())],
+            status: if is_known { 304 } else { 200 },
+            headers: answer,
             body: feed.to_string().into_bytes(),
             final_url: url.clone(),
         })
     }
 }
 
-#[tokio::test]
-async fn busy_feed_is_polled_before_its_document_expires() {
-    let cached = Arc::new(Cached(AtomicUsize::new(0)));
+/// The hints after polls that find these newest entries, in minutes.
+async fn hints(is_dated: bool, has_etag: bool, newest: [u64; 5]) -> Vec<Option<u64>> {
+    let cached = Arc::new(Cached {
+        newest: AtomicU64::new(0),
+        is_dated,
+        has_etag,
+    });
     let url = "http://blog.example/feed".parse().unwrap();
     let fetch = Arc::clone(&cached) as Arc<dyn Fetch>;
     let adapter = Feeds::new("blog".into(), Source::Forum, Some(url), fetch);
     let limits = PollLimits::default();
-    let mut cursor = None;
-    // A day counts as an hour.
-    let hour = Some(std::time::Duration::from_hours(1));
-    for (first, hint) in [(0, hour), (0, hour), (5, hour), (17, None), (18, hour)] {
-        cached.0.store(first, Ordering::Relaxed);
+    let (mut cursor, mut hints) = (None, Vec::new());
+    for newest in newest {
+        cached.newest.store(newest, Ordering::Relaxed);
         let polled = adapter.poll("newest", cursor.as_ref(), &limits).await;
         let polled = polled.unwrap();
-        assert_eq!(polled.next_hint, hint, "from {first} on");
+        hints.push(polled.next_hint.map(|hint| hint.as_secs().div_ceil(60)));
         cursor = Some(polled.cursor);
     }
+    hints
+}
+
+#[tokio::test]
+async fn busy_feed_is_polled_before_its_document_expires() {
+    // Half of the entries came in 18 minutes, also after a poll that finds few new ones.
+    let found = hints(true, false, [20, 20, 50, 52, 80]).await;
+    assert!(
+        found.iter().all(|hint| hint.unwrap_or_default() <= 19),
+        "{found:?}"
+    );
+    assert!(found[0] >= Some(18) && found[1] == found[0], "{found:?}");
+    // Without dates, the number of new ones counts. A day counts as an hour.
+    let hour = Some(60);
+    let found = hints(false, false, [20, 20, 25, 37, 38]).await;
+    assert_eq!(found, [hour, hour, hour, None, hour]);
+}
+
+#[tokio::test]
+async fn unchanged_busy_feed_is_polled_before_its_document_expires() {
+    let found = hints(true, true, [20; 5]).await;
+    assert!(
+        found.iter().all(|hint| matches!(hint, Some(18..=19))),
+        "{found:?}"
+    );
 }

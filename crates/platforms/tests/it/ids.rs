@@ -3,10 +3,8 @@
 use std::time::Duration;
 
 use domain::Timestamp;
-use platforms::{
-    Cursor, IdAccount,
-    simulator::{Fault, FaultKind, NewPost},
-};
+use platform_simulator::{Fault, FaultKind, NewPost};
+use platforms::{Cursor, IdAccount};
 use serde_json::json;
 
 use crate::platform::{Feed, post, title};

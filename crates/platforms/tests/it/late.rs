@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use domain::Timestamp;
-use platforms::simulator::NewPost;
+use platform_simulator::NewPost;
 
 use crate::platform::{Feed, minutes_ago, post, title};
 

@@ -2,10 +2,8 @@
 
 use std::time::Duration;
 
-use platforms::{
-    PollError,
-    simulator::{Fault, FaultKind, NewPost},
-};
+use platform_simulator::{Fault, FaultKind, NewPost};
+use platforms::PollError;
 
 use crate::platform::{Feed, minutes_ago, post, posts, title};
 

@@ -4,10 +4,9 @@ use std::sync::{Arc, Mutex};
 
 use async_trait::async_trait;
 use domain::{PostType, Timestamp};
+use platform_simulator::{Fault, FaultKind, NewPost};
 use platforms::{
-    Adapter, Fetch, FetchError, FetchLimits, Fetched, PollError, PollLimits,
-    linkedin::LinkedIn,
-    simulator::{Fault, FaultKind, NewPost},
+    Adapter, Fetch, FetchError, FetchLimits, Fetched, PollError, PollLimits, linkedin::LinkedIn,
 };
 use proptest::prelude::*;
 use serde_json::json;

@@ -3,10 +3,10 @@
 use std::{sync::Arc, time::Duration};
 
 use async_trait::async_trait;
+use platform_simulator::{Fault, FaultKind, NewPost};
 use platforms::{
     Adapter, Fetch, FetchError, FetchLimits, Fetched, PollError, PollLimits, Skipped,
     lobsters::Lobsters,
-    simulator::{Fault, FaultKind, NewPost},
 };
 use serde_json::{Value, json};
 use url::Url;

@@ -4,7 +4,6 @@
 
 mod bluesky;
 mod boundary;
-mod control;
 mod discourse;
 mod exactly_once;
 mod exactly_once_feeds;

@@ -2,11 +2,8 @@
 
 use std::{sync::Arc, time::Duration};
 
-use platforms::{
-    Adapter, Direct, Fetch, PollError, PollLimits,
-    mastodon::Mastodon,
-    simulator::{Fault, FaultKind, MastodonRules, NewPost},
-};
+use platform_simulator::{Fault, FaultKind, MastodonRules, NewPost};
+use platforms::{Adapter, Direct, Fetch, PollError, PollLimits, mastodon::Mastodon};
 
 use crate::platform::{Feed, minutes_ago, post};
 

@@ -7,19 +7,11 @@ use std::sync::{
 
 use async_trait::async_trait;
 use domain::Timestamp;
+use platform_simulator::{InMemory, NewPost, reddit};
 use platforms::{
     Adapter, Cursor, Fetch, FetchError, FetchLimits, Fetched, PollLimits, Unlimited,
-    discourse::Discourse,
-    facebook::Facebook,
-    feed::Feeds,
-    hackernews::HackerNews,
-    lemmy::Lemmy,
-    linkedin::LinkedIn,
-    lobsters::Lobsters,
-    mastodon::Mastodon,
-    reddit::Reddit,
-    simulator::{self, InMemory, NewPost},
-    x::X,
+    discourse::Discourse, facebook::Facebook, feed::Feeds, hackernews::HackerNews, lemmy::Lemmy,
+    linkedin::LinkedIn, lobsters::Lobsters, mastodon::Mastodon, reddit::Reddit, x::X,
 };
 use url::Url;
 
@@ -84,21 +76,28 @@ impl Fetch for WithOdd {
     }
 }
 
-/// The answers of the simulated platforms, without the names of authors, while it is true.
-struct Nameless(Arc<InMemory>, Arc<AtomicBool>);
+/// The fields with the names of authors.
+const NAMES: &[&str] = &["author", "by", "submitter_user", "username", "acct"];
+
+/// The answers of the simulated platforms, with some fields renamed while it is true.
+struct Renamed {
+    world: Arc<InMemory>,
+    is_renamed: Arc<AtomicBool>,
+    fields: &'static [&'static str],
+}
 
 #[async_trait]
-impl Fetch for Nameless {
+impl Fetch for Renamed {
     async fn get(
         &self,
         url: &Url,
         headers: &[(&str, &str)],
         limits: &FetchLimits,
     ) -> Result<Fetched, FetchError> {
-        let mut answer = self.0.get(url, headers, limits).await?;
-        if self.1.load(Ordering::Relaxed) {
+        let mut answer = self.world.get(url, headers, limits).await?;
+        if self.is_renamed.load(Ordering::Relaxed) {
             let mut body = String::from_utf8(answer.body).unwrap();
-            for name in ["author", "by", "submitter_user", "username", "acct"] {
+            for name in self.fields {
                 body = body.replace(&format!(r#""{name}":"#), r#""renamed":"#);
             }
             // Lemmy's authors and communities have the same fields.
@@ -115,7 +114,7 @@ impl Fetch for Nameless {
         form: &[(&str, &str)],
         limits: &FetchLimits,
     ) -> Result<Fetched, FetchError> {
-        self.0.post_form(url, headers, form, limits).await
+        self.world.post_form(url, headers, form, limits).await
     }
 }
 
@@ -170,8 +169,8 @@ async fn an_odd_item_of_a_simulated_platform_is_set_aside_once() {
     let reddit = Reddit::new(
         "reddit".into(),
         url("reddit"),
-        simulator::reddit::CLIENT_ID.to_owned(),
-        simulator::reddit::CLIENT_SECRET.to_owned().into(),
+        reddit::CLIENT_ID.to_owned(),
+        reddit::CLIENT_SECRET.to_owned().into(),
         fetch(),
     );
     let discourse = Discourse::new("discourse".into(), url("discourse"), None, fetch());
@@ -223,14 +222,20 @@ async fn an_odd_item_of_a_simulated_platform_is_set_aside_once() {
 async fn items_without_an_author_are_set_aside_once_and_new_when_they_have_one() {
     let world = InMemory::new();
     let nameless = Arc::new(AtomicBool::new(true));
-    let fetch = || Arc::new(Nameless(Arc::clone(&world), Arc::clone(&nameless))) as Arc<dyn Fetch>;
+    let fetch = || -> Arc<dyn Fetch> {
+        Arc::new(Renamed {
+            world: Arc::clone(&world),
+            is_renamed: Arc::clone(&nameless),
+            fields: NAMES,
+        })
+    };
     let search = url("hackernews/api/v1");
     let lists = Some(url("hackernews/v0"));
     let reddit = Reddit::new(
         "reddit".into(),
         url("reddit"),
-        simulator::reddit::CLIENT_ID.to_owned(),
-        simulator::reddit::CLIENT_SECRET.to_owned().into(),
+        reddit::CLIENT_ID.to_owned(),
+        reddit::CLIENT_SECRET.to_owned().into(),
         fetch(),
     );
     let hackernews = HackerNews::new("hackernews".into(), search, lists, fetch());
@@ -281,6 +286,56 @@ async fn items_without_an_author_are_set_aside_once_and_new_when_they_have_one()
         if platform == "discourse" {
             cursor = cursor.map(|cursor| cursor.reading_back_to(since));
         }
+        let polled = adapter.poll(what, cursor.as_ref(), &limits).await.unwrap();
+        assert_eq!(polled.posts.len(), 1, "{platform}");
+    }
+}
+
+#[tokio::test]
+async fn items_without_a_text_are_set_aside_once_and_new_when_they_have_one() {
+    let world = InMemory::new();
+    let is_renamed = Arc::new(AtomicBool::new(true));
+    let fetch = Arc::new(Renamed {
+        world: Arc::clone(&world),
+        is_renamed: Arc::clone(&is_renamed),
+        fields: &["comment_text", "content"],
+    });
+    let story = NewPost {
+        platform: "hackernews".into(),
+        title: "A story".into(),
+        ..NewPost::default()
+    };
+    let story = world.publish(vec![story])[0].id;
+    let search = url("hackernews/api/v1");
+    let hackernews = HackerNews::new("hackernews".into(), search, None, Arc::clone(&fetch) as _);
+    let mastodon = Mastodon::new(url("mastodon"), None, fetch);
+    let all: [(&str, &str, Box<dyn Adapter>); 2] = [
+        ("hackernews", "comments", Box::new(hackernews)),
+        ("mastodon", "tag/rust", Box::new(mastodon)),
+    ];
+    let since = Timestamp::now().minus(std::time::Duration::from_hours(24));
+    let limits = PollLimits {
+        since: Some(since),
+        ..PollLimits::default()
+    };
+    for (platform, what, adapter) in all {
+        world.publish(vec![NewPost {
+            platform: platform.into(),
+            parent: (platform == "hackernews").then_some(story),
+            title: "A kettle #rust".into(),
+            text: Some("A kettle #rust".into()),
+            author: "ana".into(),
+            ..NewPost::default()
+        }]);
+        is_renamed.store(true, Ordering::Relaxed);
+        let mut cursor = None;
+        for set_aside in [1, 0, 0] {
+            let polled = adapter.poll(what, cursor.as_ref(), &limits).await.unwrap();
+            assert!(polled.posts.is_empty(), "{platform}");
+            assert_eq!(polled.skipped.len(), set_aside, "{platform}");
+            cursor = Cursor::from_json(&polled.cursor.to_json());
+        }
+        is_renamed.store(false, Ordering::Relaxed);
         let polled = adapter.poll(what, cursor.as_ref(), &limits).await.unwrap();
         assert_eq!(polled.posts.len(), 1, "{platform}");
     }

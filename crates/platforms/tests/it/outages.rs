@@ -10,10 +10,10 @@ mod play;
 
 use std::{sync::Arc, time::Duration};
 
+use platform_simulator::reddit;
 use platforms::{
     Adapter, Fetch, Unlimited, discourse::Discourse, facebook::Facebook, hackernews::HackerNews,
-    lemmy::Lemmy, linkedin::LinkedIn, lobsters::Lobsters, mastodon::Mastodon, reddit::Reddit,
-    simulator::reddit, x::X,
+    lemmy::Lemmy, linkedin::LinkedIn, lobsters::Lobsters, mastodon::Mastodon, reddit::Reddit, x::X,
 };
 use url::Url;
 

@@ -4,10 +4,10 @@ use std::{sync::Arc, time::Duration};
 
 use async_trait::async_trait;
 use domain::{Post, Timestamp};
+use platform_simulator::{NewPost, Simulator};
 use platforms::{
     Cursor, Direct, Fetch, FetchError, FetchLimits, Fetched, Platforms, PollError, PollLimits,
     Polled,
-    simulator::{NewPost, Simulator},
 };
 use url::Url;
 

@@ -3,10 +3,8 @@
 use std::time::Duration;
 
 use domain::Timestamp;
-use platforms::{
-    PollError,
-    simulator::{Fault, FaultKind, NewPost, reddit},
-};
+use platform_simulator::{Fault, FaultKind, NewPost, reddit};
+use platforms::PollError;
 
 use crate::platform::{Feed, minutes_ago, post};
 

@@ -22,11 +22,11 @@ fn settings(name: &str, kind: &str) -> Settings {
 #[test]
 fn feed_form_is_checked_without_an_adapter() {
     for described in platforms::registry::KINDS {
-        let kind = described.name();
+        let kind = described.name;
         for base_url in [settings("p", kind).base_url, None] {
             let platform = build(&[Settings {
                 base_url: base_url.clone(),
-                source: described.source().or(Some(Source::Forum)),
+                source: described.source.or(Some(Source::Forum)),
                 ..settings("p", kind)
             }]);
             let Ok(platforms) = platform else { continue };
@@ -40,7 +40,7 @@ fn feed_form_is_checked_without_an_adapter() {
                 "ftp://a.example/",
             ] {
                 let accepted = platforms.get("p").unwrap().adapter.accepts(what);
-                let told = described.accepts(base_url.as_ref(), what);
+                let told = (described.accepts)(base_url.as_ref(), what);
                 assert_eq!(told, accepted, "{kind} {base_url:?} {what}");
             }
         }
@@ -129,21 +129,21 @@ fn comments_are_feeds_that_their_platform_takes() {
         ("feed", "https://a.example/", None),
     ] {
         let kind = platforms::registry::kind(kind).unwrap();
-        let found = kind.comments_of(what);
+        let found = (kind.comments_of)(what);
         assert_eq!(found.as_deref(), comments, "{kind:?} {what}");
         if let Some(found) = found {
             assert!(
-                kind.accepts(None, &found) && kind.holds_comments(&found),
+                (kind.accepts)(None, &found) && (kind.holds_comments)(&found),
                 "{kind:?} {found}"
             );
-            assert!(!kind.holds_comments(what), "{kind:?} {what}");
+            assert!(!(kind.holds_comments)(what), "{kind:?} {what}");
         }
     }
 }
 
 fn page_of(kind: &str, base_url: Option<&Url>, what: &str) -> Url {
     let kind = platforms::registry::kind(kind).unwrap();
-    kind.page_of(base_url, what).unwrap()
+    (kind.page_of)(base_url, what).unwrap()
 }
 
 #[test]
@@ -392,8 +392,8 @@ fn pages_of_every_platform_are_recognised_by_their_address() {
     ] {
         let kind = platforms::registry::kind(kind).unwrap();
         let base = Url::parse(base).ok();
-        let found = kind.feed_of(base.as_ref(), &Url::parse(url).unwrap());
-        let found = found.filter(|found| kind.accepts(base.as_ref(), found));
+        let found = (kind.feed_of)(base.as_ref(), &Url::parse(url).unwrap());
+        let found = found.filter(|found| (kind.accepts)(base.as_ref(), found));
         assert_eq!(found.as_deref(), what, "{url}");
     }
 }

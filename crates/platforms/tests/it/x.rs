@@ -7,11 +7,10 @@ use std::{
 
 use async_trait::async_trait;
 use domain::Timestamp;
+use platform_simulator::{Fault, FaultKind, InMemory, NewPost, Simulator};
 use platforms::{
     Adapter, Budget, Cursor, Direct, Fetch, FetchError, FetchLimits, Fetched, PollError,
-    PollLimits,
-    simulator::{Fault, FaultKind, InMemory, NewPost, Simulator},
-    x::X,
+    PollLimits, x::X,
 };
 use url::Url;
 

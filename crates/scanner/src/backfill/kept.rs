@@ -250,7 +250,7 @@ impl Backfill {
 
     fn reach_of(&self, feed: &FeedName) -> Reach {
         let watched = self.watched.get(feed.platform());
-        watched.map_or(Reach::Nothing, |watched| watched.platform.kind.reach())
+        watched.map_or(Reach::Nothing, |watched| watched.platform.kind.reach)
     }
 }
 

@@ -8,7 +8,7 @@ use domain::{
     namespace::NamespaceChange,
     screen::{Mute, MuteType},
 };
-use platforms::simulator::{NewPost, Simulator};
+use platform_simulator::{NewPost, Simulator};
 use runtime::{
     Config,
     config::{Kind, PlatformConfig},

@@ -93,7 +93,26 @@ impl Poll {
                 continue;
             }
             let matches = all.decide_few(&self.plans, picks).await;
-            match self.try_posts(conn, posts, &matches, counter).await {
+            let mut tried = self.try_posts(conn, posts, &matches, counter).await;
+            if let ([post], Err(error)) = (posts, &tried)
+                && error.may_blame_values()
+                && self.takes_another(conn, post, &matches, counter).await?
+            {
+                // What refused it may have ended since.
+                tried = self.try_posts(conn, posts, &matches, counter).await;
+                if let Err(error) = tried {
+                    if !error.may_blame_values() {
+                        return Err(error);
+                    }
+                    refused.push(Quarantined {
+                        kind: QuarantineKind::Refused,
+                        post_id: Some(post.id.clone()),
+                        reason: format!("{:#}", anyhow::Error::from(error)),
+                    });
+                    continue;
+                }
+            }
+            match tried {
                 Ok(batch) => {
                     let broken = all.broken().into_iter();
                     let broken = broken.filter(|post| posts.iter().any(|one| one.id == post.id));
@@ -103,21 +122,8 @@ impl Poll {
                     stored.dropped += batch.dropped;
                     stored.kept_cut = stored.kept_cut.max(batch.kept_cut);
                 }
-                Err(error) if posts.is_empty() || !error.may_blame_values() => return Err(error),
-                Err(error) => {
-                    let [post] = posts else {
-                        waiting.extend(halves(range));
-                        continue;
-                    };
-                    if !self.takes_another(conn, post, &matches, counter).await? {
-                        return Err(error);
-                    }
-                    refused.push(Quarantined {
-                        kind: QuarantineKind::Refused,
-                        post_id: Some(post.id.clone()),
-                        reason: format!("{:#}", anyhow::Error::from(error)),
-                    });
-                }
+                Err(error) if posts.len() < 2 || !error.may_blame_values() => return Err(error),
+                Err(_) => waiting.extend(halves(range)),
             }
         }
         Ok(())

@@ -214,7 +214,8 @@ impl Poll {
             quarantined: quarantined.len(),
             ids: found.ids.clone(),
         };
-        let gap = polled.gap.as_ref().map(|gap| FeedGap {
+        let missed = self.missed(polled);
+        let gap = missed.map(|gap| FeedGap {
             from: gap.from,
             to: gap.to.unwrap_or_else(Timestamp::now),
             reason: gap.reason.to_owned(),
@@ -226,11 +227,14 @@ impl Poll {
         let cursor = polled.cursor.to_json();
         let outcome = PollOutcome::Read(Reading {
             cursor: (self.feed.cursor.as_ref() != Some(&cursor)).then_some(cursor),
-            gap: polled.gap.as_ref().map(|gap| gap.to),
+            gap: missed.map(|gap| gap.to),
             posts_per_day: Some(found.posts_per_day),
             newest_post: polled.posts.iter().map(|post| post.time).max(),
             kept_since: keeps.then_some(found.since),
-            kept_cut: batch.kept_cut,
+            // A gap that no Manager missed is one of the kept posts all the same.
+            kept_cut: batch
+                .kept_cut
+                .max(polled.gap.as_ref().and_then(|gap| gap.to)),
             late_in: found.late.next_in,
             late_reading: found.late.reading.clone(),
             notes_ids: self.has_late_posts(),

@@ -5,7 +5,7 @@ use std::{sync::Arc, time::Duration};
 use backbone::{Backbone, places::Places, shares::Shares};
 use domain::{Id, Post};
 use outbound::large;
-use platforms::{Cursor, Polled};
+use platforms::{Cursor, Gap, Polled};
 use runtime::Config;
 use store::feeds::LeasedFeed;
 use tokio_util::sync::CancellationToken;
@@ -81,6 +81,12 @@ impl Poll {
         let reach = reach_back(self.config.scanner.backfill);
         let since = self.feed.rewatch_time;
         since.is_none_or(|since| post.time >= since.minus(reach))
+    }
+
+    /// Gap that the poll found, unless it ended before the feed was watched again: then no Manager misses its posts.
+    pub(super) fn missed<'a>(&self, polled: &'a Polled) -> Option<&'a Gap> {
+        let gap = polled.gap.as_ref();
+        gap.filter(|gap| gap.to.is_none() || self.feed.rewatch_time < gap.to)
     }
 
     /// Returns true if the poll read all posts from before the feed was watched again.

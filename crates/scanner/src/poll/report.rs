@@ -23,7 +23,7 @@ impl Poll {
                 .with_label_values(&label)
                 .observe(now.since(post.time).as_secs_f64());
         }
-        if let Some(gap) = &polled.gap {
+        if let Some(gap) = self.missed(polled) {
             metrics::GAPS.with_label_values(&label).inc();
             tracing::warn!(feed.name = %self.feed.name.masked(), reason = gap.reason, from = ?gap.from, to = ?gap.to, "posts may be missing");
         }

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use domain::Timestamp;
-use platforms::simulator::{BLUESKY, Fault, FaultKind, NewPost};
+use platform_simulator::{BLUESKY, Fault, FaultKind, NewPost};
 use runtime::config::{PlatformConfig, PostReader};
 use test_support::Alert;
 

@@ -3,7 +3,7 @@
 use std::{collections::BTreeSet, time::Duration};
 
 use domain::{ManagerName, Reach, Timestamp, manager::SourceType};
-use platforms::simulator::{Fault, FaultKind, NewPost};
+use platform_simulator::{Fault, FaultKind, NewPost};
 use runtime::config::{Access, Kind, PlatformConfig};
 use store::backfills::{self, FeedReach};
 use test_support::eventually;

@@ -2,7 +2,7 @@
 
 use std::time::{Duration, Instant};
 
-use platforms::simulator::{Fault, FaultKind};
+use platform_simulator::{Fault, FaultKind};
 use runtime::config::{Kind, PlatformConfig};
 use store::feeds::{self, FeedState};
 use test_support::eventually;

@@ -1,7 +1,8 @@
 //! Missing, wrong or expired credentials: they appear in the log, the metrics, readiness and the feed's health, and
 //! the other platforms are scanned.
 
-use platforms::{Settings, simulator::REDDIT};
+use platform_simulator::REDDIT;
+use platforms::Settings;
 use runtime::config::Access;
 use store::feeds::{self, FeedState};
 use test_support::eventually;

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use domain::{ManagerName, Timestamp};
-use platforms::simulator::NewPost;
+use platform_simulator::NewPost;
 use store::feeds::{self, FeedDay};
 use test_support::eventually;
 

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use platforms::simulator::{Fault, FaultKind};
+use platform_simulator::{Fault, FaultKind};
 use store::{erasure, recent_posts};
 use test_support::eventually;
 
@@ -179,14 +179,21 @@ async fn implausible_recheck_does_not_stop_the_walk() {
 
 #[tokio::test]
 async fn a_platform_that_finds_nothing_blanks_nothing() {
-    // So many in a row are not believed to be gone.
-    const MANY: usize = 10;
-    tokio::join!(
-        find_nothing("hackernews", HACKER_NEWS, MANY),
-        find_nothing("discourse", "discourse:latest", MANY),
-        find_nothing("lobsters", "lobsters:newest", MANY),
-    );
+    find_nothing("hackernews", HACKER_NEWS, MANY).await;
 }
+
+#[tokio::test]
+async fn discourse_that_finds_nothing_blanks_nothing() {
+    find_nothing("discourse", "discourse:latest", MANY).await;
+}
+
+#[tokio::test]
+async fn lobsters_that_finds_nothing_blanks_nothing() {
+    find_nothing("lobsters", "lobsters:newest", MANY).await;
+}
+
+/// If so many in a row are missing, none is believed to be gone.
+const MANY: usize = 10;
 
 async fn find_nothing(platform: &str, feed: &str, posts: usize) {
     let mut world = World::new().await;
@@ -215,15 +222,21 @@ async fn find_nothing(platform: &str, feed: &str, posts: usize) {
     let begin = "UPDATE rechecks SET next_time = now(), begin_time = now(), stage = 'POSTS', \
                  place_time = 'epoch', place_id = '00000000-0000-0000-0000-000000000000'";
     world.database.run(begin).await;
-    eventually("the walk ends", async || {
-        // It pauses after an implausible answer.
-        let no_pause = "UPDATE rechecks SET next_time = now() WHERE next_time > now() + interval '10 seconds' \
-                        AND begin_time <= now()";
-        world.database.run(no_pause).await;
-        let ended = format!("rechecks WHERE platform = '{platform}' AND begin_time > now()");
-        world.database.count(&ended).await == 1
-    })
-    .await;
+    let ended = format!("rechecks WHERE platform = '{platform}' AND begin_time > now()");
+    let of_platform = format!("rechecks WHERE platform = '{platform}'");
+    let place = async || world.database.texts("place_id::text", &of_platform).await;
+    // A step may request one post, and the scanner looks for the next one after seconds: each has its own limit.
+    while world.database.count(&ended).await == 0 {
+        let before = place().await;
+        eventually("the walk goes on", async || {
+            // It pauses between steps, and after an implausible answer.
+            let no_pause =
+                "UPDATE rechecks SET next_time = now() WHERE next_time > now() AND begin_time <= now()";
+            world.database.run(no_pause).await;
+            world.database.count(&ended).await == 1 || place().await != before
+        })
+        .await;
+    }
     assert_eq!(world.database.count("missing_posts").await, 0, "{platform}");
     assert_eq!(world.database.count(BLANK).await, 0, "{platform}");
     let kept = world.database.count("recent_posts").await;

@@ -3,7 +3,7 @@
 use std::time::{Duration, Instant};
 
 use domain::Timestamp;
-use platforms::simulator::{Fault, FaultKind, NewPost};
+use platform_simulator::{Fault, FaultKind, NewPost};
 use store::managers;
 use test_support::eventually;
 

@@ -1,6 +1,7 @@
 //! The index of each replica follows every change, with and without its event.
 
 use std::{
+    ops::Range,
     sync::Arc,
     time::{Duration, Instant},
 };
@@ -10,7 +11,7 @@ use domain::{
     Instructions, ManagerName, Timestamp,
     manager::{ManagerChange, Origin},
 };
-use platforms::simulator::NewPost;
+use platform_simulator::NewPost;
 use scanner::{Deciders, Plans};
 use store::managers;
 use test_support::eventually;
@@ -365,6 +366,78 @@ async fn feed_that_is_watched_again_brings_only_what_a_new_feed_would() {
     // Afterwards it is a feed like any other, also for posts that were dated back.
     assert_eq!(world.feed(LEMMY, "rewatch_time").await, "");
     replica.stop().await;
+}
+
+/// Its posts were missed while no one watched the feed.
+#[tokio::test]
+async fn gap_from_before_a_feed_is_watched_again_is_not_counted() {
+    const BLOG: &str = "blog:newest";
+    let world = World::new().await;
+    let kettles = |numbers: Range<u32>| {
+        let posts = numbers.map(|n| post("feed:blog", &format!("Kettle {n}")));
+        world.platforms.publish(posts.collect());
+        world.platforms.keep_newest(10);
+    };
+    let mut conn = world.database.connect().await;
+    let first = world.manager("kettle", &[BLOG]).await;
+    kettles(0..1);
+    let replica = world.ready_scanner().await;
+    world.until(first, "Kettle 0").await;
+    world.until_backfilled().await;
+    replica.stop().await;
+    let deleted = managers::delete(&mut conn, first, Timestamp::now()).await;
+    assert!(deleted.unwrap().is_some());
+
+    kettles(1..40);
+    let second = world.manager("kettle", &[BLOG]).await;
+    let replica = world.ready_scanner().await;
+    world.until(second, "Kettle 39").await;
+    replica.stop().await;
+    assert_eq!(world.feed(BLOG, "gap_count").await, "0");
+
+    // A gap of the time since then is one.
+    kettles(40..80);
+    let replica = world.ready_scanner().await;
+    world.until(second, "Kettle 79").await;
+    replica.stop().await;
+    assert_eq!(world.feed(BLOG, "gap_count").await, "1");
+}
+
+#[tokio::test]
+async fn pinned_entry_hides_no_gap_since_its_feed_is_watched_again() {
+    const BLOG: &str = "blog:newest";
+    let world = World::new().await;
+    let first = world.manager("kettle", &[BLOG]).await;
+    world.platforms.publish(vec![
+        NewPost {
+            time: Some(Timestamp::now().minus(Duration::from_mins(10))),
+            featured: true,
+            ..post("feed:blog", "A pinned entry")
+        },
+        post("feed:blog", "A kettle"),
+    ]);
+    let replica = world.ready_scanner().await;
+    world.until(first, "A kettle").await;
+    world.until_backfilled().await;
+    replica.stop().await;
+    let mut conn = world.database.connect().await;
+    let deleted = managers::delete(&mut conn, first, Timestamp::now()).await;
+    assert!(deleted.unwrap().is_some());
+
+    let second = world.manager("kettle", &[BLOG]).await;
+    // The feed gives whole seconds.
+    let watched_at = Timestamp::now().to_chrono().timestamp();
+    eventually("the next second", async || {
+        Timestamp::now().to_chrono().timestamp() > watched_at
+    })
+    .await;
+    let kettles = (0..40).map(|n| post("feed:blog", &format!("Kettle {n}")));
+    world.platforms.publish(kettles.collect());
+    world.platforms.keep_newest(10);
+    let replica = world.ready_scanner().await;
+    world.until(second, "Kettle 39").await;
+    replica.stop().await;
+    assert_eq!(world.feed(BLOG, "gap_count").await, "1");
 }
 
 /// Platforms give whole seconds, so a post may be newer than its time.

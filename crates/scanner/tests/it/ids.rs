@@ -3,7 +3,7 @@
 use std::{collections::BTreeSet, time::Duration};
 
 use domain::Timestamp;
-use platforms::simulator::NewPost;
+use platform_simulator::NewPost;
 use test_support::eventually;
 
 use crate::{

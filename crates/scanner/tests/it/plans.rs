@@ -7,7 +7,7 @@ use domain::{
     namespace::NamespaceChange,
     screen::{Mute, MuteType},
 };
-use platforms::simulator::{Fault, FaultKind};
+use platform_simulator::{Fault, FaultKind};
 use store::{namespaces, roles::Service};
 use test_support::eventually;
 

@@ -36,6 +36,28 @@ async fn quarantined(world: &World) -> Vec<String> {
         .await
 }
 
+/// The refusal had another cause than the post.
+#[tokio::test]
+async fn post_is_stored_if_the_database_stops_refusing_while_the_cause_is_sought() {
+    let world = World::new().await;
+    for statement in [
+        "CREATE SEQUENCE tries",
+        // By the poll, and by the first look for the cause. Sequences count tries that are rolled back too.
+        "CREATE FUNCTION refuse() RETURNS trigger LANGUAGE plpgsql SECURITY DEFINER AS $$ BEGIN \
+         IF NEW.title = 'A kettle' AND nextval('tries') <= 2 THEN RAISE check_violation; END IF; RETURN NEW; END $$",
+        "CREATE TRIGGER refuse BEFORE INSERT ON posts FOR EACH ROW EXECUTE FUNCTION refuse()",
+    ] {
+        world.database.run(statement).await;
+    }
+    let manager = world.manager("kettle", &[LEMMY]).await;
+    world.publish("lemmy", "A kettle");
+    let replica = world.ready_scanner().await;
+    world.until_scanned(manager, 1).await;
+    assert!(quarantined(&world).await.is_empty());
+    assert_eq!(world.database.texts("last_value", "tries").await, ["3"]);
+    replica.stop().await;
+}
+
 #[tokio::test]
 async fn refused_post_is_skipped_and_recorded_once() {
     for is_rule in [true, false] {

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use domain::{ManagerName, Timestamp};
-use platforms::simulator::{BLUESKY, NewPost};
+use platform_simulator::{BLUESKY, NewPost};
 use runtime::config::PlatformConfig;
 use store::{
     managers,

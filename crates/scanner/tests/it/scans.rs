@@ -8,7 +8,7 @@ use std::{
 use bus::Received;
 use domain::Timestamp;
 use events::{EventSet, Message, ScanCreated};
-use platforms::simulator::NewPost;
+use platform_simulator::NewPost;
 use test_support::{TIMEOUT, eventually};
 
 use crate::support::{HACKER_NEWS, LEMMY, World, post};

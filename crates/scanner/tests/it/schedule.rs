@@ -8,7 +8,7 @@ use std::{
 };
 
 use domain::{Instructions, ManagerName, Timestamp};
-use platforms::simulator::NewPost;
+use platform_simulator::NewPost;
 use store::managers;
 use test_support::{Replica, eventually};
 

@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 
 use domain::ManagerName;
-use platforms::simulator::{BLUESKY, NewPost};
+use platform_simulator::{BLUESKY, NewPost};
 use runtime::config::PlatformConfig;
 use test_support::{Replica, eventually};
 use uuid::Uuid;

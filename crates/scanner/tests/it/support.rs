@@ -5,10 +5,8 @@ use std::{collections::BTreeSet, sync::Arc, time::Duration};
 use bus::{Bus, InProcess};
 use domain::{FeedName, Instructions, ManagerName, Timestamp, manager::SourceType};
 use events::{ManagerApplied, ManagerChanged};
-use platforms::{
-    Settings,
-    simulator::{NewPost, Simulator},
-};
+use platform_simulator::{NewPost, Simulator};
+use platforms::Settings;
 use runtime::{
     Config,
     config::{Kind, PlatformConfig},

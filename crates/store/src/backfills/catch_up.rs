@@ -10,14 +10,17 @@ use diesel::{
 use diesel_async::{AsyncPgConnection, RunQueryDsl};
 use uuid::Uuid;
 
-use super::OPEN;
+use super::{CATCH_UP, OPEN};
 use crate::{
     QueryResult,
     quotas::{HAS_SCANS_LEFT, TODAY},
+    refused_posts::MAX_AGE,
 };
 
 /// Maximum number of Managers per call.
 const AT_ONCE: i64 = 500;
+/// Rest of a failed catch-up. It may be what ended the processes that worked on it.
+const REST: Duration = Duration::from_hours(24);
 
 /// Requests backfills for Managers whose posts were refused and whose account has Scans left today, from the oldest
 /// refused post on. `window` is how far back the backfill at a first apply reaches. Returns the number of Managers.
@@ -71,8 +74,8 @@ pub async fn catch_up(
          ORDER BY w.namespace_id, w.manager_id, w.feed \
          ON CONFLICT (namespace_id, manager_id, feed, notify) DO UPDATE \
              SET since = least(excluded.since, CASE WHEN {OPEN} \
-                     THEN coalesce(b.since, b.create_time - $4 * interval '1 second') END), \
-                 catch_up_since = least(excluded.catch_up_since, CASE WHEN {OPEN} THEN b.catch_up_since END), \
+                     THEN coalesce(b.since, b.create_time - $4 * interval '1 second') END, {CATCH_UP}), \
+                 catch_up_since = least(excluded.catch_up_since, {CATCH_UP}), \
                  state = 'WAITING', look_back_id = NULL, before = NULL, reach_time = NULL, \
                  failure_count = 0, error = NULL, next_time = NULL, \
                  create_time = clock_timestamp(), update_time = clock_timestamp()"
@@ -96,6 +99,26 @@ pub async fn catch_up(
     .bind::<Array<SqlUuid>, _>(&namespaces)
     .bind::<Array<SqlUuid>, _>(&managers)
     .bind::<Array<Timestamptz>, _>(rows.iter().map(|row| row.refused_time).collect::<Vec<_>>())
+    .execute(conn)
+    .await
+}
+
+/// Starts failed catch-ups again, once a day and as long as refused posts are kept. Returns their number. Served by
+/// `backfills_ended_idx`.
+///
+/// [`catch_up`] has removed the note from the clock. Noted again, the posts would be requested again within a second.
+pub async fn retry_failed(conn: &mut AsyncPgConnection) -> QueryResult<usize> {
+    sql_query(
+        "UPDATE backfills AS b SET state = 'WAITING', before = NULL, reach_time = NULL, \
+             failure_count = 0, error = NULL, next_time = NULL, update_time = clock_timestamp() \
+         FROM feed_watchers AS w \
+         WHERE w.feed = b.feed AND w.namespace_id = b.namespace_id AND w.manager_id = b.manager_id \
+           AND b.state = 'FAILED' AND b.update_time < clock_timestamp() - $1 * interval '1 second' \
+           AND b.catch_up_since IS NOT NULL \
+           AND b.create_time > clock_timestamp() - $2 * interval '1 second'",
+    )
+    .bind::<Double, _>(REST.as_secs_f64())
+    .bind::<Double, _>(MAX_AGE.as_secs_f64())
     .execute(conn)
     .await
 }

@@ -8,7 +8,7 @@ use diesel::{
 use diesel_async::{AsyncPgConnection, RunQueryDsl};
 use domain::{FeedName, ManagerName, Timestamp};
 
-use crate::QueryResult;
+use crate::{QueryResult, replicas::ALIVE};
 
 /// A poll that starts so long after its due time is late.
 const GRACE_SECONDS: f64 = 30.0;
@@ -223,7 +223,8 @@ pub async fn by_platform(conn: &mut AsyncPgConnection) -> QueryResult<Vec<Platfo
              count(*) FILTER (WHERE trouble = 'BLOCKED') AS blocked, \
              count(*) FILTER (WHERE trouble = 'BUDGET_SPENT') AS budget_spent, \
              count(*) FILTER (WHERE trouble IS NULL AND notice IS NOT NULL) AS odd, \
-             count(*) FILTER (WHERE leased_by IS NULL AND next_poll_time <= clock_timestamp()) AS due, \
+             count(*) FILTER (WHERE (leased_by IS NULL OR NOT leased_by {ALIVE}) \
+                 AND next_poll_time <= clock_timestamp()) AS due, \
              count(*) FILTER (WHERE {AHEAD}) AS ahead, \
              max(last_error) FILTER (WHERE trouble IS NOT NULL) AS error \
          FROM feeds WHERE watched GROUP BY platform"

@@ -40,6 +40,8 @@ struct Row {
     #[diesel(sql_type = Bool)]
     paused: bool,
     #[diesel(sql_type = Bool)]
+    backfill_failed: bool,
+    #[diesel(sql_type = Bool)]
     no_posts: bool,
     #[diesel(sql_type = BigInt)]
     judged: i64,
@@ -90,6 +92,7 @@ fn reasons(row: &Row) -> Vec<HealthReason> {
         (row.paused, HealthReason::QuotaExceeded),
         (row.flooded, HealthReason::Flooded),
         (bad, HealthReason::FeedbackBad),
+        (row.backfill_failed, HealthReason::BackfillFailed),
         (row.no_posts, HealthReason::NoPosts),
     ]
     .into_iter()
@@ -98,7 +101,7 @@ fn reasons(row: &Row) -> Vec<HealthReason> {
 }
 
 /// Posts are counted by day, so "more than a day" means since the beginning of yesterday. A Manager that watches
-/// nothing has no posts.
+/// nothing has no posts. A failed backfill counts until a later one of the feed succeeds, delivered or silent.
 async fn look(
     conn: &mut AsyncPgConnection,
     namespace: Id,
@@ -112,6 +115,12 @@ async fn look(
              clock.refused_since IS NOT NULL OR EXISTS (SELECT FROM backfills AS b \
                  WHERE b.namespace_id = m.namespace_id AND b.manager_id = m.id AND b.catch_up_since IS NOT NULL \
                      AND b.state IN ('WAITING', 'READING')) AS paused, \
+             EXISTS (SELECT FROM backfills AS b JOIN feed_watchers AS watcher USING (feed, namespace_id, manager_id) \
+                 WHERE b.namespace_id = m.namespace_id AND b.manager_id = m.id AND b.state = 'FAILED' \
+                     AND NOT EXISTS (SELECT FROM backfills AS later \
+                         WHERE later.namespace_id = b.namespace_id AND later.manager_id = b.manager_id \
+                             AND later.feed = b.feed AND later.state = 'DONE' AND later.update_time > b.update_time) \
+             ) AS backfill_failed, \
              m.apply_time < days.begin AND NOT EXISTS (SELECT FROM feed_watchers AS watcher \
                  JOIN feed_stats AS stats ON stats.feed = watcher.feed AND stats.interval_seconds = 86400 \
                      AND stats.time >= days.begin AND stats.posts > 0 \

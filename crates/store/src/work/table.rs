@@ -15,7 +15,7 @@ use diesel_async::{AsyncPgConnection, RunQueryDsl};
 use domain::Id;
 use uuid::Uuid;
 
-use super::{Candidate, Claim, Claimed, Leased, SUSPECT, count, crashes, is_free};
+use super::{Candidate, Claim, Claimed, Leased, RESTED, SUSPECT, count, crashes, is_free};
 use crate::{QueryResult, words};
 
 /// An item that is due.
@@ -55,7 +55,7 @@ pub async fn lease<T>(
         return Ok(Claimed::default());
     }
     let free = format!(
-        "l.next_time <= clock_timestamp() AND {}",
+        "(l.leased_by IS NOT NULL OR l.next_time <= clock_timestamp()) AND {}",
         is_free("l.leased_by", "$3", "$4")
     );
     let crashes = crashes("l.crash_count", "l.leased_by", "$3");
@@ -136,7 +136,7 @@ pub async fn release(
     Ok(())
 }
 
-/// Ends a lease whose item is set aside for a while. The crashes remain. By primary key.
+/// Ends a lease whose item is set aside for a while. By primary key.
 pub async fn set_aside(
     conn: &mut AsyncPgConnection,
     kind: &str,
@@ -145,10 +145,11 @@ pub async fn set_aside(
     reason: &str,
     retry_in: Duration,
 ) -> QueryResult<()> {
-    sql_query(
-        "UPDATE leases SET leased_by = NULL, error = $4, next_time = clock_timestamp() + $5 * interval '1 second' \
+    sql_query(format!(
+        "UPDATE leases SET leased_by = NULL, crash_count = {RESTED}, error = $4, \
+             next_time = clock_timestamp() + $5 * interval '1 second' \
          WHERE kind = $1 AND key = $2 AND leased_by = $3",
-    )
+    ))
     .bind::<Text, _>(kind)
     .bind::<Text, _>(key)
     .bind::<SqlUuid, _>(replica)

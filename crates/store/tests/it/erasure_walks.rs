@@ -1,10 +1,12 @@
 //! The walk over stored posts that looks for those deleted at their source.
 
+use std::time::Duration;
+
 use store::erasure::{self, Stretch};
 use test_support::{instructions, post};
 use uuid::Uuid;
 
-use crate::support::{Look, record, run, start};
+use crate::support::{Look, number, record, run, start};
 
 #[tokio::test]
 async fn many_steps_of_a_walk_take_one_read() {
@@ -70,4 +72,24 @@ async fn age_of_a_walk_counts_from_its_begin_to_its_end() {
     ages.sort_by(|one, other| one.platform.cmp(&other.platform));
     let ages = ages.iter().map(|age| (age.seconds / 3_600.0).round());
     assert_eq!(ages.collect::<Vec<_>>(), [0.0, 3.0]);
+}
+
+#[tokio::test]
+async fn a_walk_whose_last_step_is_set_aside_ends_and_keeps_its_crashes() {
+    let mut at = start().await;
+    let conn = &mut at.conn;
+    let mut look = Look::of(Uuid::new_v4());
+    erasure::lease(conn, "lemmy", &look.claim()).await.unwrap();
+    run(
+        conn,
+        "UPDATE rechecks SET stage = 'RECENT', crash_count = 3",
+    )
+    .await;
+    let (rest, pass) = (Duration::from_secs(60), Duration::from_secs(3_600));
+    erasure::set_aside(conn, "lemmy", look.replica, None, rest, pass)
+        .await
+        .unwrap();
+    let ended = "SELECT count(*) AS number FROM rechecks WHERE stage = 'POSTS' AND begin_time > now() \
+                 AND next_time > now() + interval '30 seconds' AND leased_by IS NULL AND crash_count = 4";
+    assert_eq!(number(conn, ended).await, 1);
 }

@@ -208,6 +208,13 @@ async fn health_names_the_problem() {
     .await;
     has(conn, &[], "something is posted").await;
 
+    set(conn, "UPDATE backfills SET state = 'FAILED'").await;
+    has(conn, &[HealthReason::BackfillFailed], "it may miss posts").await;
+    let later = "INSERT INTO backfills (namespace_id, manager_id, feed, notify, state) \
+                 SELECT namespace_id, manager_id, feed, false, 'DONE' FROM backfills";
+    set(conn, later).await;
+    has(conn, &[], "a later backfill found them").await;
+
     let made = offer(conn, manager, &posts(0, 6)).await;
     assert_eq!(made.len(), 6);
     let judge = |count: usize| {

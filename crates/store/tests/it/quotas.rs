@@ -658,6 +658,62 @@ async fn refused_posts_become_a_backfill_when_there_is_room() {
 }
 
 #[tokio::test]
+async fn a_failed_catch_up_is_shown_and_starts_again_after_a_day() {
+    let mut at = start().await;
+    let conn = &mut at.conn;
+    let manager = at
+        .fixture
+        .applied_manager(conn, &instructions("kettle"), &[])
+        .await;
+    run(conn, "DELETE FROM backfills").await;
+    assert_eq!(
+        offer(conn, manager, &posts(0, 8), Origin::Poll).await,
+        (5, 3)
+    );
+    run(conn, NEXT_DAY).await;
+    assert_eq!(catch_up(conn).await, 1);
+    let waiting = backfills::Waiting {
+        feed: feed(),
+        notify: true,
+        account: at.fixture.account,
+    };
+    assert!(
+        backfills::set_aside(conn, &waiting, manager, "refused", 1)
+            .await
+            .unwrap()
+    );
+    let failed = Health::of(vec![HealthReason::BackfillFailed]);
+    assert_eq!(health(conn, manager).await, failed);
+    assert_eq!(catch_up(conn).await, 0);
+    assert_eq!(backfills::retry_failed(conn).await.unwrap(), 0, "it rests");
+    run(
+        conn,
+        "UPDATE backfills SET update_time = now() - interval '1 day'",
+    )
+    .await;
+    assert_eq!(backfills::retry_failed(conn).await.unwrap(), 1);
+    let paused = Health::of(vec![HealthReason::QuotaExceeded]);
+    assert_eq!(health(conn, manager).await, paused);
+
+    // A request by the customer keeps what the failed one owes.
+    run(conn, "UPDATE backfills SET state = 'FAILED'").await;
+    let reach = |_: &FeedName| domain::Reach::Nothing;
+    backfills::request(conn, manager, Timestamp::now(), true, Duration::ZERO, reach)
+        .await
+        .unwrap();
+    assert_eq!(health(conn, manager).await, paused);
+
+    // After a week, the refused posts are gone.
+    run(
+        conn,
+        "UPDATE backfills SET state = 'FAILED', update_time = now() - interval '1 day', \
+             create_time = now() - interval '7 days'",
+    )
+    .await;
+    assert_eq!(backfills::retry_failed(conn).await.unwrap(), 0);
+}
+
+#[tokio::test]
 async fn a_refused_backdated_post_requests_a_backfill_of_a_week() {
     let mut at = start().await;
     let conn = &mut at.conn;

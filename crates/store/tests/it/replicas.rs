@@ -13,7 +13,7 @@ async fn a_heartbeat_renews_its_row_and_deletes_long_dead_replicas() {
     replicas::beat(&mut conn, two, "scanner").await.unwrap();
     run(
         &mut conn,
-        "UPDATE replicas SET heartbeat_time = heartbeat_time - interval '2 hours'",
+        "UPDATE replicas SET heartbeat_time = heartbeat_time - interval '2 days'",
     )
     .await;
 

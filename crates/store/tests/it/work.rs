@@ -80,7 +80,7 @@ async fn suspects_are_leased_one_by_one_until_they_are_released() {
     let claimed = claimed.unwrap();
     assert_eq!(crashes(&claimed), [("a", 3), ("c", 0)]);
 
-    let setback = Setback::after_crashes(3);
+    let setback = Setback::after_crashes(3).unwrap();
     let (reason, wait) = (&setback.reason, setback.retry_in);
     table::set_aside(conn, "test", "a", replica, reason, wait)
         .await
@@ -90,9 +90,9 @@ async fn suspects_are_leased_one_by_one_until_they_are_released() {
         lease_and_die(conn, &with_new).await,
         of(&[("b", 2), ("c", 0)])
     );
-    // Not due before its time, and then with its crashes.
+    // Not due before its time, and then to be tried.
     run(conn, "UPDATE leases SET next_time = now() WHERE key = 'a'").await;
-    assert_eq!(lease_and_die(conn, &["a"]).await, of(&[("a", 3)]));
+    assert_eq!(lease_and_die(conn, &["a"]).await, of(&[("a", 4)]));
     let rows = "SELECT count(*) AS number FROM leases WHERE key = 'c'";
     assert_eq!(number(conn, rows).await, 1);
     run(
@@ -149,14 +149,14 @@ async fn poll_that_ends_resets_the_crashes_of_its_feed() {
     let leased = lease(conn, replica).await;
     assert_eq!(leased.len(), 1, "the other one is a suspect too");
     assert_eq!(leased[0].crashes, 3);
-    let setback = Setback::after_crashes(3);
+    let setback = Setback::after_crashes(3).unwrap();
     let feed = &leased[0].item.name;
     feeds::set_aside(conn, feed, replica, &setback)
         .await
         .unwrap();
     let set_aside = "SELECT count(*) AS number FROM feeds WHERE trouble = 'FAILING' \
                      AND last_error LIKE 'the service stopped 3 times%' AND leased_by IS NULL \
-                     AND next_poll_time > now() + interval '10 minutes'";
+                     AND next_poll_time > now() + interval '30 seconds'";
     assert_eq!(number(conn, set_aside).await, 1);
     // The other one is innocent.
     let leased = lease(conn, replica).await;

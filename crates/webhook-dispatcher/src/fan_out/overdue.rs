@@ -20,7 +20,7 @@ use store::{
     fair::{Round, Turns},
     keyed,
     scans::{self, Overdue},
-    work::{Claim, Leased, MAX_CRASHES, Room, Setback, table},
+    work::{Claim, Leased, Room, Setback, table},
 };
 use tokio_util::sync::CancellationToken;
 
@@ -125,15 +125,18 @@ async fn take(
     keyed::begin(&mut conn).await?;
     let leased = lease(&mut conn, &overdue, round).await;
     let (listed, leased) = keyed::end(&mut conn, leased).await?;
-    let (aside, taken): (Vec<_>, Vec<_>) =
-        { leased.into_iter() }.partition(|leased| leased.crashes >= MAX_CRASHES);
-    for leased in &aside {
-        let Setback { reason, retry_in } = Setback::after_crashes(leased.crashes);
+    let (mut taken, mut aside) = (Vec::new(), 0);
+    for leased in leased {
+        let Some(Setback { reason, retry_in }) = Setback::after_crashes(leased.crashes) else {
+            taken.push(leased);
+            continue;
+        };
+        aside += 1;
         let (kind, key) = (scans::FAN_OUT, &leased.key);
         table::set_aside(&mut conn, kind, key, overdue.replica, &reason, retry_in).await?;
         tracing::error!(scan.name = %leased.item, reason, ?retry_in, "work is set aside");
     }
-    work::count_set_aside(scans::FAN_OUT, aside.len());
+    work::count_set_aside(scans::FAN_OUT, aside);
     Ok((listed, taken))
 }
 

@@ -3,10 +3,8 @@
 use std::{collections::BTreeMap, sync::Arc, time::Duration};
 
 use domain::Timestamp;
-use platforms::{
-    Adapter, Cursor, Direct, Fetch, PollLimits, Polled,
-    simulator::{InMemory, NewPost, Published, Simulator},
-};
+use platform_simulator::{InMemory, NewPost, Published, Simulator};
+use platforms::{Adapter, Cursor, Direct, Fetch, PollLimits, Polled};
 use url::Url;
 
 use super::{

@@ -1,7 +1,12 @@
 //! The reader decides on each match once. With the files that ship.
 
-use std::{collections::HashSet, sync::Arc};
+use std::{
+    collections::{HashMap, HashSet},
+    sync::Arc,
+    time::Duration,
+};
 
+use diesel_async::SimpleAsyncConnection;
 use domain::{
     FeedName, Focus, Id, Instructions, ManagerName, Post, Timestamp,
     instructions::{Sells, Term},
@@ -56,13 +61,17 @@ struct Shop {
 
 impl Shop {
     async fn open(managers: usize, threshold: f64) -> Self {
+        Self::with(managers, threshold, TIMEOUT).await
+    }
+
+    async fn with(managers: usize, threshold: f64, max_wait: Duration) -> Self {
         let database = TestDatabase::create().await;
         let mut conn = database.connect().await;
         let fixture = Fixture::create(&mut conn).await;
         let mut config = test_support::config(&database, Service::Scanner);
         config.scanner.reader = Some(PostReader {
             folder: concat!(env!("CARGO_MANIFEST_DIR"), "/../reader/model").to_owned(),
-            max_wait: TIMEOUT,
+            max_wait,
             max_per_manager_per_day: 1_000,
         });
         let plans = Plans::new(database.pool(), Deciders::new(&config.scanner).await);
@@ -140,6 +149,31 @@ async fn a_post_is_read_once_for_matches_that_are_stored_by_manager() {
         assert_eq!(all.decide_few(plans, &[*pick]).await.len(), 1);
     }
     assert_eq!((picks.len(), work().0 - before), (6, 2));
+}
+
+/// A lock holds up what the new customer sells until the time is over.
+#[tokio::test]
+async fn known_customers_do_not_wait_for_new_ones() {
+    let shop = Shop::with(2, 0.0, Duration::from_secs(10)).await;
+    let (plans, posts, known) = (&shop.plans, posts(), shop.managers[1]);
+    let only_known = |manager: &ManagerName, _: &Post| *manager == known;
+    let (index, account) = (plans.index(), Id::NIL);
+    let first = Matches::of(plans, index, account, &shop.feed, &posts[..1], only_known);
+    first.await.decide_all(plans, 100, || false).await;
+
+    let mut other = shop.database.connect().await;
+    let lock = "BEGIN; LOCK TABLE managers IN ACCESS EXCLUSIVE MODE";
+    other.batch_execute(lock).await.unwrap();
+    let all = all_of(plans, &shop.feed, &posts[1..]).await;
+    let before = work().0;
+    let scans = all.decide_few(plans, &all.picks()).await;
+    let outcomes: HashMap<_, _> = scans
+        .iter()
+        .map(|scan| (scan.manager, scan.matched.reader))
+        .collect();
+    assert_eq!(outcomes[&known], Some(ReaderOutcome::Judged));
+    assert_eq!(outcomes[&shop.managers[0]], Some(ReaderOutcome::Busy));
+    assert_eq!(work().0 - before, 1);
 }
 
 /// For a transaction, which must not wait for a reading.

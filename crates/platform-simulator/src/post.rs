@@ -26,7 +26,7 @@ pub struct NewPost {
     /// Link target of the post.
     #[serde(default)]
     pub url: Option<String>,
-    /// Lemmy: pinned to the top. LinkedIn: a draft.
+    /// Pinned: Lemmy lists it first, and `keep_newest` keeps it. LinkedIn: a draft.
     #[serde(default)]
     pub featured: bool,
     /// Hacker News: time until the search knows it.
@@ -66,9 +66,6 @@ pub(crate) struct Stored {
     /// Its author deleted it; some platforms still show that it existed.
     pub(crate) deleted: bool,
 }
-
-/// Returns the `Post.id` of a new post with the simulator's number.
-pub(crate) type PostId = fn(&NewPost, u64) -> String;
 
 impl Stored {
     /// Returns true if Hacker News' search knows it.

@@ -7,32 +7,19 @@ use std::sync::Arc;
 
 use async_trait::async_trait;
 use domain::Timestamp;
+use platforms::{Fetch, FetchError, FetchLimits, Fetched};
 use url::Url;
 
 use super::{
-    ask::{Answer, Ask},
+    ask::Ask,
     bill::XBill,
-    discourse, hackernews, jetstream, kinds, lemmy, mastodon,
+    kinds,
     post::{NewPost, Published},
-    reddit,
     world::World,
-    x,
 };
-use crate::{Fetch, FetchError, FetchLimits, Fetched};
 
 /// The base address of the platforms.
 pub(super) const BASE: &str = "http://simulated.example";
-
-/// The platforms by the first part of the path.
-const PLATFORMS: [(&str, Answer); 7] = [
-    ("hackernews", hackernews::answer),
-    ("lemmy", lemmy::answer),
-    ("discourse", discourse::answer),
-    ("reddit", reddit::answer),
-    ("bluesky", jetstream::answer),
-    ("mastodon", mastodon::answer),
-    ("x", x::answer),
-];
 
 /// A [`Fetch`] that returns the simulator's responses.
 pub struct InMemory {
@@ -42,7 +29,7 @@ pub struct InMemory {
 impl Default for InMemory {
     fn default() -> Self {
         Self {
-            world: World::new(BASE.to_owned(), kinds::post_ids()),
+            world: World::new(BASE.to_owned()),
         }
     }
 }
@@ -82,11 +69,8 @@ impl InMemory {
         headers: &[(&str, &str)],
         form: Option<&str>,
     ) -> Result<Fetched, FetchError> {
-        let own = PLATFORMS.iter().map(|(name, answer)| (*name, *answer));
-        let others = kinds::simulated().map(|(name, kind)| (name, kind.answer));
         let (name, rest) = url.path()[1..].split_once('/').unwrap_or_default();
-        let found = own.chain(others).find(|(own, _)| *own == name);
-        let Some((_, answer)) = found else {
+        let Some(answer) = kinds::answer_of(name) else {
             return Err(FetchError::Failed("no such platform here".into()));
         };
         let body = form.unwrap_or_default().as_bytes();

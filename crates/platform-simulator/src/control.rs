@@ -10,7 +10,7 @@
 
 use actix_web::{HttpResponse, Responder, web};
 
-use super::{faults::Fault, names, post::NewPost, world::World};
+use super::{faults::Fault, kinds, post::NewPost, world::World};
 
 pub(super) fn routes(config: &mut web::ServiceConfig) {
     config
@@ -26,18 +26,7 @@ pub(super) fn routes(config: &mut web::ServiceConfig) {
 async fn publish(world: web::Data<World>, posts: web::Json<Vec<NewPost>>) -> impl Responder {
     let known = |post: &NewPost| {
         let name = post.platform.as_str();
-        let platforms = [
-            names::HACKER_NEWS,
-            names::LEMMY,
-            names::DISCOURSE,
-            names::REDDIT,
-            names::LINKEDIN,
-            names::FACEBOOK,
-            names::BLUESKY,
-            names::MASTODON,
-            names::X,
-        ];
-        platforms.contains(&name) || world.has_kind(name) || name.starts_with("feed:")
+        kinds::answer_of(name).is_some() || name.starts_with("feed:")
     };
     match posts.iter().find(|post| !known(post)) {
         Some(post) => HttpResponse::BadRequest().body(format!(

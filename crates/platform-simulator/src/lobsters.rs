@@ -3,23 +3,16 @@
 use chrono::{FixedOffset, SecondsFormat};
 use serde_json::{Value, json};
 
-use super::PER_PAGE;
-use crate::simulator::{
+use super::{
     ask::{Ask, Reply},
-    post::{NewPost, Stored},
-    simulated::Simulated,
+    names::LOBSTERS,
+    post::Stored,
     world::World,
 };
 
-const NAME: &str = "lobsters";
+const PER_PAGE: usize = 25;
 
-pub(super) const SIMULATED: Simulated = Simulated { answer, post_id };
-
-fn post_id(_: &NewPost, id: u64) -> String {
-    format!("{NAME}:{id}")
-}
-
-fn answer(world: &World, ask: &Ask) -> Reply {
+pub(super) fn answer(world: &World, ask: &Ask) -> Reply {
     let Some(path) = ask.path.strip_suffix(".json") else {
         return Reply::status(404, json!({}));
     };
@@ -29,9 +22,9 @@ fn answer(world: &World, ask: &Ask) -> Reply {
     };
     let first = number.and_then(|number| number.max(1).checked_sub(1)?.checked_mul(PER_PAGE));
     match (list.split_once('/'), first) {
-        (None, Some(first)) if list == "newest" => page(world, world.posts(NAME), first),
+        (None, Some(first)) if list == "newest" => page(world, world.posts(LOBSTERS), first),
         (Some(("t", tag)), Some(first)) => {
-            let mut stories = world.posts(NAME);
+            let mut stories = world.posts(LOBSTERS);
             stories.retain(|story| tag_of(story) == Some(tag));
             page(world, stories, first)
         }
@@ -49,14 +42,14 @@ fn page(world: &World, mut stories: Vec<Stored>, first: usize) -> Reply {
 
 fn story(world: &World, id: &str) -> Reply {
     let found = id.parse().ok().and_then(|id| world.post(id));
-    match found.filter(|story| story.new.platform == NAME) {
+    match found.filter(|story| story.new.platform == LOBSTERS) {
         Some(story) => Reply::ok(shown(world, &story)),
         None => Reply::status(404, json!({})),
     }
 }
 
 fn shown(world: &World, story: &Stored) -> Value {
-    let own = format!("{}/{NAME}/s/{}", world.base_url(), story.id);
+    let own = format!("{}/{LOBSTERS}/s/{}", world.base_url(), story.id);
     let time = chrono::DateTime::from_timestamp_micros(story.time.micros());
     let chicago = FixedOffset::west_opt(6 * 3_600);
     let time = time.zip(chicago).map(|(time, zone)| {

@@ -3,57 +3,35 @@
 //! The token selects the response: `expired` is code 190, `forbidden` is code 10, `busy` is a used-up limit.
 //! Like the original, it puts the token into the address of the next page.
 
-use std::collections::HashMap;
-
-use actix_web::{HttpRequest, HttpResponse, Responder, web};
 use serde_json::{Value, json};
 
-use super::{names::FACEBOOK, post::Stored, world::World};
+use super::{
+    ask::{Ask, Reply},
+    names::FACEBOOK,
+    post::Stored,
+    world::World,
+};
 
 const MAX_LIMIT: usize = 100;
 
-pub(super) fn routes(config: &mut web::ServiceConfig) {
-    config
-        .route("/{version}/{page}/feed", web::get().to(versioned))
-        .route("/{page}/feed", web::get().to(plain));
+pub(super) fn answer(world: &World, ask: &Ask) -> Reply {
+    match *ask.path.split('/').collect::<Vec<_>>().as_slice() {
+        [page, "feed"] => feed(world, "v25.0", page, ask),
+        [version, page, "feed"] => feed(world, version, page, ask),
+        _ => Reply::status(404, json!({})),
+    }
 }
 
-type Query = web::Query<HashMap<String, String>>;
-
-async fn versioned(
-    world: web::Data<World>,
-    path: web::Path<(String, String)>,
-    request: HttpRequest,
-    query: Query,
-) -> impl Responder {
-    feed(&world, &path.0, &path.1, &request, &query)
-}
-
-async fn plain(
-    world: web::Data<World>,
-    page: web::Path<String>,
-    request: HttpRequest,
-    query: Query,
-) -> impl Responder {
-    feed(&world, "v25.0", &page, &request, &query)
-}
-
-fn feed(
-    world: &World,
-    version: &str,
-    page: &str,
-    request: &HttpRequest,
-    query: &HashMap<String, String>,
-) -> HttpResponse {
-    let header = request.headers().get("authorization");
-    let header = header.and_then(|value| value.to_str().ok());
+fn feed(world: &World, version: &str, page: &str, ask: &Ask) -> Reply {
+    let query = &ask.query;
+    let header = ask.header("authorization");
     let token = header.and_then(|value| value.strip_prefix("Bearer "));
     let token = token.or(query.get("access_token").map(String::as_str));
     let refuse = |code: u16, kind: &str| {
-        HttpResponse::BadRequest().json(json!({
-            "error": {"message": "Something about the request", "type": kind, "code": code,
-                      "fbtrace_id": "A1"}
-        }))
+        let error = json!({
+            "message": "Something about the request", "type": kind, "code": code, "fbtrace_id": "A1"
+        });
+        Reply::status(400, json!({"error": error}))
     };
     let token = match token {
         None | Some("" | "expired") => return refuse(190, "OAuthException"),
@@ -89,9 +67,9 @@ fn feed(
     }
     let used = if token == "busy" { 100 } else { 12 };
     let usage = json!({"call_count": used, "total_cputime": 0, "total_time": 1});
-    HttpResponse::Ok()
-        .insert_header(("x-app-usage", usage.to_string()))
-        .json(answer)
+    let mut reply = Reply::ok(answer);
+    reply.headers.push(("x-app-usage", usage.to_string()));
+    reply
 }
 
 fn place(cursor: &str) -> Option<(i64, u64)> {

@@ -16,14 +16,12 @@ use super::{
     ids,
     instance::Rules,
     names::BLUESKY,
-    post::{NewPost, PostId, Published, Stored},
+    post::{NewPost, Published, Stored},
     stream::Log,
 };
 
 pub(crate) struct World {
     base_url: String,
-    /// How the kinds with a simulator in their own folder name their posts.
-    own_kinds: BTreeMap<&'static str, PostId>,
     state: Mutex<State>,
     /// Reddit's tokens: which ones are valid, and how many seconds new ones live.
     token_number: AtomicI64,
@@ -56,10 +54,9 @@ fn first_id() -> u64 {
 }
 
 impl World {
-    pub(crate) fn new(base_url: String, own_kinds: BTreeMap<&'static str, PostId>) -> Self {
+    pub(crate) fn new(base_url: String) -> Self {
         Self {
             base_url,
-            own_kinds,
             state: Mutex::new(State {
                 posts: Vec::new(),
                 next_id: first_id(),
@@ -163,15 +160,7 @@ impl World {
         if let Some((_, feed)) = new.platform.split_once(':') {
             return self.entry_url(feed, id);
         }
-        match self.own_kinds.get(new.platform.as_str()) {
-            Some(post_id) => post_id(new, id),
-            None => ids::post_id(&self.base_url, new, id, time),
-        }
-    }
-
-    /// Returns true if the simulator of the kind is in the kind's own folder.
-    pub(super) fn has_kind(&self, name: &str) -> bool {
-        self.own_kinds.contains_key(name)
+        ids::post_id(&self.base_url, new, id, time)
     }
 
     pub(crate) fn entry_url(&self, feed: &str, id: u64) -> String {
@@ -212,7 +201,12 @@ impl World {
 
     pub(crate) fn keep_newest(&self, number: usize) {
         let posts = &mut self.state().posts;
-        posts.drain(..posts.len().saturating_sub(number));
+        let mut old = posts.len().saturating_sub(number);
+        posts.retain(|post| {
+            let is_old = old > 0;
+            old = old.saturating_sub(1);
+            !is_old || post.new.featured
+        });
     }
 
     pub(crate) fn reset(&self) {

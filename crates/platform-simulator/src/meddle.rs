@@ -11,7 +11,7 @@ use actix_web::{
     web,
 };
 
-use super::{faults::FaultKind, world::World};
+use super::{faults::FaultKind, kinds, world::World};
 
 /// Counts the request, and applies a fault if there is one.
 pub(super) async fn meddle(
@@ -20,7 +20,7 @@ pub(super) async fn meddle(
     next: Next<impl MessageBody + 'static>,
 ) -> Result<ServiceResponse<BoxBody>, Error> {
     let path = request.path().to_owned();
-    let Some(platform) = platform_of(&world, &path) else {
+    let Some(platform) = platform_of(&path) else {
         return Ok(next.call(request).await?.map_into_boxed_body());
     };
     world.count(&path);
@@ -62,15 +62,13 @@ pub(super) async fn meddle(
 }
 
 /// The path's platform; `None` for the simulator's own API.
-fn platform_of(world: &World, path: &str) -> Option<String> {
+fn platform_of(path: &str) -> Option<String> {
     let (first, rest) = path.trim_start_matches('/').split_once('/')?;
     match first {
-        "hackernews" | "lemmy" | "discourse" | "reddit" | "linkedin" | "facebook" | "bluesky"
-        | "mastodon" | "x" => Some(first.to_owned()),
         "feeds" => {
             let name = rest.split(['.', '/']).next().unwrap_or_default();
             Some(format!("feed:{name}"))
         }
-        _ => world.has_kind(first).then(|| first.to_owned()),
+        _ => kinds::answer_of(first).map(|_| first.to_owned()),
     }
 }

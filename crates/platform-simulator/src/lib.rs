@@ -12,7 +12,7 @@
 //! | `/bluesky/…` | Jetstream at `subscribe`, by WebSocket; `xrpc/…`: `getProfiles`, `getPosts` |
 //! | `/mastodon/…` | a Mastodon instance: timelines, statuses, search of hashtags |
 //! | `/x/2/…` | X: recent search, posts and users by id |
-//! | `/{kind}/…` | each kind with [`PlatformKind::simulated`](crate::PlatformKind::simulated) |
+//! | `/lobsters/…` | Lobsters: `newest`, `t/{tag}`, `s/{id}` |
 //! | `/feeds/{name}.rss`, `.atom`, `.json` | a feed of 50 entries, with `ETag` and `Last-Modified` |
 //! | `/control/…` | takes posts and faults, returns counts of requests and times of responses ([`control`]) |
 //! | `/demo/` | the page of the demo's customer ([`demo`]) |
@@ -22,7 +22,7 @@
 //!
 //! It runs on a separate thread and stops when dropped. All data is in memory and lost then.
 
-pub(crate) mod ask;
+mod ask;
 mod bill;
 mod control;
 pub mod demo;
@@ -38,35 +38,33 @@ mod kinds;
 mod lemmy;
 mod linkedin;
 pub mod load;
+mod lobsters;
 mod mastodon;
 mod meddle;
 mod memory;
 mod names;
-pub(crate) mod post;
+mod post;
 pub mod reddit;
-pub mod simulated;
 mod stream;
-pub(crate) mod world;
+mod world;
 mod x;
 
 use std::{io, net::SocketAddr, sync::Arc, thread, time::Duration};
 
 use actix_web::{App, HttpServer, dev::ServerHandle, middleware::from_fn, rt::System, web};
 use domain::Timestamp;
+use platforms::{Settings, Source};
 use runtime::config::Access;
 use url::Url;
 
 pub use bill::XBill;
 pub use faults::{Fault, FaultKind};
 pub use instance::MastodonRules;
-use kinds::simulated;
 pub use memory::InMemory;
 pub use names::{
-    BLOG, BLUESKY, DISCOURSE, FACEBOOK, HACKER_NEWS, LEMMY, LINKEDIN, MASTODON, REDDIT, X,
+    BLOG, BLUESKY, DISCOURSE, FACEBOOK, HACKER_NEWS, LEMMY, LINKEDIN, LOBSTERS, MASTODON, REDDIT, X,
 };
 pub use post::{NewPost, Published};
-
-use crate::{Settings, Source};
 
 /// A running simulator.
 pub struct Simulator {
@@ -96,7 +94,7 @@ impl Simulator {
             Some(url) => url.as_str().trim_end_matches('/').to_owned(),
             None => format!("http://{addr}"),
         };
-        let world = Arc::new(world::World::new(base_url, kinds::post_ids()));
+        let world = Arc::new(world::World::new(base_url));
         let shared = web::Data::from(Arc::clone(&world));
         let (started, starts) = std::sync::mpsc::channel();
         let thread = thread::Builder::new()
@@ -221,7 +219,7 @@ impl Simulator {
         self.world.served()
     }
 
-    /// Forgets all posts except the newest, because every response scans all posts.
+    /// Forgets all posts except the newest and the pinned ones, because every response scans all posts.
     pub fn keep_newest(&self, number: usize) {
         self.world.keep_newest(number);
     }
@@ -326,20 +324,11 @@ impl Drop for Simulator {
 
 fn routes(config: &mut web::ServiceConfig) {
     config
-        .configure(|config| ask::serve(config, "/hackernews", hackernews::answer))
-        .configure(|config| ask::serve(config, "/lemmy", lemmy::answer))
-        .configure(|config| ask::serve(config, "/discourse", discourse::answer))
-        .configure(|config| ask::serve(config, "/reddit", reddit::answer))
-        .service(web::scope("/linkedin").configure(linkedin::routes))
-        .service(web::scope("/facebook").configure(facebook::routes))
         .route("/bluesky/subscribe", web::get().to(jetstream::subscribe))
-        .configure(|config| ask::serve(config, "/bluesky", jetstream::answer))
-        .configure(|config| ask::serve(config, "/mastodon", mastodon::answer))
-        .configure(|config| ask::serve(config, "/x", x::answer))
         .service(web::scope("/feeds").configure(feeds::routes))
         .service(web::scope("/control").configure(control::routes))
         .service(web::scope("/demo").configure(demo::routes));
-    for (name, kind) in simulated() {
-        ask::serve(config, &format!("/{name}"), kind.answer);
+    for (name, answer) in kinds::KINDS {
+        ask::serve(config, &format!("/{name}"), answer);
     }
 }

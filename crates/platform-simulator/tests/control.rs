@@ -1,9 +1,9 @@
-//! The simulator's control API, as used by programs outside this crate.
+//! The simulator's control API, as used by other programs.
 
-use platforms::{
-    Adapter, Direct, Fetch, FetchLimits, PollError, PollLimits,
-    simulator::{Published, Simulator},
-};
+#![expect(clippy::unwrap_used, reason = "a failed unwrap fails the test")]
+
+use platform_simulator::{Published, Simulator};
+use platforms::{Adapter, Direct, Fetch, FetchLimits, PollError, PollLimits};
 use serde_json::{Value, json};
 use tokio::{
     io::{AsyncReadExt, AsyncWriteExt},

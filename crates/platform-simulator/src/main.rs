@@ -3,7 +3,7 @@
 use std::{net::SocketAddr, time::Duration};
 
 use clap::Parser;
-use platforms::simulator::{Simulator, demo::Feeder, load::Load};
+use platform_simulator::{Simulator, demo::Feeder, load::Load};
 
 /// Speaks the APIs of Hacker News, Lemmy and feeds from posts given at /control/posts.
 #[derive(Parser)]

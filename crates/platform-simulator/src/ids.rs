@@ -4,7 +4,7 @@ use domain::Timestamp;
 use sha2::{Digest, Sha256};
 
 use super::{
-    names::{BLUESKY, DISCOURSE, FACEBOOK, HACKER_NEWS, LINKEDIN, MASTODON, REDDIT, X},
+    names::{BLUESKY, DISCOURSE, FACEBOOK, HACKER_NEWS, LINKEDIN, LOBSTERS, MASTODON, REDDIT, X},
     post::NewPost,
 };
 
@@ -17,6 +17,7 @@ pub(super) const EPOCH_MILLIS: i64 = 1_288_834_974_657;
 pub(super) fn post_id(base_url: &str, new: &NewPost, id: u64, time: Timestamp) -> String {
     match new.platform.as_str() {
         HACKER_NEWS => format!("{HACKER_NEWS}:{id}"),
+        LOBSTERS => format!("{LOBSTERS}:{id}"),
         LINKEDIN => format!("urn:li:share:{id}"),
         FACEBOOK => {
             let page = new.community.as_deref().unwrap_or_default();
