@@ -15,6 +15,8 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, ExitCode};
 
 use anyhow::Result;
+use nix::sys::statvfs::statvfs;
+use nix::unistd::geteuid;
 use private_servers::postgres::{Options, Postgres};
 use private_servers::rabbitmq::RabbitMq;
 
@@ -146,7 +148,7 @@ struct Servers {
 
 impl Servers {
     fn start() -> Result<Self> {
-        let parent = cargo::target_dir()?.join("test-servers");
+        let parent = parent_directory()?;
         remove_leftovers(&parent);
         let directory = parent.join(std::process::id().to_string());
         let mut servers = Self {
@@ -199,6 +201,17 @@ impl Drop for Servers {
         // The next run removes what cannot be removed now.
         let _ = fs::remove_dir_all(&self.directory);
     }
+}
+
+/// Directory of all runs' servers. In memory where there is enough, because each test creates a database of a thousand files.
+fn parent_directory() -> Result<PathBuf> {
+    const NEEDED: u64 = 8 << 30;
+    let memory = Path::new("/dev/shm");
+    let available = statvfs(memory).map_or(0, |of| of.blocks_available() * of.fragment_size());
+    if available >= NEEDED {
+        return Ok(memory.join(format!("earshot-test-servers-{}", geteuid())));
+    }
+    Ok(cargo::target_dir()?.join("test-servers"))
 }
 
 /// Removes the directories of killed runs.
