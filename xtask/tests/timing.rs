@@ -133,7 +133,7 @@ const EXCEPTIONS: &[(&str, &str, &str)] = &[
     (
         "tests-e2e/src/harness/wait.rs",
         "ask_within",
-        "at most 200 ms between two looks",
+        "at most half a second between two looks",
     ),
     (
         "tests-e2e/src/scenarios/kills.rs",

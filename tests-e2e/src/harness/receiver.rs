@@ -46,13 +46,19 @@ impl Delivery {
 
     /// Returns the name of the Scan in it.
     pub(crate) fn scan(&self) -> String {
-        self.json()["name"].as_str().unwrap().to_owned()
+        scan(&self.body)
     }
 
     pub(crate) fn header(&self, name: &str) -> Vec<&str> {
         let same = self.headers.iter().filter(|(own, _)| own == name);
         same.map(|(_, value)| value.as_str()).collect()
     }
+}
+
+/// Returns the name of the Scan in a request.
+fn scan(body: &[u8]) -> String {
+    let body: Value = serde_json::from_slice(body).unwrap();
+    body["name"].as_str().unwrap().to_owned()
 }
 
 pub(crate) struct Receiver {
@@ -109,9 +115,13 @@ impl Receiver {
 
     /// Returns how often each Scan arrived.
     pub(crate) fn counts(&self) -> BTreeMap<String, usize> {
+        let bodies: Vec<Bytes> = {
+            let deliveries = self.state.deliveries.lock().unwrap();
+            deliveries.iter().map(|one| one.body.clone()).collect()
+        };
         let mut counts = BTreeMap::new();
-        for delivery in self.deliveries() {
-            *counts.entry(delivery.scan()).or_default() += 1;
+        for body in bodies {
+            *counts.entry(scan(&body)).or_default() += 1;
         }
         counts
     }
@@ -119,8 +129,7 @@ impl Receiver {
     /// Waits until `count` requests have arrived.
     pub(crate) async fn wait_for(&self, count: usize, within: Duration) -> Vec<Delivery> {
         eventually(&format!("{count} requests"), within, async || {
-            let deliveries = self.deliveries();
-            (deliveries.len() >= count).then_some(deliveries)
+            (self.count() >= count).then(|| self.deliveries())
         })
         .await
     }

@@ -4,7 +4,7 @@ use std::time::{Duration, Instant};
 
 /// Shortest pause between two looks. Each look costs CPU time, so the pause grows the longer it takes.
 const TICK: Duration = Duration::from_millis(20);
-const LONGEST_TICK: Duration = Duration::from_millis(200);
+const LONGEST_TICK: Duration = Duration::from_millis(500);
 
 /// Begins the message of a test that found what no slow machine explains: something lost or doubled, or a service that
 /// ended or needed more memory than it has. `cargo xtask test` fails for such a message, even if a retry passes.
