@@ -101,6 +101,11 @@ const EXCEPTIONS: &[(&str, &str, &str)] = &[
         "random pauses of the load",
     ),
     (
+        "tests-e2e/src/faults/pollers.rs",
+        "poll",
+        "a client's pause between two requests",
+    ),
+    (
         "tests-e2e/src/faults/refusals.rs",
         "fill",
         "how long the disk is full",

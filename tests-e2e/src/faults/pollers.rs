@@ -19,7 +19,7 @@ use super::{fleet::Fleet, load::Watching};
 use crate::harness::{LOSS, api::Api};
 
 const PAGE: &str = "100";
-const PAUSE: Duration = Duration::from_millis(150);
+const PAUSE: Duration = Duration::from_millis(400);
 
 /// One running client for each Manager.
 pub(super) struct Pollers {
