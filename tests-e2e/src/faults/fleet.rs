@@ -317,10 +317,13 @@ impl Fleet {
         }
     }
 
-    /// Sends SIGTERM to each; all must drain and exit 0.
+    /// Sends SIGTERM to all at once; each must drain and exit 0.
     pub(super) fn terminate(&self) {
         for replica in &self.replicas {
-            replica.terminate();
+            replica.ask_to_end();
+        }
+        for replica in &self.replicas {
+            replica.wait_for_end();
         }
     }
 
@@ -332,6 +335,18 @@ impl Fleet {
             if let Some(process) = &*replica.process() {
                 process.print_log();
             }
+        }
+    }
+}
+
+impl Drop for Fleet {
+    fn drop(&mut self) {
+        self.replicas.clear();
+        // A clean end takes seconds, and what they have is not needed any more.
+        for node in &mut self.nodes {
+            node.get_mut()
+                .unwrap_or_else(PoisonError::into_inner)
+                .kill();
         }
     }
 }
@@ -365,9 +380,18 @@ impl Replica {
 
     /// Sends SIGTERM; the replica must drain and exit 0.
     pub(super) fn terminate(&self) {
+        self.ask_to_end();
+        self.wait_for_end();
+    }
+
+    fn ask_to_end(&self) {
+        self.process().as_ref().expect("it runs").ask_to_end();
+    }
+
+    fn wait_for_end(&self) {
         let mut process = self.process();
         let process = process.as_mut().expect("it runs");
-        let status = block_in_place(|| process.terminate(STOP));
+        let status = block_in_place(|| process.wait_for_end(STOP));
         assert!(status.success(), "{}: {status}", self.program);
     }
 

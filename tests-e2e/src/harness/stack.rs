@@ -115,6 +115,16 @@ struct Running {
     postgres: Option<Postgres>,
 }
 
+impl Drop for Running {
+    fn drop(&mut self) {
+        self.processes.clear();
+        // A clean end takes seconds, and what it has is not needed any more.
+        if let Some(rabbitmq) = &mut self.rabbitmq {
+            rabbitmq.kill();
+        }
+    }
+}
+
 impl Stack {
     pub(crate) async fn start(kind: Kind) -> Self {
         Self::configured(kind, |settings| settings).await
@@ -265,11 +275,12 @@ impl Stack {
         word(&line, "key=").to_owned()
     }
 
-    /// Sends SIGTERM to `earshot dev`, or to each service; all must drain and exit 0.
+    /// Sends SIGTERM to `earshot dev`, or to all services at once; each must drain and exit 0.
     pub(crate) fn terminate(&self) {
         let mut running = self.running.lock().unwrap();
+        running.processes.values().for_each(Process::ask_to_end);
         for (part, process) in &mut running.processes {
-            let status = block_in_place(|| process.terminate(STOP));
+            let status = block_in_place(|| process.wait_for_end(STOP));
             assert!(status.success(), "{}: {status}", part.program());
         }
     }
