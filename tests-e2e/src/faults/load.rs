@@ -42,6 +42,8 @@ const PATIENCE: Duration = Duration::from_secs(120);
 const SCRIPT: usize = 2_000;
 const LONGEST_PAUSE_MS: u64 = 250;
 const LARGEST_BURST: u64 = 6;
+/// Deliveries to one Connection that may wait while a load keeps pace.
+const MOST_WAITING: usize = 50;
 
 /// The forums with a feed of all posts.
 const FORUMS: &[&str] = &[HACKER_NEWS, LEMMY];
@@ -182,6 +184,8 @@ pub(super) struct Load<'a> {
     world: &'a World,
     apis: Vec<Api>,
     published: usize,
+    /// Number of deliveries that the first Connection must get.
+    due: usize,
     blog_pause: Duration,
     next_blog_post: Instant,
     next_reddit_post: Instant,
@@ -195,6 +199,7 @@ impl<'a> Load<'a> {
             world,
             apis: fleet.apis(),
             published: 0,
+            due: 0,
             blog_pause: BLOG_PAUSE + absences::length() / 10,
             next_blog_post: Instant::now(),
             next_reddit_post: Instant::now(),
@@ -226,6 +231,20 @@ impl<'a> Load<'a> {
         while go_on() {
             ticks.tick().await;
             self.publish(count).await;
+        }
+    }
+
+    /// Publishes this many posts every tenth of a second, but none while many deliveries wait: a slow machine must not
+    /// fall behind more and more.
+    pub(super) async fn keep_pace(&mut self, count: u64, go_on: impl Fn() -> bool) {
+        let mut ticks = tokio::time::interval(Duration::from_millis(100));
+        while go_on() {
+            ticks.tick().await;
+            // The first receiver never fails, so it gets each Scan once.
+            let received = self.world.connections[0].1.count();
+            if self.due < received + MOST_WAITING {
+                self.publish(count).await;
+            }
         }
     }
 
@@ -262,6 +281,13 @@ impl<'a> Load<'a> {
         let bodies: Vec<Value> = posts.iter().map(|(post, _)| post.clone()).collect();
         let ids = self.fleet.simulator.publish(&bodies).await;
         for (id, (_, platform)) in ids.into_iter().zip(posts) {
+            let managers = self.world.managers.iter();
+            let first = managers.filter(|one| {
+                one.word == word
+                    && one.platforms.contains(&platform)
+                    && one.connections.contains(&0)
+            });
+            self.due += first.count();
             self.done.posts.insert(id, Published { platform, word });
         }
     }

@@ -42,7 +42,7 @@ pub(super) async fn run(fleet: &Arc<Fleet>) {
     let goes_on = || !upgrade.is_finished();
     let (answers, ()) = tokio::join!(
         ask(fleet, &world, &goes_on),
-        load.keep_publishing(POSTS, &goes_on)
+        load.keep_pace(POSTS, &goes_on)
     );
     upgrade.await.unwrap();
     println!("{answers} API responses meanwhile, none of them an error");
@@ -85,7 +85,7 @@ async fn ask(fleet: &Fleet, world: &World, goes_on: impl Fn() -> bool) -> u32 {
     let list = format!("/v1/{}/connections", world.namespace);
     let mut answers = 0;
     while goes_on() {
-        sleep(Duration::from_millis(20)).await;
+        sleep(Duration::from_millis(100)).await;
         let mut statuses = Vec::new();
         for api in &apis {
             let answer = api.try_request(http::Method::GET, &list, &[], None).await;
