@@ -21,9 +21,10 @@ use crate::{
     },
 };
 
-const SECONDS: u64 = 8;
+/// Longer than a lease remains valid after its replica's last heartbeat.
+const SECONDS: u64 = 6;
 /// Posts per tenth of a second of short absences: more than one page of Lemmy's 50 posts in each.
-const POSTS: u64 = 5;
+const POSTS: u64 = 4;
 /// Posts per tenth of a second of absences of minutes.
 const POSTS_OF_MINUTES: u64 = 2;
 /// Number of posts that a listing of Reddit shows.

@@ -53,7 +53,7 @@ use fleet::{Fleet, Servers};
 use load::{Done, Load, World};
 use lost::Loss;
 
-const SECONDS: u64 = 40;
+const SECONDS: u64 = 25;
 const SEEDS: &str = "1";
 const PRESSURE: &str = "slow_stages_do_not_block_others";
 const UPGRADE: &str = "earlier_services_work_with_a_later_schema";

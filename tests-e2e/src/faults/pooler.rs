@@ -16,8 +16,8 @@ use super::{
 use crate::harness::{eventually, free_address, process::Process};
 
 /// Posts per tenth of a second.
-const POSTS: u64 = 3;
-const LENGTH: Duration = Duration::from_secs(3);
+const POSTS: u64 = 2;
+const LENGTH: Duration = Duration::from_secs(2);
 const ABSENCE: Duration = Duration::from_secs(1);
 const PATIENCE: Duration = Duration::from_secs(120);
 /// Sessions of everyone but this question itself.

@@ -1,4 +1,6 @@
 //! Slows one stage after the other: memory stays bounded, the API answers, and work continues afterwards.
+//!
+//! `EARSHOT_FAULTS_STAGE_SECONDS` sets for how long each stage is slow.
 
 use std::time::{Duration, Instant};
 
@@ -15,7 +17,7 @@ use super::{
 use crate::harness::{WAITING, eventually, proxy::Flow};
 
 const STAGES: [Stage; 3] = [Stage::Commits, Stage::Broker, Stage::Receivers];
-const LENGTH: Duration = Duration::from_secs(8);
+const SECONDS: u64 = 5;
 /// Posts per tenth of a second.
 const POSTS: u64 = 4;
 /// Deadline after the stage has recovered.
@@ -36,13 +38,15 @@ enum Stage {
 pub(super) async fn run(fleet: &Fleet) {
     let world = World::new(fleet).await;
     let mut load = Load::new(fleet, &world);
-    let warm = Instant::now() + LENGTH / 2;
+    let seconds = super::number("EARSHOT_FAULTS_STAGE_SECONDS").unwrap_or(SECONDS);
+    let length = Duration::from_secs(seconds);
+    let warm = Instant::now() + length / 2;
     load.keep_publishing(POSTS, || Instant::now() < warm).await;
     for stage in STAGES {
         let before = memory(fleet);
         let work_before = stage.unaffected(fleet, &world);
         stage.set(fleet, &world, true);
-        let until = Instant::now() + LENGTH;
+        let until = Instant::now() + length;
         let (mut answers, ()) = tokio::join!(
             ask(fleet, &world, until),
             load.keep_publishing(POSTS, || Instant::now() < until)

@@ -20,7 +20,7 @@ use crate::harness::{WAITING, eventually};
 
 const SECONDS: u64 = 5;
 /// Posts per tenth of a second.
-const POSTS: u64 = 3;
+const POSTS: u64 = 2;
 /// More than the database takes at the start, and little enough to fill quickly.
 const DISK_MEGABYTES: u32 = 384;
 /// Number of tasks that take connections.

@@ -26,7 +26,7 @@ use crate::harness::{WAITING, eventually};
 
 const LIBRARY: &str = include_str!("slow_disk.c");
 /// Posts per tenth of a second.
-const POSTS: u64 = 3;
+const POSTS: u64 = 2;
 const RECOVERY: Duration = Duration::from_secs(120);
 const PAUSE: Duration = Duration::from_millis(50);
 /// Longer than the disk ever hangs.
