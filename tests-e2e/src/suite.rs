@@ -1,9 +1,10 @@
 //! The tests of one program, and how they are given to the runner.
 //!
-//! cargo-nextest runs each test in a process of its own. Tests that share a service are one test for it, because starting
-//! all services takes longer than most of these tests.
+//! cargo-nextest runs each test in a separate process. Tests that share a service are one test for it, named after that
+//! service, because starting all services takes longer than most of these tests.
 
 use std::{
+    collections::BTreeMap,
     panic::{AssertUnwindSafe, catch_unwind},
     process::ExitCode,
     time::Instant,
@@ -11,18 +12,30 @@ use std::{
 
 use libtest_mimic::{Arguments, Failed, Trial};
 
+const ONE_SERVICE: &str = "on_one_service";
+
 pub(crate) struct Test {
     name: String,
-    shares_a_service: bool,
+    /// The service that it shares with others.
+    service: Option<&'static str>,
     run: Box<dyn FnOnce() + Send>,
 }
 
 impl Test {
     /// A test that shares a service with others of this program.
     pub(crate) fn sharing(name: String, run: impl FnOnce() + Send + 'static) -> Self {
+        Self::sharing_another(ONE_SERVICE, name, run)
+    }
+
+    /// A test that shares another service of this program.
+    pub(crate) fn sharing_another(
+        service: &'static str,
+        name: String,
+        run: impl FnOnce() + Send + 'static,
+    ) -> Self {
         Self {
             name,
-            shares_a_service: true,
+            service: Some(service),
             run: Box::new(run),
         }
     }
@@ -30,7 +43,7 @@ impl Test {
     /// A test that needs no service, or starts a separate one.
     pub(crate) fn alone(name: String, run: impl FnOnce() + Send + 'static) -> Self {
         Self {
-            shares_a_service: false,
+            service: None,
             ..Self::sharing(name, run)
         }
     }
@@ -67,23 +80,33 @@ fn is_nextest() -> bool {
 }
 
 fn grouped(program: &str, tests: Vec<Test>) -> Vec<Trial> {
-    let (sharing, alone): (Vec<_>, Vec<_>) =
-        tests.into_iter().partition(|test| test.shares_a_service);
-    let together = Trial::test(format!("{program}::on_one_service"), move || {
-        let mut failed = Vec::new();
-        for test in sharing {
-            let name = test.name.clone();
-            println!("test {name}");
-            if catch_unwind(AssertUnwindSafe(|| test.run())).is_err() {
-                failed.push(name);
-            }
+    let mut trials = Vec::new();
+    let mut sharing: BTreeMap<&str, Vec<Test>> = BTreeMap::new();
+    for test in tests {
+        match test.service {
+            Some(service) => sharing.entry(service).or_default().push(test),
+            None => trials.push(test.trial()),
         }
-        if failed.is_empty() {
-            Ok(())
-        } else {
-            Err(Failed::from(failed.join(", ")))
-        }
+    }
+    let sharing = sharing.into_iter().map(|(service, tests)| {
+        Trial::test(format!("{program}::{service}"), move || run_all(tests))
     });
-    let alone = alone.into_iter().map(Test::trial);
-    alone.chain([together]).collect()
+    trials.extend(sharing);
+    trials
+}
+
+fn run_all(tests: Vec<Test>) -> Result<(), Failed> {
+    let mut failed = Vec::new();
+    for test in tests {
+        let name = test.name.clone();
+        println!("test {name}");
+        if catch_unwind(AssertUnwindSafe(|| test.run())).is_err() {
+            failed.push(name);
+        }
+    }
+    if failed.is_empty() {
+        Ok(())
+    } else {
+        Err(Failed::from(failed.join(", ")))
+    }
 }

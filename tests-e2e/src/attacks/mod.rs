@@ -30,6 +30,9 @@ use crate::suite::{self, Test};
 use fleet::Fleet;
 use stage::{Account, Stage};
 
+/// The nextest configuration runs nothing next to the tests of this name.
+const FOUR_SERVICES: &str = "on_four_services";
+
 /// Runs the tests in sequence. Those that need no settings share a service; those that keep it busy come last.
 #[must_use]
 pub fn run() -> ExitCode {
@@ -84,7 +87,8 @@ impl Shared {
         F: AsyncFnOnce(&Fleet, &Account) + Send + 'static,
     {
         let shared = Arc::clone(self);
-        Test::sharing(format!("attacks::{name}"), move || {
+        let name = format!("attacks::{name}");
+        Test::sharing_another(FOUR_SERVICES, name, move || {
             shared.runtime.block_on(async {
                 let fleet = shared.fleet.get_or_init(Fleet::start).await;
                 fleet.survives(attack).await;
