@@ -72,6 +72,7 @@ const ABSENCES: [Absence; 7] = [
 pub(super) fn servers() -> Servers {
     Servers {
         has_names: true,
+        has_few_replicas: true,
         ..Options::throwaway().into()
     }
 }

@@ -1,4 +1,4 @@
-//! Two replicas of each of the four services, with the servers that they share.
+//! Two replicas of each of the four services, with the servers that they share. Some tests need one gateway and compiler.
 //!
 //! Each replica has a separate network: a proxy to PostgreSQL, one to RabbitMQ and one to the platforms. So one replica
 //! can be cut off alone.
@@ -47,6 +47,8 @@ pub(super) struct Servers {
     pub(super) postgres: Options,
     /// Number of RabbitMQ nodes.
     pub(super) nodes: usize,
+    /// True if one gateway and one compiler are enough: the test neither kills nor cuts off one of two.
+    pub(super) has_few_replicas: bool,
     /// Size of PostgreSQL's disk, which is the machine's otherwise.
     pub(super) disk_megabytes: Option<u32>,
     /// True if scanners reach the platforms by a name.
@@ -62,6 +64,7 @@ impl From<Options> for Servers {
         Self {
             postgres,
             nodes: 1,
+            has_few_replicas: false,
             disk_megabytes: None,
             has_names: false,
             has_slow_disk: false,
@@ -150,7 +153,10 @@ impl Fleet {
             directory,
         };
         for program in SERVICES {
-            for number in 0..REPLICAS {
+            let is_alone =
+                servers.has_few_replicas && ["api-gateway", "manager-compiler"].contains(&program);
+            let replicas = if is_alone { 1 } else { REPLICAS };
+            for number in 0..replicas {
                 let replica = fleet.replica(program, number).await;
                 fleet.replicas.push(replica);
             }

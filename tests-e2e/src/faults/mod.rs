@@ -88,7 +88,7 @@ pub fn run() -> ExitCode {
         })
     });
     let trials = trials.chain([
-        directed(PRESSURE, Options::durable(), async |fleet| {
+        directed(PRESSURE, few(Options::durable()), async |fleet| {
             pressure::run(fleet).await;
         }),
         directed(UPGRADE, Options::throwaway(), async |fleet| {
@@ -111,7 +111,7 @@ pub fn run() -> ExitCode {
         directed(SLOW_DISK, slow_disk::servers(), async |fleet| {
             slow_disk::run(fleet).await;
         }),
-        directed(POOLER, Options::throwaway(), async |fleet| {
+        directed(POOLER, few(Options::throwaway()), async |fleet| {
             pooler::run(fleet).await;
         }),
         // Patroni needs twenty seconds to notice the death of a primary.
@@ -127,6 +127,14 @@ pub fn run() -> ExitCode {
     ]);
     let trials = trials.collect();
     libtest_mimic::run(&arguments, trials).exit_code()
+}
+
+/// Servers of a fleet that needs one gateway and one compiler.
+fn few(postgres: Options) -> Servers {
+    Servers {
+        has_few_replicas: true,
+        ..postgres.into()
+    }
 }
 
 /// A test of certain faults instead of random ones.

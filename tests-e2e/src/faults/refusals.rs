@@ -50,6 +50,7 @@ pub(super) fn servers() -> Servers {
     let settings = ["max_wal_size=64MB", "min_wal_size=32MB"];
     Servers {
         disk_megabytes: Some(DISK_MEGABYTES),
+        has_few_replicas: true,
         ..Options {
             settings: settings.map(str::to_owned).to_vec(),
             ..Options::throwaway()

@@ -67,6 +67,7 @@ impl State {
 pub(super) fn servers() -> Servers {
     Servers {
         has_slow_disk: true,
+        has_few_replicas: true,
         ..Options::durable().into()
     }
 }
