@@ -2,7 +2,7 @@
 //! sent twice unless a dispatcher was killed in between, and nothing whose success was recorded. After the last restart
 //! everything arrives, without help.
 //!
-//! A thousand deliveries and nine kills, the same each time; ten thousand and fifty if `EARSHOT_LARGE_TESTS` is `1`.
+//! Five hundred deliveries and nine kills, the same each time; ten thousand and fifty if `EARSHOT_LARGE_TESTS` is `1`.
 
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -47,7 +47,7 @@ impl Size {
         if !super::are_large() {
             return Self {
                 victims: VICTIMS.to_vec(),
-                deliveries: 1_000,
+                deliveries: 500,
             };
         }
         let victim = |_| match chance.below(4) {

@@ -1,6 +1,6 @@
 //! `earshot listen` over a laptop's day: it is killed, stopped and started, sleeps, loses its network, and its gateway
-//! dies. A thousand Scans arrive meanwhile: none is missed, and none is printed twice, except for the last one before a
-//! SIGKILL, which may come before its place is saved.
+//! dies. Seven hundred Scans arrive meanwhile, or a thousand if `EARSHOT_LARGE_TESTS` is `1`: none is missed, and none is
+//! printed twice, except for the last one before a SIGKILL, which may come before its place is saved.
 
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -21,7 +21,9 @@ use crate::{
 };
 
 const WORD: &str = "fernwhistle";
-const BATCH: usize = 50;
+/// Posts after each event. Those that a listener missed over three events are more than one page of 100 Scans.
+const BATCH: usize = 35;
+const LARGE_BATCH: usize = 50;
 const LONG: Duration = Duration::from_secs(120);
 
 /// Event before each batch of posts, twenty in all.
@@ -95,6 +97,11 @@ pub(crate) async fn run(stack: &Stack) {
     };
     // How many were printed at each kill.
     let mut kills = Vec::new();
+    let batch = if super::are_large() {
+        LARGE_BATCH
+    } else {
+        BATCH
+    };
     let mut published = 0;
     let (mut runs, mut is_reachable) = (true, true);
     for event in DAY {
@@ -113,7 +120,7 @@ pub(crate) async fn run(stack: &Stack) {
             Event::KillGateway => stack.kill(gateway),
             Event::StartGateway => drop(stack.restart(gateway).await),
         }
-        let posts: Vec<Value> = (published..published + BATCH)
+        let posts: Vec<Value> = (published..published + batch)
             .map(|n| {
                 let mut post = Post::about(WORD, n).json();
                 post["platform"] = "hackernews".into();
@@ -123,7 +130,7 @@ pub(crate) async fn run(stack: &Stack) {
             .collect();
         let before = printed().len();
         let ids = stack.simulator.publish(&posts).await;
-        published += BATCH;
+        published += batch;
         match event {
             Event::Nothing => {}
             Event::Kill | Event::End | Event::Sleep => runs = false,
