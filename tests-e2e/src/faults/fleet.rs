@@ -49,6 +49,8 @@ pub(super) struct Servers {
     pub(super) nodes: usize,
     /// True if one gateway and one compiler are enough: the test neither kills nor cuts off one of two.
     pub(super) has_few_replicas: bool,
+    /// True if the test makes clocks jump. Each look at the clock takes longer then.
+    pub(super) has_clocks: bool,
     /// Size of PostgreSQL's disk, which is the machine's otherwise.
     pub(super) disk_megabytes: Option<u32>,
     /// True if scanners reach the platforms by a name.
@@ -65,6 +67,7 @@ impl From<Options> for Servers {
             postgres,
             nodes: 1,
             has_few_replicas: false,
+            has_clocks: false,
             disk_megabytes: None,
             has_names: false,
             has_slow_disk: false,
@@ -87,6 +90,7 @@ pub(super) struct Fleet {
     /// Names of the platforms, where scanners can have their own.
     pub(super) names: Option<Names>,
     pub(super) simulator: Simulator,
+    has_clocks: bool,
     key: String,
     directory: TempDir,
 }
@@ -149,6 +153,7 @@ impl Fleet {
             slow_disk,
             names,
             simulator,
+            has_clocks: servers.has_clocks,
             key: String::new(),
             directory,
         };
@@ -307,7 +312,9 @@ impl Fleet {
         command.arg("--config").arg(&replica.config);
         command.env("EARSHOT_GATEWAY__LISTEN", &replica.api);
         command.env("EARSHOT_OPS__LISTEN", &replica.ops);
-        replica.clock.apply(&mut command);
+        if self.has_clocks {
+            replica.clock.apply(&mut command);
+        }
         let directory = self.directory.path();
         *process = Some(Process::spawn(replica.program, &mut command, directory));
     }

@@ -169,7 +169,11 @@ fn trial(seed: u64, length: Duration) {
         println!("SKIPPED: clocks cannot jump without libfaketime");
     }
     let runtime = Runtime::new().unwrap();
-    let fleet = runtime.block_on(Fleet::start(&Servers::from(Options::throwaway())));
+    let servers = Servers {
+        has_clocks: true,
+        ..Options::throwaway().into()
+    };
+    let fleet = runtime.block_on(Fleet::start(&servers));
     with_logs(&runtime, fleet, async |fleet| {
         disturb_and_check(fleet, seed, length).await;
     });
