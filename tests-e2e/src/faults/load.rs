@@ -111,7 +111,11 @@ impl World {
                 let feed = format!("{REDDIT}:r/{WORD}");
                 request["instructions"]["feeds"] = json!([feed]);
             }
-            world.add(&api, &request, platforms, notices, WORD).await;
+            world.create(&api, &request, platforms, notices, WORD).await;
+        }
+        // Together, because each takes all services a moment.
+        for watching in &mut world.managers {
+            watching.manager = api.applied(&watching.manager, PATIENCE).await;
         }
         // Posts that exist at the first read of a feed count as known.
         eventually("every feed is read once", PATIENCE, async || {
@@ -133,10 +137,12 @@ impl World {
     pub(super) async fn watch(&mut self, api: &Api, asked: &str, word: &'static str) {
         let mut request = self.manager("FORUM", &[0]);
         request["instructions"] = json!({"require": [[asked]]});
-        self.add(api, &request, FORUMS, &[0], word).await;
+        self.create(api, &request, FORUMS, &[0], word).await;
+        let made = self.managers.last_mut().unwrap();
+        made.manager = api.applied(&made.manager, PATIENCE).await;
     }
 
-    async fn add(
+    async fn create(
         &mut self,
         api: &Api,
         request: &Value,
@@ -144,9 +150,8 @@ impl World {
         connections: &[usize],
         word: &'static str,
     ) {
-        let made = api.create_manager(&self.namespace, request).await;
         self.managers.push(Watching {
-            manager: api.applied(&made, PATIENCE).await,
+            manager: api.create_manager(&self.namespace, request).await,
             platforms,
             word,
             connections: connections.to_vec(),
