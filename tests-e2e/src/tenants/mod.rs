@@ -36,7 +36,7 @@ use world::World;
 
 const SEED: u64 = 1;
 /// Rounds without a length of time. Each round has four requests for every operation.
-const ROUNDS: u64 = 4;
+const ROUNDS: u64 = 2;
 
 type Shared = Arc<Mutex<Option<World>>>;
 
