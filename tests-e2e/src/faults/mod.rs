@@ -9,11 +9,11 @@
 //! matching Manager, and every Scan is one delivery to each Connection, received and recorded. No event, lease or
 //! message is left, and nothing is leaked.
 //!
-//! Other tests have certain faults: [`pressure`] slows one stage after the other, under constant load; [`upgrade`] changes
-//! the schema during operation; in [`absences`] one server after the other is away for long, or its name ([`names`]); in
-//! [`lost`] PostgreSQL loses its last commits; in [`refusals`] it refuses work; in [`slow_disk`] its disk is slow, and
-//! then hangs; in [`pooler`] services reach it through PgBouncer; in [`patroni`] its synchronous standby takes over; in
-//! [`nodes`] nodes of a RabbitMQ cluster die.
+//! Other tests have certain faults: [`pressure`] slows one stage after the other, under constant load, and then the disk of
+//! PostgreSQL ([`slow_disk`]); [`upgrade`] changes the schema during operation; in [`absences`] one server after the other
+//! is away for long, or its name ([`names`]); in [`lost`] PostgreSQL loses its last commits; in [`refusals`] it refuses
+//! work; in [`pooler`] services reach it through PgBouncer; in [`patroni`] its synchronous standby takes over; in [`nodes`]
+//! nodes of a RabbitMQ cluster die.
 //!
 //! `EARSHOT_FAULTS_SEEDS` lists the seeds, separated by commas, and `EARSHOT_FAULTS_SECONDS` sets how long each one
 //! runs. A seed gives the same faults in the same order; their effects depend on the machine.
@@ -61,7 +61,6 @@ const ABSENCES: &str = "absences_lose_nothing";
 const CRASH: &str = "lost_commits_are_found_again";
 const FAILOVER: &str = "a_promoted_standby_finds_every_post_again";
 const REFUSALS: &str = "a_database_that_refuses_work_loses_nothing";
-const SLOW_DISK: &str = "a_slow_disk_of_the_database_loses_nothing";
 const POOLER: &str = "services_work_through_a_pooler_that_restarts";
 const PATRONI: &str = "a_promoted_synchronous_standby_loses_nothing";
 const NODES: &str = "killed_broker_nodes_lose_nothing";
@@ -88,7 +87,7 @@ pub fn run() -> ExitCode {
         })
     });
     let trials = trials.chain([
-        directed(PRESSURE, few(Options::durable()), async |fleet| {
+        directed(PRESSURE, slow_disk::servers(), async |fleet| {
             pressure::run(fleet).await;
         }),
         directed(UPGRADE, Options::throwaway(), async |fleet| {
@@ -107,9 +106,6 @@ pub fn run() -> ExitCode {
         .with_ignored_flag(true),
         directed(REFUSALS, refusals::servers(), async |fleet| {
             refusals::run(fleet).await;
-        }),
-        directed(SLOW_DISK, slow_disk::servers(), async |fleet| {
-            slow_disk::run(fleet).await;
         }),
         directed(POOLER, few(Options::throwaway()), async |fleet| {
             pooler::run(fleet).await;

@@ -1,4 +1,5 @@
-//! Slows one stage after the other: memory stays bounded, the API answers, and work continues afterwards.
+//! Slows one stage after the other: memory stays bounded, the API answers, and work continues afterwards. At last the
+//! disk of PostgreSQL is slow, and hangs.
 //!
 //! `EARSHOT_FAULTS_STAGE_SECONDS` sets for how long each stage is slow.
 
@@ -13,6 +14,7 @@ use super::{
     fleet::Fleet,
     load::{Load, World},
     servers::fill_disk,
+    slow_disk,
 };
 use crate::harness::{WAITING, eventually, proxy::Flow};
 
@@ -80,6 +82,7 @@ pub(super) async fn run(fleet: &Fleet) {
         );
         assert!(more <= MORE_MEMORY, "{stage:?}: {more} bytes");
     }
+    slow_disk::run(fleet, &world, &mut load).await;
     books::check(fleet, &world, load.done(), Instant::now()).await;
     fleet.terminate();
 }

@@ -1,7 +1,7 @@
 //! PostgreSQL's disk becomes slow, and then hangs for longer than leases live.
 //!
 //! A small library in C delays the server's calls to write and to sync. It is compiled by `cc`; without a compiler the
-//! test says that it skips.
+//! test says that it skips this.
 
 use std::{
     fs,
@@ -18,7 +18,6 @@ use tokio::time::{sleep, timeout};
 use tokio_postgres::NoTls;
 
 use super::{
-    books,
     fleet::{Fleet, Servers},
     load::{Load, World},
 };
@@ -129,14 +128,11 @@ impl SlowDisk {
     }
 }
 
-pub(super) async fn run(fleet: &Fleet) {
+/// Slows the disk, and then hangs it.
+pub(super) async fn run(fleet: &Fleet, world: &World, load: &mut Load<'_>) {
     let Some(disk) = &fleet.slow_disk else {
-        println!("SKIPPED: a slow disk needs a C compiler, `cc`");
-        return fleet.terminate();
+        return println!("SKIPPED: a slow disk needs a C compiler, `cc`");
     };
-    let world = World::new(fleet).await;
-    let mut load = Load::new(fleet, &world);
-    load.publish(POSTS).await;
     for state in [State::Slow, State::Hung] {
         println!("{state:?} for {:?}", state.length());
         disk.set(state);
@@ -146,7 +142,7 @@ pub(super) async fn run(fleet: &Fleet) {
         // A hung commit also holds up the request that waits for it.
         let least = usize::from(matches!(state, State::Slow));
         let (answers, ()) = tokio::join!(
-            ask(fleet, &world, until, least),
+            ask(fleet, world, until, least),
             load.keep_publishing(POSTS, || Instant::now() < until),
         );
         disk.mend();
@@ -161,8 +157,6 @@ pub(super) async fn run(fleet: &Fleet) {
         })
         .await;
     }
-    books::check(fleet, &world, load.done(), Instant::now()).await;
-    fleet.terminate();
 }
 
 /// Commits, and returns the time from `begin` on.
