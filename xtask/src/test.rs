@@ -26,6 +26,8 @@ use crate::{cargo, console, nextest};
 
 /// Option of this task, which may be at any position among nextest's arguments.
 const NO_BROWSER: &str = "--no-browser";
+/// File system in memory.
+const MEMORY: &str = "/dev/shm";
 /// Packages whose tests run the programs of others.
 const RUN_PROGRAMS: [&str; 2] = ["bench", "tests-e2e"];
 
@@ -64,6 +66,10 @@ pub(crate) fn run(arguments: &[OsString], browser: bool) -> Result<ExitCode> {
     let _ = fs::remove_file(&report);
     let servers = Servers::start()?;
     test.args(arguments).envs(servers.urls());
+    if servers.postgres.is_some() && servers.directory.starts_with(MEMORY) {
+        // Tests that start servers create their files there, too.
+        test.env("EARSHOT_TEST_SERVERS", &servers.directory);
+    }
     let mut code = signals.run(test)?;
     drop(servers);
     if browser && is_whole(arguments) && !signals.interrupted() {
@@ -206,10 +212,9 @@ impl Drop for Servers {
 /// Directory of all runs' servers. In memory where there is enough, because each test creates a database of a thousand files.
 fn parent_directory() -> Result<PathBuf> {
     const NEEDED: u64 = 8 << 30;
-    let memory = Path::new("/dev/shm");
-    let available = statvfs(memory).map_or(0, |of| of.blocks_available() * of.fragment_size());
+    let available = statvfs(MEMORY).map_or(0, |of| of.blocks_available() * of.fragment_size());
     if available >= NEEDED {
-        return Ok(memory.join(format!("earshot-test-servers-{}", geteuid())));
+        return Ok(Path::new(MEMORY).join(format!("earshot-test-servers-{}", geteuid())));
     }
     Ok(cargo::target_dir()?.join("test-servers"))
 }

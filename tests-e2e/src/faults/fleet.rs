@@ -28,6 +28,7 @@ use crate::harness::{
     process::Process,
     programs,
     proxy::Proxy,
+    server_directory,
     simulator::Simulator,
     sql,
 };
@@ -117,7 +118,7 @@ pub(super) struct Replica {
 
 impl Fleet {
     pub(super) async fn start(servers: &Servers) -> Self {
-        let directory = tempfile::tempdir().unwrap();
+        let directory = server_directory();
         let simulator = Simulator::start(directory.path()).await;
         let home = directory.path();
         let disk = servers

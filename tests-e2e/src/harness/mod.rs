@@ -22,9 +22,25 @@ pub(crate) mod sql;
 mod stack;
 mod wait;
 
+use tempfile::TempDir;
+
 pub use stack::Kind;
 pub(crate) use stack::{Part, Stack, busy_address, dev_command, free_address, word};
 pub(crate) use wait::{LOSS, NOT_POLLED, WAITING, eventually, eventually_or_lost};
+
+/// Returns a new directory for servers and their logs. `cargo xtask test` sets a place in memory, because each server creates
+/// a thousand files.
+#[expect(
+    clippy::disallowed_methods,
+    reason = "tests are configured by environment variables, like Cargo's own"
+)]
+pub(crate) fn server_directory() -> TempDir {
+    let directory = match std::env::var_os("EARSHOT_TEST_SERVERS") {
+        Some(place) => tempfile::tempdir_in(place),
+        None => tempfile::tempdir(),
+    };
+    directory.unwrap()
+}
 
 /// Microseconds since 1970, as the simulator returns them.
 pub(crate) fn now_micros() -> i64 {

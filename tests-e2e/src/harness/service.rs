@@ -26,6 +26,7 @@ use super::{
     process::Process,
     programs,
     server::{AsyncHandler, Body, Server, answer},
+    server_directory,
     simulator::Simulator,
     sql,
 };
@@ -79,7 +80,7 @@ type Spans = Arc<Mutex<Vec<String>>>;
 impl Service {
     /// Starts the service with the configuration that `settings` returns for the simulator's address.
     pub(crate) async fn start(settings: impl FnOnce(&str) -> String) -> Self {
-        let directory = tempfile::tempdir().unwrap();
+        let directory = server_directory();
         let home = directory.path();
         let simulator = Simulator::start(home).await;
         let options = Options::throwaway();

@@ -19,7 +19,7 @@ use super::{
     config, eventually, eventually_or_lost,
     identities::{self, Variables},
     process::Process,
-    programs,
+    programs, server_directory,
     simulator::Simulator,
     site::Site,
     sql,
@@ -132,7 +132,7 @@ impl Stack {
 
     /// Starts the service with other settings than the usual ones.
     pub(crate) async fn configured(kind: Kind, settings: fn(String) -> String) -> Self {
-        let directory = tempfile::tempdir().unwrap();
+        let directory = server_directory();
         let simulator = Simulator::start(directory.path()).await;
         let site = Site::start().await;
         let addresses = Addresses {
