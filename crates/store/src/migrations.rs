@@ -293,9 +293,6 @@ pub async fn ensure_partitions(conn: &mut AsyncPgConnection) -> QueryResult<()> 
 
 /// Returns true if a table has no partition for the current week, by the database's clock: the clock jumped, or no
 /// partitions were created for a month. Reads only the catalogue.
-///
-/// # Errors
-/// If the database does not answer.
 pub async fn lacks_partition(conn: &mut AsyncPgConnection) -> QueryResult<bool> {
     #[derive(QueryableByName)]
     struct Lacks {

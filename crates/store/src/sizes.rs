@@ -18,9 +18,6 @@ pub struct TableSize {
 }
 
 /// Returns the size of each table, by its name. Reads no rows: it asks the file system about some hundred files.
-///
-/// # Errors
-/// If the database does not answer.
 pub async fn by_table(conn: &mut AsyncPgConnection) -> QueryResult<Vec<TableSize>> {
     sql_query(
         "SELECT coalesce(parent.relname, own.relname)::text AS \"table\", \

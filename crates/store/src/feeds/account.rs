@@ -60,9 +60,6 @@ pub struct AccountFeed {
 /// Forgets feeds that accounts have not watched for [`UNWATCHED_FOR`], among the next `limit` after `after`. An account
 /// that comes back later sees nothing from before. Returns the last of them, or `None` at the end. Served by the primary
 /// keys and `feed_watchers_pkey`.
-///
-/// # Errors
-/// If the database does not answer.
 pub async fn forget_left(
     conn: &mut AsyncPgConnection,
     after: &AccountFeed,

@@ -239,9 +239,6 @@ const AHEAD: &str =
 
 /// Makes feeds due after the database's clock went back: otherwise their next polls would be late by the
 /// difference. Returns the number of feeds.
-///
-/// # Errors
-/// If the database does not answer.
 pub async fn follow_clock(conn: &mut AsyncPgConnection) -> QueryResult<usize> {
     // Not `least`, which would replace NULL.
     let not_ahead = ["next_poll_time", "last_poll_time", "read_time", "late_time"]
