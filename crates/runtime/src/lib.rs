@@ -1,4 +1,4 @@
-//! The base of every Earshot process: configuration, logs and traces, health endpoints, signals.
+//! The base of every Earshot process: configuration, logs, metrics and traces, health endpoints, signals.
 //!
 //! A service is a function `run(Arc<Config>, Context)`. [`service_main`] turns it into a binary; `earshot dev`
 //! runs four of them with one configuration, one [`ops`] server and one log. This is the only crate that reads
@@ -14,6 +14,7 @@ pub mod config;
 pub mod crypto;
 pub mod environment;
 pub mod health;
+pub mod metrics;
 pub mod ops;
 pub mod periodic;
 pub mod service;
