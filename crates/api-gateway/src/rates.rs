@@ -23,13 +23,12 @@ pub(crate) mod standing;
 
 use std::{
     collections::HashMap,
-    sync::{Arc, LazyLock, Mutex, MutexGuard, PoisonError},
+    sync::{Arc, Mutex, MutexGuard, PoisonError},
     time::{Duration, Instant},
 };
 
 use actix_web::http::Method;
 use domain::Id;
-use prometheus::IntCounter;
 use store::rates::{LEASE_MS, Limits, Payer, Settlement, SharedGrant, Wanted};
 use tokio::sync::Mutex as Gate;
 
@@ -47,17 +46,10 @@ const BYTES_PER_POINT: usize = 100_000;
 /// The first lease of a key is this part of the largest.
 const FIRST_SHARE: u32 = 4;
 
-static LIMITED: LazyLock<IntCounter> = LazyLock::new(|| {
-    let metric = IntCounter::new(
-        "earshot_rate_limited_total",
-        "Requests that were refused for the rate of their key or its account.",
-    )
-    .expect("the name is valid");
-    if let Err(error) = prometheus::default_registry().register(Box::new(metric.clone())) {
-        tracing::error!(%error, "a metric will be missing");
-    }
-    metric
-});
+runtime::metrics! {
+    static LIMITED: IntCounter = "earshot_rate_limited_total",
+        "Requests that were refused for the rate of their key or its account.";
+}
 
 /// Returns the cost of a request in points.
 pub(crate) fn cost(method: &Method, path: &str) -> u32 {

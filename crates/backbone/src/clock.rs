@@ -3,10 +3,9 @@
 //! The database's clock decides what must hold across replicas, but times of posts and deliveries are a process's own.
 //! With an error of weeks there is no partition for such rows, so a process with a clock that is far off takes no work.
 
-use std::{sync::LazyLock, time::Duration};
+use std::time::Duration;
 
 use domain::Timestamp;
-use prometheus::{Gauge, register_gauge};
 use runtime::Check;
 use store::{Pool, replicas};
 use tokio::{sync::watch, time::Instant};
@@ -19,13 +18,10 @@ const TOLERANCE: Duration = Duration::from_secs(5);
 /// With a larger difference the process takes no work.
 const MAX_SKEW: Duration = Duration::from_secs(3_600);
 
-static CLOCK_SKEW: LazyLock<Gauge> = LazyLock::new(|| {
-    register_gauge!(
-        "earshot_clock_skew_seconds",
-        "How far this process's clock is ahead of the database's"
-    )
-    .expect("each metric is registered once")
-});
+runtime::metrics! {
+    static CLOCK_SKEW: Gauge = "earshot_clock_skew_seconds",
+        "How far this process's clock is ahead of the database's";
+}
 
 pub(crate) struct Clock {
     /// True after the first comparison that found the clocks in agreement.

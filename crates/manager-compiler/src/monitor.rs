@@ -3,10 +3,9 @@
 //! Costs one statement per [`LOOK`], over at most [`COUNTED`] Managers and those that wait or failed, and a hundredth of
 //! the time at most.
 
-use std::{sync::LazyLock, time::Duration};
+use std::time::Duration;
 
 use domain::manager::ManagerState;
-use prometheus::{Gauge, IntGaugeVec, register_gauge, register_int_gauge_vec};
 use runtime::{Periodic, Sparing};
 use store::{Pool, managers};
 use tokio_util::sync::CancellationToken;
@@ -14,20 +13,13 @@ use tokio_util::sync::CancellationToken;
 const LOOK: Duration = Duration::from_secs(15);
 /// Above this number, applied Managers are estimated.
 const COUNTED: i64 = 100_000;
-const UNREGISTERED: &str = "each metric is registered once";
 
-static MANAGERS: LazyLock<IntGaugeVec> = LazyLock::new(|| {
-    register_int_gauge_vec!("earshot_managers", "Managers, by state", &["state"])
-        .expect(UNREGISTERED)
-});
-
-static QUEUE_AGE: LazyLock<Gauge> = LazyLock::new(|| {
-    register_gauge!(
-        "earshot_compile_queue_age_seconds",
-        "Seconds that the oldest submission has waited for its compilation"
-    )
-    .expect(UNREGISTERED)
-});
+runtime::metrics! {
+    static MANAGERS: IntGaugeVec = "earshot_managers",
+        "Managers, by state", ["state"];
+    static QUEUE_AGE: Gauge = "earshot_compile_queue_age_seconds",
+        "Seconds that the oldest submission has waited for its compilation";
+}
 
 pub(crate) async fn run(pool: &Pool, shutdown: &CancellationToken) {
     let mut rounds = Periodic::new(shutdown);

@@ -17,7 +17,6 @@ use events::{ManagerApplied, ManagerSubmitted};
 use matching::Plan;
 use model_endpoint::Endpoint;
 use outbound::large;
-use prometheus::HistogramVec;
 use runtime::{Config, config};
 use store::{
     AsyncConnection,
@@ -44,14 +43,10 @@ const MAX_MESSAGE_CHARS: usize = 1_000;
 /// Large pages that are read at a time.
 const LARGE: usize = 8;
 
-static COMPILE_DURATION: std::sync::LazyLock<HistogramVec> = std::sync::LazyLock::new(|| {
-    prometheus::register_histogram_vec!(
-        "earshot_compile_duration_seconds",
-        "Time from claiming a submission to storing its result",
-        &["outcome"]
-    )
-    .expect("each metric is registered once")
-});
+runtime::metrics! {
+    static COMPILE_DURATION: HistogramVec = "earshot_compile_duration_seconds",
+        "Time from claiming a submission to storing its result", ["outcome"];
+}
 
 fn platform(configured: &config::PlatformConfig) -> Option<Platform> {
     Some(Platform {

@@ -9,13 +9,12 @@
 //! quotation. A model may still obey such a text: callers check its output like any other untrusted input.
 
 use std::{
-    sync::{LazyLock, Mutex, MutexGuard, PoisonError},
+    sync::{Mutex, MutexGuard, PoisonError},
     time::Duration,
 };
 
 use domain::error_chain;
 use platforms::{Direct, FetchError, FetchLimits, Fetched};
-use prometheus::{HistogramVec, histogram_opts, register_histogram_vec};
 use runtime::config::Model;
 use secrecy::{ExposeSecret, SecretString};
 use serde::{Deserialize, de::DeserializeOwned};
@@ -30,23 +29,13 @@ const REST: Duration = Duration::from_secs(15);
 const LONG_REST: Duration = Duration::from_secs(60);
 const MAX_REST: Duration = Duration::from_secs(600);
 
-static DURATION: LazyLock<HistogramVec> = LazyLock::new(|| {
-    let options = histogram_opts!(
-        "earshot_model_request_duration_seconds",
-        "Time of a question to the model endpoint",
-        vec![0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 20.0, 30.0, 60.0]
-    );
-    register_histogram_vec!(options, &["purpose"]).expect("each metric is registered once")
-});
-
-static REQUESTS: LazyLock<prometheus::IntCounterVec> = LazyLock::new(|| {
-    prometheus::register_int_counter_vec!(
-        "earshot_model_requests_total",
-        "Questions to the model endpoint",
-        &["purpose", "outcome"]
-    )
-    .expect("each metric is registered once")
-});
+runtime::metrics! {
+    static DURATION: HistogramVec = "earshot_model_request_duration_seconds",
+        "Time of a question to the model endpoint", ["purpose"],
+        buckets: &[0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 20.0, 30.0, 60.0];
+    static REQUESTS: IntCounterVec = "earshot_model_requests_total",
+        "Questions to the model endpoint", ["purpose", "outcome"];
+}
 
 /// Purpose of a question.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
