@@ -12,6 +12,8 @@ use std::{
 
 use matching::text;
 
+use crate::word_lists;
+
 static TABLE: LazyLock<Table> =
     LazyLock::new(|| Table::parse(include_str!("../data/background.txt")));
 static STOP_WORDS: LazyLock<HashSet<&str>> =
@@ -129,8 +131,7 @@ impl Table {
 }
 
 fn words(list: &'static str) -> HashSet<&'static str> {
-    list.lines()
-        .filter(|line| !line.starts_with('#'))
+    word_lists::entries(list)
         .flat_map(str::split_whitespace)
         .collect()
 }

@@ -30,6 +30,7 @@ mod recompile;
 mod refine;
 mod seeds;
 mod service;
+mod word_lists;
 
 use std::sync::Arc;
 

@@ -3,12 +3,12 @@
 //! Their title, descriptions and structured data may still be sufficient. If not, the customer gets an error that says
 //! what the page is.
 
-use std::collections::HashSet;
+use std::{collections::HashSet, sync::LazyLock};
 
 use matching::text;
 
 use super::{PageText, Unreadable};
-use crate::background;
+use crate::{background, word_lists};
 
 /// A page whose text has more letters is not a shell.
 const MAX_SHELL_LETTERS: usize = 120;
@@ -41,47 +41,6 @@ const USES_COOKIES: [&str; 12] = [
     "クッキーを使用",
 ];
 const COOKIES: [&str; 3] = ["cookie", "クッキー", "galletas"];
-/// Further phrases in a request for cookie consent, in all supported page languages.
-const CONSENT: [&str; 38] = [
-    "accept",
-    "advert",
-    "agree",
-    "analytics",
-    "browser",
-    "consent",
-    "decline",
-    "improve your",
-    "personali",
-    "preferences",
-    "privacy",
-    "reject",
-    "third part",
-    "third-part",
-    "track",
-    "your experience",
-    "ablehnen",
-    "akzept",
-    "datenschutz",
-    "einwillig",
-    "einverstanden",
-    "zustimm",
-    "acepta",
-    "consentimiento",
-    "privacidad",
-    "rechaza",
-    "accepte",
-    "confidentialité",
-    "consentement",
-    "refuser",
-    "aceita",
-    "consentimento",
-    "privacidade",
-    "recusar",
-    "同意",
-    "許可",
-    "プライバシー",
-    "拒否",
-];
 /// Headings and titles of pages that ask for consent before anything else.
 const BEFORE_YOU_CONTINUE: [&str; 9] = [
     "before you continue",
@@ -94,6 +53,9 @@ const BEFORE_YOU_CONTINUE: [&str; 9] = [
     "avant d'accéder",
     "続行する前に",
 ];
+/// Further phrases in a request for cookie consent, in all supported page languages.
+static CONSENT: LazyLock<Vec<&str>> =
+    LazyLock::new(|| word_lists::entries(include_str!("../../data/words/consent.txt")).collect());
 
 /// Drops requests for consent and for scripts.
 ///
