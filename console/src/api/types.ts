@@ -1,5 +1,5 @@
 // The API's resources by short names.
-import type { components } from "./schema";
+import type { components } from "../../../clients/typescript/src/schema";
 
 type S = components["schemas"];
 
