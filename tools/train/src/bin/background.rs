@@ -1,6 +1,6 @@
 //! Creates the table of word frequencies that the compiler ships.
 //!
-//! `cargo run --release -p manager-compiler --example background -- DIR WORDS > crates/manager-compiler/data/background.txt`
+//! `cargo run --release --manifest-path tools/train/Cargo.toml --bin background -- DIR WORDS > background.txt`
 //!
 //! DIR holds `reddit_titles/titles.tsv.gz` (`subreddit<TAB>title`) and
 //! `reddit_selfposts/data.jsonl.gz` (`{"text"}`); WORDS is a dictionary, one word a line, names with a

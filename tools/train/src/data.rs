@@ -41,13 +41,13 @@ pub(crate) struct OwnPost {
     pub(crate) labels: [bool; 3],
 }
 
-/// Reads the posts of `data/posts`.
+/// Reads the compiler's `data/posts`.
 pub(crate) fn own() -> Result<Vec<OwnPost>, Error> {
     let mut posts = Vec::new();
     for file in [
-        include_str!("../../data/posts/buying.tsv"),
-        include_str!("../../data/posts/comparison.tsv"),
-        include_str!("../../data/posts/trouble.tsv"),
+        include_str!("../../../crates/manager-compiler/data/posts/buying.tsv"),
+        include_str!("../../../crates/manager-compiler/data/posts/comparison.tsv"),
+        include_str!("../../../crates/manager-compiler/data/posts/trouble.tsv"),
     ] {
         for line in file.lines() {
             let (labels, post) = line.split_once('\t').ok_or("a post without labels")?;

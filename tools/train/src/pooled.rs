@@ -1,5 +1,5 @@
-//! Posts labelled at the natural rate: `data/judged` contains customers, pages and labels; the posts themselves come
-//! from the corpus in the data folder.
+//! Posts labelled at the natural rate: the compiler's `data/judged` contains customers, pages and labels; the posts
+//! themselves come from the corpus in the data folder.
 
 use std::{
     collections::{HashMap, HashSet},
@@ -14,7 +14,7 @@ use crate::{
     data::{lines, text},
 };
 
-/// Folders of `data`.
+/// Folders of the compiler's data.
 const FOLDERS: [&str; 3] = ["judged", "kept_apart", "checked"];
 /// Files of the corpus, with what precedes their ids in the labels.
 const CORPUS: [(&str, &str); 2] = [
@@ -59,7 +59,7 @@ impl Judged {
 impl Pooled {
     /// Reads the labels, and the labelled posts from `corpus`.
     pub(crate) fn read(corpus: &Path) -> Result<Self, Error> {
-        let data = Path::new(env!("CARGO_MANIFEST_DIR")).join("data");
+        let data = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../crates/manager-compiler/data");
         let mut judged = Vec::new();
         let mut plans = HashMap::new();
         for folder in FOLDERS.map(|folder| data.join(folder)) {
