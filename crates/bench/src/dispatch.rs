@@ -5,12 +5,9 @@
 //! /proc, so that other load on the machine does not distort them.
 
 pub(crate) mod cpu;
-mod kills;
 mod latency;
 pub(crate) mod load;
 pub(crate) mod receiver;
-mod replay;
-mod scaling;
 pub(crate) mod stack;
 
 use std::{
@@ -25,12 +22,6 @@ use load::Load;
 use receiver::Receiver;
 use stack::Stack;
 
-/// Reference figures that do not come from this run.
-const SVIX: &str = "Svix server 1.100, measured once on such a machine and apart from this run: CPU per 1,000 \
-    0.61-0.65 s draining and 1.84 s from accept to answer; draining 1,680-1,809/s; accept to request p50 0.6, \
-    p99 19.7 ms, with no outbox; healthy p99 beside an endpoint that hangs 74.9 s; open requests 741 of 500 \
-    allowed; memory 42-52 MB idle, 80-86 MB with 1,000 open requests";
-
 #[derive(clap::Args)]
 pub(crate) struct Options {
     /// Deliveries of a backlog
@@ -42,19 +33,9 @@ pub(crate) struct Options {
     /// Length of each run at a given rate, in seconds
     #[arg(long, default_value_t = 20)]
     seconds: u64,
-    /// Only these parts: drain, broker, latency, hung, memory, limit, replay (which takes minutes); and scaling, which
-    /// only runs if it is named
+    /// Only these parts: drain, broker, latency, hung, memory, limit
     #[arg(long, value_delimiter = ',')]
     only: Vec<String>,
-    /// Deliveries that are replayed
-    #[arg(long, default_value_t = 100_000)]
-    replayed: u32,
-    /// Restarts by kill -9 during a run of deliveries
-    #[arg(long, default_value_t = 0)]
-    kills: u32,
-    /// Seed for the moments and victims of the kills
-    #[arg(long, default_value_t = 1)]
-    seed: u64,
     /// Directory of the servers during the run
     #[arg(long, default_value = "target/bench/dispatch-servers")]
     home: PathBuf,
@@ -99,20 +80,10 @@ async fn measure(options: &Options) -> Result<Report> {
     if options.wants("limit") {
         rate_limit(&mut stack, &receiver, &mut report).await?;
     }
-    if options.wants("replay") {
-        replay::run(options, &mut stack, &receiver, &mut report).await?;
-    }
-    if options.only.iter().any(|part| part == "scaling") {
-        scaling::run(&mut stack, &receiver, &mut report).await?;
-    }
-    if options.kills > 0 {
-        kills::run(options, &mut stack, &receiver, &mut report).await?;
-    }
     report.note(format!(
         "{} deliveries to {} Connections; CPU of dispatcher, PostgreSQL and RabbitMQ together",
         options.deliveries, options.connections
     ));
-    report.note(SVIX);
     stack.stop()?;
     Ok(report)
 }

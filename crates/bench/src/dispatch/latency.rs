@@ -91,8 +91,8 @@ async fn many(options: &Options, stream: &mut Stream<'_>, report: &mut Report) -
 }
 
 /// Commits Scans as the scanner does, with its relay.
-pub(super) struct Stream<'a> {
-    pub(super) load: Load,
+struct Stream<'a> {
+    load: Load,
     receiver: &'a Receiver,
     waker: bus::OutboxWaker,
     stop: CancellationToken,
@@ -100,7 +100,7 @@ pub(super) struct Stream<'a> {
 }
 
 impl<'a> Stream<'a> {
-    pub(super) async fn start(stack: &Stack, receiver: &'a Receiver) -> Result<Self> {
+    async fn start(stack: &Stack, receiver: &'a Receiver) -> Result<Self> {
         let rabbitmq = RabbitMq::new(&stack.rabbitmq().amqp_url(), RabbitMqOptions::default())?;
         let relay = Relay::new(store::connect(stack.url(), 4)?, Arc::new(rabbitmq));
         let (waker, stop) = (relay.waker(), CancellationToken::new());
@@ -115,33 +115,15 @@ impl<'a> Stream<'a> {
         })
     }
 
-    pub(super) fn wake(&self) {
-        self.waker.wake();
-    }
-
-    pub(super) async fn stop(self) -> Result<()> {
+    async fn stop(self) -> Result<()> {
         self.receiver.follow(false);
         self.stop.cancel();
         Ok(self.relaying.await?)
     }
 
-    /// Commits a hundred Scans a second for each of up to two Managers, or in turn over all. Returns the delays of the
-    /// first Connection's requests with two Managers, and of all requests otherwise.
-    pub(super) async fn send(
-        &mut self,
-        managers: &[ManagerName],
-        seconds: u64,
-    ) -> Result<(f64, f64)> {
-        let delays = self.delays(managers, seconds).await?;
-        Ok((share(&delays, 50), share(&delays, 99)))
-    }
-
-    /// Works like [`Self::send`]; returns each delay in milliseconds, the shortest first.
-    pub(super) async fn delays(
-        &mut self,
-        managers: &[ManagerName],
-        seconds: u64,
-    ) -> Result<Vec<f64>> {
+    /// Commits a hundred Scans a second for each of up to two Managers, or in turn over all. Returns p50 and p99 of
+    /// the delays in milliseconds: of the first Connection's requests with two Managers, and of all requests otherwise.
+    async fn send(&mut self, managers: &[ManagerName], seconds: u64) -> Result<(f64, f64)> {
         let each = Duration::from_secs(1) / (PER_SECOND * if managers.len() == 2 { 2 } else { 1 });
         let begin = Instant::now();
         let mut sent: Vec<(ScanName, Instant)> = Vec::new();
@@ -175,12 +157,12 @@ impl<'a> Stream<'a> {
             })
             .collect();
         delays.sort_by(f64::total_cmp);
-        Ok(delays)
+        Ok((share(&delays, 50), share(&delays, 99)))
     }
 }
 
 /// Returns the given percentile of sorted values.
-pub(super) fn share(sorted: &[f64], percent: usize) -> f64 {
+fn share(sorted: &[f64], percent: usize) -> f64 {
     let at = sorted.len() * percent / 100;
     let last = sorted.len().saturating_sub(1);
     sorted.get(at.min(last)).copied().unwrap_or(f64::NAN)
