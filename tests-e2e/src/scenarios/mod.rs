@@ -1,6 +1,5 @@
 //! The tests. Their names say what the service promises.
 
-mod api_errors;
 mod apply_errors;
 mod canary;
 mod command_line;
@@ -78,9 +77,6 @@ pub(crate) fn all(shared: &Arc<Shared>) -> Vec<Test> {
             latency::measure,
         ),
         shared.test("unusable_page_is_explained", apply_errors::run),
-        shared.test("malformed_bodies_are_explained", api_errors::malformed),
-        shared.test("requests_without_access_are_refused", api_errors::strangers),
-        shared.test("test_mode_stores_nothing_end_to_end", api_errors::test_mode),
         shared.test("killed_services_lose_nothing", crashes::run),
     ]);
     if kind == Kind::Distributed {

@@ -42,6 +42,9 @@ async fn only_the_exact_key_is_valid() {
             })
             .await;
         assert_eq!(answer.status, status, "{value}");
+        if status == 401 {
+            assert_eq!(answer.headers["www-authenticate"], "Bearer", "{value}");
+        }
     }
 }
 
