@@ -210,6 +210,40 @@ async fn purge_that_ends_three_processes_is_set_aside_and_the_others_go_on() {
 }
 
 #[tokio::test]
+async fn purge_that_the_database_refuses_is_tried_again_and_delays_no_other() {
+    let database = TestDatabase::create().await;
+    for statement in [
+        "CREATE SEQUENCE tries",
+        "CREATE FUNCTION refuse() RETURNS trigger LANGUAGE plpgsql SECURITY DEFINER AS $$ BEGIN \
+         PERFORM nextval('tries'); RAISE 'nothing at all'; END $$",
+        "CREATE TRIGGER refuse BEFORE UPDATE ON purges FOR EACH ROW WHEN (OLD.id = 1) EXECUTE FUNCTION refuse()",
+        "INSERT INTO purges (id, namespace_id) OVERRIDING SYSTEM VALUE VALUES (1, gen_random_uuid())",
+    ] {
+        database.run(statement).await;
+    }
+    let replica = support::start("scanner", backbone(&database));
+    eventually("it is tried again", async || {
+        database.count("tries WHERE last_value >= 2").await == 1
+    })
+    .await;
+    database
+        .run("INSERT INTO purges (id, namespace_id) OVERRIDING SYSTEM VALUE VALUES (2, gen_random_uuid())")
+        .await;
+    let looked_at = |id| format!("purges WHERE id = {id} AND next_time > now()");
+    eventually("the other goes on", async || {
+        database.count(&looked_at(2)).await == 1
+    })
+    .await;
+    assert_eq!(database.count(&looked_at(1)).await, 0);
+    database.run("DROP TRIGGER refuse ON purges").await;
+    eventually("it goes on", async || {
+        database.count(&looked_at(1)).await == 1
+    })
+    .await;
+    replica.stop().await;
+}
+
+#[tokio::test]
 async fn items_that_fail_or_panic_delay_no_others() {
     let database = TestDatabase::create().await;
     let letters = Arc::new(Letters::default());
