@@ -5,6 +5,7 @@ use std::time::Duration;
 use domain::Timestamp;
 use platform_simulator::{BLUESKY, Fault, FaultKind, NewPost};
 use runtime::config::{PlatformConfig, PostReader};
+use store::roles::Service;
 use test_support::Alert;
 
 use crate::{
@@ -109,6 +110,45 @@ async fn alert_fires_when_polls_cannot_be_stored() {
     refuse(&world, "INSERT ON posts FOR EACH ROW").await;
     world.publish("lemmy", "A kettle");
     alert.repeats().fires().await;
+    replica.stop().await;
+}
+
+/// The log reads as if a Manager of the feed changed between any two looks.
+#[tokio::test]
+async fn alert_fires_when_plans_change_faster_than_polls_are_stored() {
+    let world = World::new().await;
+    let manager = world.manager("kettle", &[LEMMY]).await;
+    let grant = format!(
+        "GRANT SELECT ON plan_changes TO {}",
+        Service::Scanner.role()
+    );
+    run_each(
+        &world,
+        &[
+            "ALTER TABLE plan_changes RENAME TO logged",
+            "CREATE VIEW plan_changes AS \
+             SELECT version, namespace_id, manager_id, change_time, gen_random_uuid() AS nonce FROM logged",
+            &grant,
+        ],
+    )
+    .await;
+    let replica = world.ready_scanner().await;
+    let alert = Alert::watch("EarshotPollsNotStored", &replica).await;
+    world.publish("lemmy", "A kettle");
+    alert.repeats().fires().await;
+    assert_eq!(
+        world.feed(LEMMY, "last_error").await,
+        "cannot store a poll: plans or quotas change faster than a poll can be stored"
+    );
+    run_each(
+        &world,
+        &[
+            "DROP VIEW plan_changes",
+            "ALTER TABLE logged RENAME TO plan_changes",
+        ],
+    )
+    .await;
+    world.until_scanned(manager, 1).await;
     replica.stop().await;
 }
 
