@@ -130,3 +130,20 @@ async fn alert_fires_when_no_delivery_can_be_claimed() {
     alert.fires().await;
     replica.stop().await;
 }
+
+#[tokio::test]
+async fn alert_fires_for_a_delivery_that_dispatchers_die_with() {
+    let world = World::new().await;
+    let receiver = always(Answer::Hang).await;
+    let manager = world.manager_for(&receiver).await;
+    let mut replica = world.ready_dispatcher().await;
+    let alert = Alert::watch("EarshotWorkSetAside", &replica).await;
+    world.scan_and_tell(manager, "kettle").await;
+    for deaths in 1..=3 {
+        eventually("the request is open", async || receiver.count() == deaths).await;
+        replica.kill();
+        replica = world.ready_dispatcher().await;
+    }
+    alert.fires().await;
+    replica.kill();
+}
