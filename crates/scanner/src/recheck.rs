@@ -14,7 +14,7 @@ use std::{
 
 use backbone::{
     Backbone,
-    work::{Settings, Work},
+    work::{self, Settings, Work},
 };
 use platforms::PollError;
 use store::{
@@ -131,18 +131,20 @@ impl Recheck {
         let mut conn = self.backbone.pool.get().await?;
         match gone {
             Ok(gone) => {
-                let erased = conn.transaction(async |conn| {
-                    let gone = missing::note(conn, name, &found, &gone).await?;
-                    let erased = erasure::erase(conn, &gone).await?;
-                    if place.is_walking {
-                        let next = step.next.as_ref();
-                        erasure::advance(conn, name, replica, next, BETWEEN_STEPS, PASS).await?;
-                    } else {
-                        erasure::rest(conn, name, replica, BETWEEN_STEPS).await?;
+                let decided =
+                    conn.transaction(async |conn| decide(conn, name, &found, &gone).await);
+                let erased = match decided.await {
+                    Err(error) if error.may_blame_values() => {
+                        self.decide_apart(&mut conn, &found, &gone).await?
                     }
-                    Ok::<_, store::Error>(erased)
-                });
-                let erased = erased.await?;
+                    decided => decided?,
+                };
+                if place.is_walking {
+                    let next = step.next.as_ref();
+                    erasure::advance(&mut conn, name, replica, next, BETWEEN_STEPS, PASS).await?;
+                } else {
+                    erasure::rest(&mut conn, name, replica, BETWEEN_STEPS).await?;
+                }
                 if erased > 0 {
                     metrics::ERASED
                         .with_label_values(&[name])
@@ -175,6 +177,38 @@ impl Recheck {
         Ok(())
     }
 
+    /// Does the same as [`decide`] for one post after the other: those that the database refuses keep no other waiting.
+    async fn decide_apart(
+        &self,
+        conn: &mut AsyncPgConnection,
+        found: &[String],
+        gone: &[String],
+    ) -> Result<usize, store::Error> {
+        let name = self.watched.name();
+        decide(conn, name, found, &[]).await?;
+        let mut erased = 0;
+        let mut refused = Vec::new();
+        for post_id in gone {
+            let one = std::slice::from_ref(post_id);
+            let decided = conn.transaction(async |conn| decide(conn, name, &[], one).await);
+            match decided.await {
+                Err(error) if error.may_blame_values() => {
+                    let error = anyhow::Error::from(error);
+                    tracing::error!(
+                        platform = name,
+                        post.id = %post_id,
+                        "a post cannot be blanked: {error:#}"
+                    );
+                    refused.push(post_id.clone());
+                }
+                decided => erased += decided?,
+            }
+        }
+        missing::put_off(conn, name, &refused).await?;
+        work::count_set_aside(self.settings().kind, refused.len());
+        Ok(erased)
+    }
+
     fn ahead(&self) -> MutexGuard<'_, Option<Stretch>> {
         self.ahead.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -182,6 +216,17 @@ impl Recheck {
     fn doubtful(&self) -> MutexGuard<'_, Doubtful> {
         self.doubtful.lock().unwrap_or_else(PoisonError::into_inner)
     }
+}
+
+/// Notes the result of a look, and blanks the posts that two looks did not find. Returns how many were blanked.
+async fn decide(
+    conn: &mut AsyncPgConnection,
+    platform: &str,
+    found: &[String],
+    gone: &[String],
+) -> Result<usize, store::Error> {
+    let gone = missing::note(conn, platform, found, gone).await?;
+    Ok(erasure::erase(conn, &gone).await?)
 }
 
 impl Work for Recheck {

@@ -9,7 +9,7 @@ runtime::metrics! {
         "Items of background work that the replica works on", ["kind"];
     static ENDED: IntCounterVec = "earshot_work_items_total",
         "Items of background work by outcome: done, failed (tried again), panicked, or set_aside after a panic, \
-         after processes died with it in hand, or because the database refuses it (a backfill)", ["kind", "outcome"];
+         after processes died with it in hand, or because the database refuses the result", ["kind", "outcome"];
     static DURATION: HistogramVec = "earshot_work_duration_seconds",
         "Time that the replica works on an item of background work", ["kind"],
         buckets: &[0.01, 0.1, 1.0, 10.0, 60.0, 300.0];

@@ -67,7 +67,7 @@ pub async fn note(
     Ok(decided)
 }
 
-/// Puts the second look at these posts off, after an implausible answer. By primary key.
+/// Puts the second look at these posts off, after an implausible answer or a refusal of the database. By primary key.
 pub async fn put_off(
     conn: &mut AsyncPgConnection,
     platform: &str,
