@@ -3,8 +3,8 @@
 //! A kind of work implements [`Work`]: how due items are claimed, and what is done with one. [`run`] does the rest. It
 //! looks for work when the kind is woken, when the next item is due, when an item ends, and at least every
 //! [`Settings::sweep`]. It starts items within the capacity, which accounts share, and ends them at shutdown. A failed
-//! item is retried after a growing pause. An item that panics, or that was in hand when processes died, is set aside
-//! with a reason ([`Setback`]).
+//! item is retried after a growing pause. An item that panics three times, or that was in hand when three processes died,
+//! is set aside with a reason ([`Setback`]).
 
 mod hand;
 mod metrics;
@@ -267,6 +267,10 @@ impl<W: Work> Driver<W> {
                 self.metrics.panicked();
                 let (kind, name) = (self.settings.kind, self.work.name(&leased));
                 tracing::error!(kind, name, "work panicked: {panic}");
+                // Other kinds count panics in the database.
+                if !self.work.uses_table() && hand.postpone_panicked(panic.id()) {
+                    return;
+                }
                 match self.after_panic(&leased).await {
                     Ok(()) => return hand.done(panic.id()),
                     Err(error) => (panic.id(), error),
@@ -283,7 +287,7 @@ impl<W: Work> Driver<W> {
 }
 
 impl<W: Work> Driver<W> {
-    /// Counts a panic like a crash, where the kind can count it. Otherwise the item is set aside at once.
+    /// Counts a panic like a crash, where the kind can count it. Otherwise the item is set aside.
     async fn after_panic(&self, leased: &Leased<W::Item>) -> Result<(), store::Error> {
         if self.work.uses_table() {
             let mut conn = self.backbone.pool.get().await?;

@@ -123,7 +123,7 @@ impl Setback {
         })
     }
 
-    /// Working on the item panicked. It would do so again at once.
+    /// Working on the item panicked, as often as processes may die with it.
     #[must_use]
     pub fn after_panic() -> Self {
         Self {

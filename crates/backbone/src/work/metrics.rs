@@ -8,8 +8,8 @@ runtime::metrics! {
     static IN_HAND: IntGaugeVec = "earshot_work_in_hand",
         "Items of background work that the replica works on", ["kind"];
     static ENDED: IntCounterVec = "earshot_work_items_total",
-        "Items of background work by outcome: done, failed (tried again), panicked, or set_aside after a panic, \
-         after processes died with it in hand, or because the database refuses the result", ["kind", "outcome"];
+        "Items of background work by outcome: done, failed (tried again), panicked, or set_aside after three panics, \
+         after three processes died with it in hand, or because the database refuses the result", ["kind", "outcome"];
     static DURATION: HistogramVec = "earshot_work_duration_seconds",
         "Time that the replica works on an item of background work", ["kind"],
         buckets: &[0.01, 0.1, 1.0, 10.0, 60.0, 300.0];
