@@ -1,4 +1,5 @@
-//! PostgreSQL runs and refuses work: others hold every connection, each statement is cancelled, the disk is full.
+//! PostgreSQL runs and refuses work: others hold every connection, each statement is cancelled, the disk is full, open
+//! connections are never answered.
 
 use std::time::{Duration, Instant};
 
@@ -13,10 +14,11 @@ use tokio_postgres::{Client, NoTls};
 use super::{
     books,
     disk::Disk,
-    fleet::{Fleet, Servers},
+    fleet::{Fleet, Remote, Servers},
     load::{Load, World},
+    servers::CUT_SESSIONS,
 };
-use crate::harness::{WAITING, eventually};
+use crate::harness::{WAITING, eventually, proxy::Flow};
 
 const SECONDS: u64 = 5;
 /// Posts per tenth of a second.
@@ -44,6 +46,7 @@ enum Refusal {
     NoConnectionIsFree,
     StatementsAreCancelled,
     DiskIsFull,
+    OpenConnectionsAreSilent,
 }
 
 pub(super) fn servers() -> Servers {
@@ -68,6 +71,7 @@ pub(super) async fn run(fleet: &Fleet) {
         Refusal::NoConnectionIsFree,
         Refusal::StatementsAreCancelled,
         Refusal::DiskIsFull,
+        Refusal::OpenConnectionsAreSilent,
     ] {
         println!("{refusal:?} for {length} s");
         let until = Instant::now() + Duration::from_secs(length);
@@ -100,6 +104,7 @@ impl Refusal {
                     0
                 }
             },
+            Self::OpenConnectionsAreSilent => leave_connections(fleet).await,
         }
     }
 }
@@ -169,6 +174,22 @@ async fn fill(fleet: &Fleet, disk: &Disk, until: Instant) -> usize {
     sleep(until.saturating_duration_since(Instant::now())).await;
     disk.free();
     1
+}
+
+/// Leaves all connections open and never answers them again, like a load balancer whose server is gone. New ones work.
+/// Returns their number.
+async fn leave_connections(fleet: &Fleet) -> usize {
+    let flow = Flow::HeldBefore(Instant::now());
+    for way in fleet.ways(Remote::Database) {
+        way.set(flow);
+    }
+    // A server that is gone holds no locks.
+    let sessions = fleet.query(CUT_SESSIONS);
+    for replica in fleet.replicas() {
+        replica.check_alive().await;
+        replica.ready().await;
+    }
+    sessions.parse().unwrap()
 }
 
 /// Waits until PostgreSQL answers. Without space for its log it ends, and a supervisor starts it again.

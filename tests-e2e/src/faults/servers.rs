@@ -53,7 +53,7 @@ WITH late AS (DELETE FROM withheld RETURNING *), \
     come AS (INSERT INTO outbox (event, message_id, payload, traceparent, tracestate) \
         SELECT event, message_id, payload, traceparent, tracestate FROM late ORDER BY random()) \
 SELECT count(*) FROM late";
-const CUT_SESSIONS: &str = "SELECT count(pg_terminate_backend(pid)) FROM pg_stat_activity \
+pub(super) const CUT_SESSIONS: &str = "SELECT count(pg_terminate_backend(pid)) FROM pg_stat_activity \
     WHERE datname = current_database() AND pid <> pg_backend_pid()";
 
 /// Returns the number of faults.
