@@ -73,21 +73,17 @@ pub enum PreviewReason {
 }
 
 impl Preview {
-    /// Parses a preview for a Manager of `source`, if there is one.
+    /// Parses a preview for a Manager of `source`.
     ///
     /// # Errors
     /// Every field that fails.
-    pub fn parse(
-        body: &Value,
-        source: Option<SourceType>,
-        feeds: &dyn FeedRules,
-    ) -> Result<Self, Issues> {
+    pub fn parse(body: &Value, source: SourceType, feeds: &dyn FeedRules) -> Result<Self, Issues> {
         let issues = RefCell::default();
         let preview = Object::root(body, &issues).map(|fields| {
             let subject = subject(&fields);
             let draft = fields
                 .object("instructions", fields.take("instructions"))
-                .and_then(|object| instructions::parse(object, source, feeds));
+                .and_then(|object| instructions::parse(object, Some(source), feeds));
             fields.finish();
             Self {
                 subject,
@@ -214,7 +210,7 @@ mod tests {
     use crate::{Issue, feed::OneForum, manager::SourceType};
 
     fn parse(body: &Value) -> Result<Preview, Vec<(String, Issue)>> {
-        Preview::parse(body, Some(SourceType::Forum), &OneForum).map_err(|issues| {
+        Preview::parse(body, SourceType::Forum, &OneForum).map_err(|issues| {
             let all = issues.as_slice().iter();
             all.map(|one| (one.field.clone(), one.issue)).collect()
         })

@@ -38,7 +38,7 @@ pub(crate) async fn create(
 ) -> Result<Found<Backfill>, ApiError> {
     let namespace = caller.writable(&path.namespace_id).await?;
     let now = Timestamp::now();
-    let draft = body.parse(|json| CreateBackfill::parse(json, now)).await?;
+    let body = body.read().await?;
     let name = path.name(namespace)?;
     let of_platforms = Data::clone(&state);
     state
@@ -46,6 +46,7 @@ pub(crate) async fn create(
             if !managers::exists(conn, name).await? {
                 return Err(ApiError::NotFound("manager"));
             }
+            let draft = body.parse(|json| CreateBackfill::parse(json, now))?;
             let reach = |feed: &FeedName| of_platforms.feeds().reach_of(feed);
             let (start, window) = (draft.start_time, of_platforms.backfill);
             let reached =

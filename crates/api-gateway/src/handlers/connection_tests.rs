@@ -36,10 +36,12 @@ pub(crate) async fn test(
     body: RawJson,
 ) -> Result<Found<TestResult>, ApiError> {
     let namespace = caller.writable(&path.namespace_id).await?;
-    body.nothing().await?;
+    let body = body.read_optional().await?;
     let connection = path.name(namespace)?;
     if caller.test_mode {
-        return check(&state, &caller, connection).await.map(Found);
+        let result = check(&state, &caller, connection).await?;
+        body.nothing()?;
+        return Ok(Found(result));
     }
     let asked = state
         .write(&caller, async move |conn| {
@@ -51,6 +53,7 @@ pub(crate) async fn test(
             {
                 return Err(ApiError::NotFound("connection"));
             }
+            body.nothing()?;
             if !connection_tests::is_any_alive(conn, DISPATCHERS).await? {
                 return Ok(Outcome(None, None));
             }

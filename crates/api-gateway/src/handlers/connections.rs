@@ -2,7 +2,7 @@
 
 use actix_web::web::{Data, Path};
 use domain::{
-    Connection, ConnectionName, Id, Issue, Issues, NamespaceName, Timestamp,
+    Connection, ConnectionName, Issue, Issues, NamespaceName, Timestamp,
     audit::{Action, Entry},
     connection::{
         ConnectionChange, ConnectionState, ConnectionWithHealth, CreateConnection, PATHS,
@@ -25,12 +25,6 @@ use crate::{
     transaction::Outcome,
 };
 
-/// Placeholder name for validation.
-const SPECIMEN: ConnectionName = ConnectionName {
-    namespace: Id::NIL,
-    connection: Id::NIL,
-};
-
 /// `POST /v1/namespaces/{namespaceId}/connections`
 pub(crate) async fn create(
     state: Data<AppState>,
@@ -40,9 +34,8 @@ pub(crate) async fn create(
 ) -> Result<Made<Connection>, ApiError> {
     let namespace = caller.writable(&path.namespace_id).await?;
     let once = body.once();
-    let draft = body
-        .parse(|json| CreateConnection::parse(json, &state.addresses))
-        .await?;
+    let body = body.read().await?;
+    let draft = body.parse(|json| CreateConnection::parse(json, &state.addresses))?;
     let sealer = &state.sealer;
     let (account, defaults) = (caller.key.account, state.quotas);
     state
@@ -129,38 +122,24 @@ pub(crate) async fn update(
     body: RawJson,
 ) -> Result<Found<Connection>, ApiError> {
     let namespace = caller.writable(&path.namespace_id).await?;
-    let name = path.name(namespace);
-    let lately = match &name {
-        Ok(name) => {
-            connections::get(&mut *caller.connection().await?, &state.sealer, *name).await?
-        }
-        Err(_) => None,
-    };
-    let lately = lately.unwrap_or_else(|| Connection::specimen(SPECIMEN));
-    let patch = body
-        .patch(PATHS, |patch| {
-            ConnectionChange::of(patch, &lately, &state.addresses).map(drop)
-        })
-        .await??;
-    let name = name?;
-    let fields = patch.named(PATHS);
-    // The response contains secrets, although no update is recorded.
-    let only_reads = caller.test_mode || fields.is_empty();
+    let body = body.read().await?;
+    let name = path.name(namespace)?;
     let (sealer, addresses) = (&state.sealer, &state.addresses);
-    let found = state
+    let (found, is_recorded) = state
         .write(&caller, async move |conn| {
             let current = connections::lock(conn, sealer, name).await?;
             let current = current.ok_or(ApiError::NotFound("connection"))?;
-            let change = ConnectionChange::of(&patch, &current, addresses)?;
+            let (change, fields) = body.patch(PATHS, |patch| {
+                ConnectionChange::of(patch, &current, addresses)
+            })?;
             let now = Timestamp::now();
             let updated = connections::update(conn, sealer, current, &change, now).await?;
-            Ok(Outcome(
-                Found(updated),
-                Entry::update(namespace, name, fields),
-            ))
+            let entry = Entry::update(namespace, name, fields);
+            Ok(Outcome((Found(updated), entry.is_some()), entry))
         })
         .await?;
-    if only_reads {
+    // The response contains secrets, although no update is recorded.
+    if caller.test_mode || !is_recorded {
         caller.reads_secrets(namespace, name).await?;
     }
     Ok(found)
@@ -174,13 +153,14 @@ pub(crate) async fn enable(
     body: RawJson,
 ) -> Result<Found<Connection>, ApiError> {
     let namespace = caller.writable(&path.namespace_id).await?;
-    body.nothing().await?;
+    let body = body.read_optional().await?;
     let name = path.name(namespace)?;
     let sealer = &state.sealer;
     let found = state
         .write(&caller, async move |conn| {
             let current = connections::lock(conn, sealer, name).await?;
             let current = current.ok_or(ApiError::NotFound("connection"))?;
+            body.nothing()?;
             let change = ConnectionChange {
                 state: Some(ConnectionState::Active).filter(|active| current.state != *active),
                 ..ConnectionChange::default()

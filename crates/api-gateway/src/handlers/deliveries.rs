@@ -87,19 +87,21 @@ pub(crate) async fn retry(
     body: RawJson,
 ) -> Result<Found<Delivery>, ApiError> {
     let namespace = caller.writable(&path.namespace_id).await?;
-    body.nothing().await?;
+    let body = body.read_optional().await?;
     let name = path.name(namespace)?;
     state
         .write(&caller, async move |conn| {
             if !connections::exists(conn, name.connection_name()).await? {
                 return Err(ApiError::NotFound("connection"));
             }
-            if let Some(delivery) = deliveries::reopen(conn, name).await? {
+            let reopened = deliveries::reopen(conn, name).await?;
+            if reopened.is_none() && deliveries::get(conn, name).await?.is_none() {
+                return Err(ApiError::NotFound("delivery"));
+            }
+            body.nothing()?;
+            if let Some(delivery) = reopened {
                 let entry = Entry::of(Action::Retry, namespace, name);
                 return Ok(Outcome(Found(delivery), Some(entry)));
-            }
-            if deliveries::get(conn, name).await?.is_none() {
-                return Err(ApiError::NotFound("delivery"));
             }
             let mut issues = Issues::default();
             let hint = "its scan is no longer kept, so there is nothing to send";

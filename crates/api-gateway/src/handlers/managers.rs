@@ -5,7 +5,7 @@ use domain::{
     ConnectionName, Id, Issue, Issues, Manager, ManagerName, NamespaceName, Timestamp,
     audit::{Action, Entry},
     list::MANAGER_FIELDS,
-    manager::{CreateManager, Editable, ManagerChange, Origin, PATHS},
+    manager::{CreateManager, ManagerChange, Origin, PATHS},
 };
 use events::{ManagerChanged, ManagerSubmitted};
 use store::{
@@ -32,12 +32,6 @@ use crate::{
 /// Generation of a new Manager. The compiler drops events whose generation is not the Manager's current one.
 const FIRST_GENERATION: i64 = 1;
 
-/// Placeholder name for validation.
-const SPECIMEN: ManagerName = ManagerName {
-    namespace: Id::NIL,
-    manager: Id::NIL,
-};
-
 /// `POST /v1/namespaces/{namespaceId}/managers`
 ///
 /// The Manager is returned in state `PENDING_APPLY`; the compiler takes it from there.
@@ -51,14 +45,12 @@ pub(crate) async fn create(
     let once = body.once();
     let mut named = Vec::new();
     let feeds = state.feeds().of_account(&caller.key.account_name);
-    let checked = body
-        .check(|json| {
-            let rules = state.manager_rules(&feeds);
-            let (draft, found) = CreateManager::parse_with_notices(json, rules);
-            named = found;
-            draft
-        })
-        .await?;
+    let checked = body.read().await?.parse(|json| {
+        let rules = state.manager_rules(&feeds);
+        let (draft, found) = CreateManager::parse_with_notices(json, rules);
+        named = found;
+        draft
+    });
     let draft = match checked {
         Ok(draft) => draft,
         Err(mut issues) => {
@@ -158,34 +150,9 @@ pub(crate) async fn update(
     body: RawJson,
 ) -> Result<Found<Manager>, ApiError> {
     let namespace = caller.writable(&path.namespace_id).await?;
-    let name = path.name(namespace);
-    let lately = match &name {
-        Ok(name) => managers::lock(&mut *caller.connection().await?, *name).await?,
-        Err(_) => None,
-    };
-    let lately = lately.unwrap_or_else(|| Editable::specimen(SPECIMEN));
+    let body = body.read().await?;
+    let name = path.name(namespace)?;
     let feeds = state.feeds().of_account(&caller.key.account_name);
-    let rules = state.manager_rules(&feeds);
-    let mut named = Vec::new();
-    let checked = body
-        .patch(PATHS, |patch| {
-            let (change, found) = ManagerChange::parse(patch, &lately, rules);
-            named = found;
-            change.map(drop)
-        })
-        .await?;
-    let patch = match checked {
-        Ok(patch) => patch,
-        Err(mut issues) => {
-            issues.extend(missing(&mut *caller.connection().await?, namespace, &named).await?);
-            return Err(issues.into());
-        }
-    };
-    // Missing Connections are reported before a missing Manager.
-    let (name, known) = match name {
-        Ok(name) => (name, true),
-        Err(_) => (SPECIMEN, false),
-    };
     let addresses = &state;
     let (account, defaults) = (caller.key.account, state.quotas);
     let test_mode = caller.test_mode;
@@ -193,19 +160,23 @@ pub(crate) async fn update(
         .write(&caller, async move |conn| {
             // The account is locked before the Manager's row, as everywhere.
             quotas::lock(conn, account, &defaults).await?;
-            let current = if known {
-                managers::lock(conn, name).await?
-            } else {
-                None
+            let current = managers::lock(conn, name).await?;
+            let current = current.ok_or(ApiError::NotFound("manager"))?;
+            let mut named = Vec::new();
+            let checked = body.patch(PATHS, |patch| {
+                let rules = addresses.manager_rules(&feeds);
+                let (change, found) = ManagerChange::parse(patch, &current, rules);
+                named = found;
+                change
+            });
+            let absent = missing(conn, namespace, &named).await?;
+            let (change, fields) = match checked {
+                Ok(checked) => absent.or(checked)?,
+                Err(mut issues) => {
+                    issues.extend(absent);
+                    return Err(issues.into());
+                }
             };
-            let Some(current) = current else {
-                missing(conn, namespace, &named).await?.or(())?;
-                return Err(ApiError::NotFound("manager"));
-            };
-            let rules = addresses.manager_rules(&feeds);
-            let (change, named) = ManagerChange::parse(&patch, &current, rules);
-            let change = change?;
-            missing(conn, namespace, &named).await?.or(())?;
             let resubmits = change.resubmits();
             let now = Timestamp::now();
             let updated = if test_mode {
@@ -221,7 +192,7 @@ pub(crate) async fn update(
             if let Some(plan_version) = updated.plan_version {
                 outbox::enqueue(conn, &ManagerChanged { name, plan_version }).await?;
             }
-            let entry = Entry::update(namespace, name, patch.named(PATHS));
+            let entry = Entry::update(namespace, name, fields);
             Ok(Outcome(Found(updated.manager), entry))
         })
         .await
@@ -235,12 +206,13 @@ pub(crate) async fn apply(
     body: RawJson,
 ) -> Result<Found<Manager>, ApiError> {
     let namespace = caller.writable(&path.namespace_id).await?;
-    body.nothing().await?;
+    let body = body.read_optional().await?;
     let name = path.name(namespace)?;
     state
         .write(&caller, async move |conn| {
             let found = managers::lock(conn, name).await?;
             found.ok_or(ApiError::NotFound("manager"))?;
+            body.nothing()?;
             let updated = managers::resubmit(conn, name, Timestamp::now()).await?;
             submitted(conn, &updated).await?;
             let entry = Entry::of(Action::Apply, namespace, name);

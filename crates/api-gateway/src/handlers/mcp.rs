@@ -31,7 +31,7 @@ pub(crate) async fn serve(
     api: web::Data<InProcess>,
     body: RawJson,
 ) -> Result<HttpResponse, ApiError> {
-    let message = body.parse(|message| Ok(message.clone())).await?;
+    let message = body.read().await?.parse(|message| Ok(message.clone()))?;
     let given = given(&request, message.to_string().into()).map_err(internal)?;
     // Other messages cost nothing. A host takes the server for dead if its `ping` waits.
     let is_call = message["method"] == "tools/call";

@@ -6,7 +6,6 @@ use domain::{
     audit::{Action, Entry},
     list::NAMESPACE_FIELDS,
     namespace::{CreateNamespace, NamespaceChange, PATHS},
-    patch::Patch,
 };
 use events::ManagerChanged;
 use serde_json::Value;
@@ -38,7 +37,7 @@ pub(crate) async fn create(
 ) -> Result<Made<Namespace>, ApiError> {
     let account = caller.may_create_namespaces()?;
     let once = body.once();
-    let draft = body.parse(CreateNamespace::parse).await?;
+    let draft = body.read().await?.parse(CreateNamespace::parse)?;
     let defaults = state.quotas;
     state
         .create(&caller, &once, async move |conn| {
@@ -94,10 +93,10 @@ pub(crate) async fn update(
     body: RawJson,
 ) -> Result<Found<Namespace>, ApiError> {
     let namespace = caller.writable(&path.namespace_id).await?;
-    let change = |patch: &Patch| NamespaceChange::parse(&patch.apply(&Value::Null, PATHS));
     // No field depends on another one, so the stored values are not needed for validation.
-    let patch = body.patch(PATHS, |patch| change(patch).map(drop)).await??;
-    let (change, fields) = (change(&patch)?, patch.named(PATHS));
+    let (change, fields) = body.read().await?.patch(PATHS, |patch| {
+        NamespaceChange::parse(&patch.apply(&Value::Null, PATHS))
+    })?;
     let test_mode = caller.test_mode;
     let (account, defaults) = (caller.key.account, state.quotas);
     state

@@ -41,23 +41,19 @@ pub(crate) async fn preview(
     body: RawJson,
 ) -> Result<Found<Previewed>, ApiError> {
     let namespace = caller.readable(&path.namespace_id).await?;
-    let name = path.name(namespace);
-    let (manager, muted) = match &name {
-        Ok(name) => {
-            let mut conn = caller.connection().await?;
-            let of_all = namespaces::get(&mut conn, caller.key.account, namespace).await?;
-            let muted = of_all.map(|namespace| namespace.mutes).unwrap_or_default();
-            (managers::get(&mut conn, *name).await?, muted)
-        }
-        Err(_) => (None, Vec::new()),
+    let body = body.read().await?;
+    let name = path.name(namespace)?;
+    let (manager, muted) = {
+        let mut conn = caller.connection().await?;
+        let manager = managers::get(&mut conn, name).await?;
+        let manager = manager.ok_or(ApiError::NotFound("manager"))?;
+        let of_all = namespaces::get(&mut conn, caller.key.account, namespace).await?;
+        let muted = of_all.map(|namespace| namespace.mutes).unwrap_or_default();
+        (manager, muted)
     };
-    let source = manager.as_ref().map(|manager| manager.source.source_type);
+    let source = manager.source.source_type;
     let feeds = state.feeds().of_account(&caller.key.account_name);
-    let preview = body
-        .parse(|json| Preview::parse(json, source, &feeds))
-        .await?;
-    name?;
-    let manager = manager.ok_or(ApiError::NotFound("manager"))?;
+    let preview = body.parse(|json| Preview::parse(json, source, &feeds))?;
     let (plan, instructions) = plan(&manager, preview.instructions)?;
     let watched = Watched::of(&manager, &instructions);
     // Many previews of one account would keep all cores busy.

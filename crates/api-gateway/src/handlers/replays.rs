@@ -32,13 +32,14 @@ pub(crate) async fn create(
     body: RawJson,
 ) -> Result<Found<Replay>, ApiError> {
     let namespace = caller.writable(&path.namespace_id).await?;
-    let draft = body.parse(CreateReplay::parse).await?;
+    let body = body.read().await?;
     let connection = path.name(namespace)?;
     state
         .write(&caller, async move |conn| {
             if !connections::exists(conn, connection).await? {
                 return Err(ApiError::NotFound("connection"));
             }
+            let draft = body.parse(CreateReplay::parse)?;
             let replay = replays::insert(conn, connection, &draft).await?;
             let replay = replay.ok_or_else(too_many)?;
             let entry = Entry::of(Action::Replay, namespace, replay.name);

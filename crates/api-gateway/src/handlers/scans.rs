@@ -5,7 +5,6 @@ use domain::{
     Id, Scan, ScanName, Timestamp,
     audit::Entry,
     list::SCAN_FIELDS,
-    patch::Patch,
     scan::{PATHS, ScanChange},
 };
 use serde_json::Value;
@@ -100,15 +99,16 @@ pub(crate) async fn update(
     body: RawJson,
 ) -> Result<Found<Scan>, ApiError> {
     let namespace = caller.writable(&path.namespace_id).await?;
-    // Fields are independent and replaced whole, so the stored values are not needed for validation.
-    let change = |patch: &Patch| ScanChange::parse(&patch.apply(&Value::Null, PATHS));
-    let patch = body.patch(PATHS, |patch| change(patch).map(drop)).await??;
-    let (change, fields) = (change(&patch)?, patch.named(PATHS));
+    let body = body.read().await?;
     let name = path.name(namespace)?;
     state
         .write(&caller, async move |conn| {
             let current = scans::lock(conn, name).await?;
             let current = current.ok_or(ApiError::NotFound("scan"))?;
+            // Fields are independent and replaced whole, so the stored values are not needed.
+            let (change, fields) = body.patch(PATHS, |patch| {
+                ScanChange::parse(&patch.apply(&Value::Null, PATHS))
+            })?;
             let updated = scans::update(conn, current, &change, Timestamp::now()).await?;
             Ok(Outcome(
                 Found(updated),

@@ -462,47 +462,57 @@ async fn feedback_is_stored_and_can_be_filtered() {
 }
 
 #[tokio::test]
-async fn invalid_fields_are_reported_before_missing_resources() {
+async fn missing_resources_are_reported_before_invalid_fields() {
     let app = TestApp::start().await;
     let acme = app.account("acme").await;
     let namespace = acme.namespace().await;
+    let connection = acme.connection(&namespace).await;
     let id = domain::Id::generate();
-    for (below, kind, good) in [
+    let here = connection.strip_prefix(&format!("{namespace}/")).unwrap();
+    for (method, below, kind) in [
+        (Method::PATCH, format!("managers/{id}"), "manager"),
+        (Method::PATCH, "managers/nonsense".to_owned(), "manager"),
+        (Method::PATCH, format!("connections/{id}"), "connection"),
+        (Method::PATCH, format!("managers/{id}/scans/{id}"), "scan"),
+        (Method::POST, format!("managers/{id}:apply"), "manager"),
+        (Method::POST, format!("managers/{id}:backfill"), "manager"),
+        (Method::POST, format!("managers/{id}:preview"), "manager"),
         (
-            format!("managers/{id}"),
-            "manager",
-            json!({"nickname": "x"}),
-        ),
-        (
-            format!("connections/{id}"),
+            Method::POST,
+            format!("connections/{id}:enable"),
             "connection",
-            json!({"nickname": "x"}),
         ),
         (
-            format!("managers/{id}/scans/{id}"),
-            "scan",
-            json!({"value": false}),
+            Method::POST,
+            format!("connections/{id}:replay"),
+            "connection",
         ),
+        (Method::POST, format!("connections/{id}:test"), "connection"),
         (
-            "managers/nonsense".to_owned(),
-            "manager",
-            json!({"input": {"focus": {"type": "SALES"}}}),
+            Method::POST,
+            format!("{here}/deliveries/{id}:retry"),
+            "delivery",
         ),
     ] {
-        let name = format!("{namespace}/{below}");
-        let answer = patch(&acme, &name, &json!({"colour": 1})).await;
-        assert_eq!(answer.details(), [("colour", "unknown_field")], "{name}");
-        let answer = patch(&acme, &name, &good).await;
-        assert_eq!(
-            (answer.status, &answer.body["message"]),
-            (404, &json!(format!("{kind} not found")))
-        );
-        let answer = acme
-            .send(Method::PATCH, &format!("/v1/{name}"), |request| {
-                request.header("content-type", "text/plain").body("{}")
+        let path = format!("/v1/{namespace}/{below}");
+        let send = async |content_type: &'static str, body: &'static str| {
+            acme.send(method.clone(), &path, |request| {
+                request
+                    .header("content-type", content_type)
+                    .header("x-test", "perhaps")
+                    .body(body)
             })
-            .await;
-        assert_eq!(answer.status, 415);
+            .await
+        };
+        let json = "application/json";
+        let answer = send(json, r#"{"colour": 1}"#).await;
+        let message = json!(format!("{kind} not found"));
+        let expected = (404, &message);
+        assert_eq!((answer.status, &answer.body["message"]), expected, "{path}");
+        // What is no JSON is refused before the resource is looked up.
+        let answer = send(json, "{").await;
+        assert_eq!((answer.status, answer.body.get("details")), (400, None));
+        assert_eq!(send("text/plain", "{}").await.status, 415, "{path}");
     }
 }
 

@@ -241,11 +241,11 @@ fn headers(fields: &Object<'_>) -> Option<Headers> {
 mod tests {
     use serde_json::{Value, json};
 
-    use uuid::Uuid;
-
-    use super::{Connection, ConnectionChange, CreateConnection, Format, Headers, Method, PATHS};
+    use super::{ConnectionChange, CreateConnection, Format, Headers, Method, PATHS};
     use crate::{
-        ConnectionName, Id, Issue, Issues, address::AddressPolicy, connection::ConnectionState,
+        Issue, Issues,
+        address::AddressPolicy,
+        connection::{ConnectionState, tests::sample},
         patch::Patch,
     };
 
@@ -262,18 +262,7 @@ mod tests {
 
     fn changed(body: &Value, mask: Option<&str>) -> Result<ConnectionChange, Issues> {
         let patch = Patch::parse(body, mask, PATHS)?;
-        ConnectionChange::of(
-            &patch,
-            &Connection::specimen(name()),
-            &AddressPolicy::default(),
-        )
-    }
-
-    fn name() -> ConnectionName {
-        ConnectionName {
-            namespace: Id::from_uuid(Uuid::from_u128(1)),
-            connection: Id::from_uuid(Uuid::from_u128(2)),
-        }
+        ConnectionChange::of(&patch, &sample(), &AddressPolicy::default())
     }
 
     #[test]
@@ -286,7 +275,7 @@ mod tests {
 
     #[test]
     fn unreadable_headers_can_be_replaced() {
-        let mut current = Connection::specimen(name());
+        let mut current = sample();
         current.headers = Headers::unreadable();
         let body = json!({"nickname": "new", "headers": {"x-a": "1"}});
         let changed = |mask| {

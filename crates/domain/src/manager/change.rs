@@ -7,16 +7,13 @@ use std::cell::RefCell;
 
 use serde_json::Value;
 
-use super::{
-    Input, InputFocus, InputType, Manager, ManagerState, ManagerType, Mode, NamedConnection,
-    Notice, Origin, PATHS, Rules, Sensitivity, Source, SourceType, fields,
-};
+use super::{Manager, Mode, NamedConnection, Notice, Origin, PATHS, Rules, SourceType, fields};
 use crate::{
-    Focus, Instructions, Issue, Issues, ManagerName, Timestamp,
+    Instructions, Issue, Issues,
     json::Object,
     namespace::nickname,
     patch::Patch,
-    screen::{self, Duplicates, Kinds, Language, Mute, Screen},
+    screen::{self, Duplicates, Kinds, Language, Mute},
 };
 
 /// A Manager before a change.
@@ -93,44 +90,6 @@ impl ManagerChange {
 }
 
 impl Editable {
-    /// A sample Manager for checking a change to one that does not exist: errors in a request are reported
-    /// before the missing resource.
-    #[must_use]
-    pub fn specimen(name: ManagerName) -> Self {
-        Self {
-            manager: Manager {
-                name,
-                create_time: Timestamp::UNIX_EPOCH,
-                update_time: Timestamp::UNIX_EPOCH,
-                nickname: "specimen".to_owned(),
-                manager_type: ManagerType::FeedManager,
-                enable: true,
-                mode: Mode::Automatic,
-                state: ManagerState::PendingApply,
-                apply_time: None,
-                apply_error: None,
-                source: Source {
-                    source_type: SourceType::Forum,
-                },
-                input: Some(Input {
-                    input_type: InputType::Structured,
-                    urls: vec!["https://example.com/".to_owned()],
-                    focus: InputFocus {
-                        focus_type: Focus::Sales,
-                        names: Vec::new(),
-                    },
-                    sensitivity: Sensitivity::default(),
-                }),
-                instructions: None,
-                notices: Vec::new(),
-                screen: Screen::default(),
-                health: None,
-            },
-            submitted: None,
-            generation: 1,
-        }
-    }
-
     /// The instructions before the change.
     fn instructions(&self) -> Option<&Instructions> {
         self.manager
@@ -219,22 +178,54 @@ mod tests {
 
     use super::{Editable, ManagerChange, Mode, Origin, SourceType};
     use crate::{
-        Id, Instructions, Issue, Issues, ManagerName, Sensitivity,
+        Focus, Id, Instructions, Issue, Issues, ManagerName, Sensitivity, Timestamp,
         address::AddressPolicy,
         feed::OneForum,
         instructions::Term,
-        manager::{PATHS, Rules},
+        manager::{
+            Input, InputFocus, InputType, Manager, ManagerState, ManagerType, PATHS, Rules, Source,
+        },
         patch::Patch,
-        screen::{Duplicates, Kinds},
+        screen::{Duplicates, Kinds, Screen},
     };
 
     fn automatic() -> Editable {
         let id = Id::from_uuid(Uuid::from_u128(1));
-        let name = ManagerName {
-            namespace: id,
-            manager: id,
-        };
-        Editable::specimen(name)
+        Editable {
+            manager: Manager {
+                name: ManagerName {
+                    namespace: id,
+                    manager: id,
+                },
+                create_time: Timestamp::UNIX_EPOCH,
+                update_time: Timestamp::UNIX_EPOCH,
+                nickname: "ours".to_owned(),
+                manager_type: ManagerType::FeedManager,
+                enable: true,
+                mode: Mode::Automatic,
+                state: ManagerState::PendingApply,
+                apply_time: None,
+                apply_error: None,
+                source: Source {
+                    source_type: SourceType::Forum,
+                },
+                input: Some(Input {
+                    input_type: InputType::Structured,
+                    urls: vec!["https://example.com/".to_owned()],
+                    focus: InputFocus {
+                        focus_type: Focus::Sales,
+                        names: Vec::new(),
+                    },
+                    sensitivity: Sensitivity::default(),
+                }),
+                instructions: None,
+                notices: Vec::new(),
+                screen: Screen::default(),
+                health: None,
+            },
+            submitted: None,
+            generation: 1,
+        }
     }
 
     fn instructions() -> Instructions {
