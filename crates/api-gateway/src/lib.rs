@@ -30,6 +30,7 @@ mod observe;
 mod own;
 mod packed;
 mod pages;
+mod parent;
 mod peers;
 mod query;
 mod quotas;

@@ -7,11 +7,11 @@ use domain::{
     backfill::CreateBackfill,
 };
 use serde::Serialize;
-use store::{backfills, managers};
+use store::backfills;
 
 use super::ManagerPath;
 use crate::{
-    ApiError, answer::Found, authenticate::Caller, body::RawJson, state::AppState,
+    ApiError, answer::Found, authenticate::Caller, body::RawJson, parent::Parent, state::AppState,
     transaction::Outcome,
 };
 
@@ -43,9 +43,7 @@ pub(crate) async fn create(
     let of_platforms = Data::clone(&state);
     state
         .write(&caller, async move |conn| {
-            if !managers::exists(conn, name).await? {
-                return Err(ApiError::NotFound("manager"));
-            }
+            Parent::Manager(name).check(conn).await?;
             let draft = body.parse(|json| CreateBackfill::parse(json, now))?;
             let reach = |feed: &FeedName| of_platforms.feeds().reach_of(feed);
             let (start, window) = (draft.start_time, of_platforms.backfill);

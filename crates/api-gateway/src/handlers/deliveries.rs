@@ -6,7 +6,7 @@ use domain::{
     audit::{Action, Entry},
     list::DELIVERY_FIELDS,
 };
-use store::{connections, deliveries};
+use store::deliveries;
 
 use super::{ConnectionPath, DeliveryPath};
 use crate::{
@@ -15,6 +15,7 @@ use crate::{
     authenticate::Caller,
     body::RawJson,
     pages,
+    parent::Parent,
     query::Parameters,
     state::AppState,
     transaction::Outcome,
@@ -42,20 +43,14 @@ pub(crate) async fn list(
         .await?
     } else {
         let connection = path.name(namespace)?;
-        let page = pages::page(
+        pages::page_of(
             &caller,
+            Parent::Connection(connection),
             query,
             async move |conn| deliveries::cost(conn, connection, query).await,
             async move |conn| deliveries::list(conn, connection, query).await,
         )
-        .await?;
-        // Only an empty page leaves open whether the connection exists.
-        if page.items.is_empty()
-            && !connections::exists(&mut *caller.connection().await?, connection).await?
-        {
-            return Err(ApiError::NotFound("connection"));
-        }
-        page
+        .await?
     };
     Ok(Listed {
         key: "deliveries",
@@ -91,9 +86,9 @@ pub(crate) async fn retry(
     let name = path.name(namespace)?;
     state
         .write(&caller, async move |conn| {
-            if !connections::exists(conn, name.connection_name()).await? {
-                return Err(ApiError::NotFound("connection"));
-            }
+            Parent::Connection(name.connection_name())
+                .check(conn)
+                .await?;
             let reopened = deliveries::reopen(conn, name).await?;
             if reopened.is_none() && deliveries::get(conn, name).await?.is_none() {
                 return Err(ApiError::NotFound("delivery"));

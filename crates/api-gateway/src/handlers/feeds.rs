@@ -5,14 +5,12 @@
 use actix_web::web::{Data, Path};
 use domain::{FeedName, Timestamp};
 use serde::Serialize;
-use store::{
-    feeds::{self, FeedDay, FeedIds, ROWS_OF_HEALTH},
-    managers,
-};
+use store::feeds::{self, FeedDay, FeedIds, ROWS_OF_HEALTH};
 
 use super::ManagerPath;
 use crate::{
-    ApiError, answer::Found, authenticate::Caller, pages, query::Parameters, state::AppState,
+    ApiError, answer::Found, authenticate::Caller, pages, parent::Parent, query::Parameters,
+    state::AppState,
 };
 
 #[derive(Serialize)]
@@ -136,8 +134,8 @@ pub(crate) async fn of_manager(
     let name = path.name(namespace)?;
     let (health, mut days) = pages::rows(&caller, async move |conn| {
         let health = feeds::health_of(conn, name).await?;
-        if health.is_empty() && !managers::exists(conn, name).await? {
-            return Err(ApiError::NotFound("manager"));
+        if health.is_empty() {
+            Parent::Manager(name).check(conn).await?;
         }
         let names: Vec<&FeedName> = health.iter().map(|of| &of.feed).collect();
         let days = feeds::days_of(conn, namespace, &names).await?;

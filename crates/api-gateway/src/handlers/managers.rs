@@ -23,6 +23,7 @@ use crate::{
     body::RawJson,
     idempotency::Made,
     pages,
+    parent::Parent,
     query::Parameters,
     quotas::{creation, refused},
     state::AppState,
@@ -237,8 +238,7 @@ pub(crate) async fn delete(
     state
         .write(&caller, async move |conn| {
             if test_mode {
-                let exists = managers::exists(conn, name).await?;
-                exists.then_some(()).ok_or(ApiError::NotFound("manager"))?;
+                Parent::Manager(name).check(conn).await?;
             } else {
                 let plan_version = managers::delete(conn, name, Timestamp::now()).await?;
                 let plan_version = plan_version.ok_or(ApiError::NotFound("manager"))?;

@@ -8,7 +8,7 @@ use domain::{
     replay::CreateReplay,
 };
 use serde_json::{Map, Value};
-use store::{connections, replays};
+use store::replays;
 
 use super::{ConnectionPath, ReplayPath};
 use crate::{
@@ -17,6 +17,7 @@ use crate::{
     authenticate::Caller,
     body::RawJson,
     pages,
+    parent::Parent,
     query::Parameters,
     state::AppState,
     transaction::Outcome,
@@ -36,9 +37,7 @@ pub(crate) async fn create(
     let connection = path.name(namespace)?;
     state
         .write(&caller, async move |conn| {
-            if !connections::exists(conn, connection).await? {
-                return Err(ApiError::NotFound("connection"));
-            }
+            Parent::Connection(connection).check(conn).await?;
             let draft = body.parse(CreateReplay::parse)?;
             let replay = replays::insert(conn, connection, &draft).await?;
             let replay = replay.ok_or_else(too_many)?;
@@ -68,18 +67,14 @@ pub(crate) async fn list(
     let parent = format!("{namespace}/{}/replays", path.connection_id);
     let query = &query.list(&parent, REPLAY_FIELDS)?;
     let connection = path.name(namespace)?;
-    let page = pages::page(
+    let page = pages::page_of(
         &caller,
+        Parent::Connection(connection),
         query,
         async move |conn| replays::cost(conn, connection, query).await,
         async move |conn| replays::list(conn, connection, query).await,
     )
     .await?;
-    if page.items.is_empty()
-        && !connections::exists(&mut *caller.connection().await?, connection).await?
-    {
-        return Err(ApiError::NotFound("connection"));
-    }
     Ok(Listed {
         key: "replays",
         page,

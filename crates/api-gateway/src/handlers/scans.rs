@@ -8,7 +8,7 @@ use domain::{
     scan::{PATHS, ScanChange},
 };
 use serde_json::Value;
-use store::{managers, scans};
+use store::scans;
 
 use super::{ManagerPath, ScanPath};
 use crate::{
@@ -17,6 +17,7 @@ use crate::{
     authenticate::Caller,
     body::RawJson,
     pages,
+    parent::Parent,
     query::Parameters,
     state::AppState,
     transaction::Outcome,
@@ -60,19 +61,14 @@ pub(crate) async fn list(
         .await?
     } else {
         let manager = path.name(namespace)?;
-        let page = pages::page(
+        pages::page_of(
             &caller,
+            Parent::Manager(manager),
             list,
             async move |conn| scans::cost(conn, manager, list).await,
             async move |conn| scans::list(conn, manager, list).await,
         )
-        .await?;
-        if page.items.is_empty()
-            && !managers::exists(&mut *caller.connection().await?, manager).await?
-        {
-            return Err(ApiError::NotFound("manager"));
-        }
-        page
+        .await?
     };
     Ok(Listed { key: "scans", page })
 }

@@ -5,11 +5,12 @@
 
 use actix_web::web::Path;
 use domain::{ConnectionName, Timestamp, stats::Stats};
-use store::{AsyncPgConnection, connections, managers, stats};
+use store::{AsyncPgConnection, stats};
 
 use super::{ConnectionPath, ManagerPath, NamespacePath};
 use crate::{
-    ApiError, answer::Found, authenticate::Caller, pages, query::Parameters, transaction::Work,
+    ApiError, answer::Found, authenticate::Caller, pages, parent::Parent, query::Parameters,
+    transaction::Work,
 };
 
 /// `GET /v1/namespaces/{namespaceId}/stats`
@@ -36,9 +37,7 @@ pub(crate) async fn of_manager(
     let query = query.stats(Timestamp::now())?;
     let name = path.name(namespace)?;
     charged(&caller, async move |conn| {
-        if !managers::exists(conn, name).await? {
-            return Err(ApiError::NotFound("manager"));
-        }
+        Parent::Manager(name).check(conn).await?;
         Ok(stats::of_manager(conn, name, query).await?)
     })
     .await
@@ -58,9 +57,7 @@ pub(crate) async fn of_connection(
         connection: connection.ok_or(ApiError::NotFound("connection"))?,
     };
     charged(&caller, async move |conn| {
-        if !connections::exists(conn, name).await? {
-            return Err(ApiError::NotFound("connection"));
-        }
+        Parent::Connection(name).check(conn).await?;
         Ok(stats::of_connection(conn, name, query).await?)
     })
     .await
