@@ -36,10 +36,10 @@ pub(crate) async fn create(
     path: Path<ManagerPath>,
     body: RawJson,
 ) -> Result<Found<Backfill>, ApiError> {
-    let namespace = caller.writable(&path.namespace_id).await?;
+    let namespace = caller.writable(path.namespace_id()).await?;
     let now = Timestamp::now();
     let body = body.read().await?;
-    let name = path.name(namespace)?;
+    let name = path.name()?;
     let of_platforms = Data::clone(&state);
     state
         .write(&caller, async move |conn| {

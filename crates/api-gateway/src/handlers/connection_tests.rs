@@ -35,9 +35,9 @@ pub(crate) async fn test(
     path: Path<ConnectionPath>,
     body: RawJson,
 ) -> Result<Found<TestResult>, ApiError> {
-    let namespace = caller.writable(&path.namespace_id).await?;
+    let namespace = caller.writable(path.namespace_id()).await?;
     let body = body.read_optional().await?;
-    let connection = path.name(namespace)?;
+    let connection = path.name()?;
     if caller.test_mode {
         let result = check(&state, &caller, connection).await?;
         body.nothing()?;

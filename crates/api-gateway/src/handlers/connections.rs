@@ -2,7 +2,7 @@
 
 use actix_web::web::{Data, Path};
 use domain::{
-    Connection, ConnectionName, Issue, Issues, NamespaceName, Timestamp,
+    Connection, Issue, Issues, NamespaceName, Timestamp,
     audit::{Action, Entry},
     connection::{
         ConnectionChange, ConnectionState, ConnectionWithHealth, CreateConnection, PATHS,
@@ -32,7 +32,7 @@ pub(crate) async fn create(
     path: Path<NamespacePath>,
     body: RawJson,
 ) -> Result<Made<Connection>, ApiError> {
-    let namespace = caller.writable(&path.namespace_id).await?;
+    let namespace = caller.writable(path.namespace_id()).await?;
     let once = body.once();
     let body = body.read().await?;
     let draft = body.parse(|json| CreateConnection::parse(json, &state.addresses))?;
@@ -55,7 +55,7 @@ pub(crate) async fn list(
     path: Path<NamespacePath>,
     query: Parameters,
 ) -> Result<Listed<ConnectionWithHealth>, ApiError> {
-    let namespace = caller.readable(&path.namespace_id).await?;
+    let namespace = caller.readable(path.namespace_id()).await?;
     let parent = format!("{}/connections", NamespaceName { namespace });
     let query = &query.list(&parent, CONNECTION_FIELDS)?;
     let sealer = &state.sealer;
@@ -94,13 +94,9 @@ pub(crate) async fn get(
     path: Path<ConnectionPath>,
     query: Parameters,
 ) -> Result<Found<ConnectionWithHealth>, ApiError> {
-    let namespace = caller.readable(&path.namespace_id).await?;
+    let namespace = caller.readable(path.namespace_id()).await?;
     query.none()?;
-    let connection = path.connection_id.parse().ok();
-    let name = ConnectionName {
-        namespace,
-        connection: connection.ok_or(ApiError::NotFound("connection"))?,
-    };
+    let name = path.name()?;
     let found = connections::get(&mut *caller.connection().await?, &state.sealer, name).await?;
     let connection = found.ok_or(ApiError::NotFound("connection"))?;
     if caller.key.role.may_write() {
@@ -121,9 +117,9 @@ pub(crate) async fn update(
     path: Path<ConnectionPath>,
     body: RawJson,
 ) -> Result<Found<Connection>, ApiError> {
-    let namespace = caller.writable(&path.namespace_id).await?;
+    let namespace = caller.writable(path.namespace_id()).await?;
     let body = body.read().await?;
-    let name = path.name(namespace)?;
+    let name = path.name()?;
     let (sealer, addresses) = (&state.sealer, &state.addresses);
     let (found, is_recorded) = state
         .write(&caller, async move |conn| {
@@ -152,9 +148,9 @@ pub(crate) async fn enable(
     path: Path<ConnectionPath>,
     body: RawJson,
 ) -> Result<Found<Connection>, ApiError> {
-    let namespace = caller.writable(&path.namespace_id).await?;
+    let namespace = caller.writable(path.namespace_id()).await?;
     let body = body.read_optional().await?;
-    let name = path.name(namespace)?;
+    let name = path.name()?;
     let sealer = &state.sealer;
     let found = state
         .write(&caller, async move |conn| {
@@ -186,9 +182,9 @@ pub(crate) async fn delete(
     path: Path<ConnectionPath>,
     query: Parameters,
 ) -> Result<Deleted, ApiError> {
-    let namespace = caller.writable(&path.namespace_id).await?;
+    let namespace = caller.writable(path.namespace_id()).await?;
     let force = query.force()?;
-    let name = path.name(namespace)?;
+    let name = path.name()?;
     let test_mode = caller.test_mode;
     state
         .write(&caller, async move |conn| {

@@ -2,7 +2,7 @@
 
 use actix_web::web::{Data, Path};
 use domain::{
-    ConnectionName, Delivery, DeliveryName, DeliveryWithAttempts, Id, Issue, Issues,
+    Delivery, DeliveryWithAttempts, Issue, Issues,
     audit::{Action, Entry},
     list::DELIVERY_FIELDS,
 };
@@ -30,11 +30,11 @@ pub(crate) async fn list(
     path: Path<ConnectionPath>,
     query: Parameters,
 ) -> Result<Listed<Delivery>, ApiError> {
-    let namespace = caller.readable(&path.namespace_id).await?;
+    let namespace = caller.readable(path.namespace_id()).await?;
     // Page tokens are bound to the path as written. A token for a missing connection is of no use.
-    let parent = format!("{namespace}/{}/deliveries", path.connection_id);
+    let parent = format!("{namespace}/{}/deliveries", path.id());
     let query = &query.list(&parent, DELIVERY_FIELDS)?;
-    let page = if path.connection_id == ANY {
+    let page = if path.id() == ANY {
         pages::estimated_page(
             &caller,
             async move |conn| deliveries::cost_of_all(conn, namespace, query).await,
@@ -42,7 +42,7 @@ pub(crate) async fn list(
         )
         .await?
     } else {
-        let connection = path.name(namespace)?;
+        let connection = path.name()?;
         pages::page_of(
             &caller,
             Parent::Connection(connection),
@@ -64,9 +64,9 @@ pub(crate) async fn get(
     path: Path<DeliveryPath>,
     query: Parameters,
 ) -> Result<Found<DeliveryWithAttempts>, ApiError> {
-    let namespace = caller.readable(&path.namespace_id).await?;
+    caller.readable(path.namespace_id()).await?;
     query.none()?;
-    let name = path.name(namespace)?;
+    let name = path.name()?;
     let mut conn = caller.connection().await?;
     let found = deliveries::get_with_attempts(&mut conn, name).await?;
     found.map(Found).ok_or(ApiError::NotFound("delivery"))
@@ -81,9 +81,9 @@ pub(crate) async fn retry(
     path: Path<DeliveryPath>,
     body: RawJson,
 ) -> Result<Found<Delivery>, ApiError> {
-    let namespace = caller.writable(&path.namespace_id).await?;
+    let namespace = caller.writable(path.namespace_id()).await?;
     let body = body.read_optional().await?;
-    let name = path.name(namespace)?;
+    let name = path.name()?;
     state
         .write(&caller, async move |conn| {
             Parent::Connection(name.connection_name())
@@ -104,26 +104,4 @@ pub(crate) async fn retry(
             Err(issues.into())
         })
         .await
-}
-
-impl ConnectionPath {
-    pub(super) fn name(&self, namespace: Id) -> Result<ConnectionName, ApiError> {
-        let connection = self.connection_id.parse().ok();
-        Ok(ConnectionName {
-            namespace,
-            connection: connection.ok_or(ApiError::NotFound("connection"))?,
-        })
-    }
-}
-
-impl DeliveryPath {
-    fn name(&self, namespace: Id) -> Result<DeliveryName, ApiError> {
-        let connection = self.connection_id.parse().ok();
-        let delivery = self.delivery_id.parse().ok();
-        Ok(DeliveryName {
-            namespace,
-            connection: connection.ok_or(ApiError::NotFound("connection"))?,
-            delivery: delivery.ok_or(ApiError::NotFound("delivery"))?,
-        })
-    }
 }

@@ -129,9 +129,9 @@ pub(crate) async fn of_manager(
     path: Path<ManagerPath>,
     query: Parameters,
 ) -> Result<Found<Feeds>, ApiError> {
-    let namespace = caller.readable(&path.namespace_id).await?;
+    let namespace = caller.readable(path.namespace_id()).await?;
     query.none()?;
-    let name = path.name(namespace)?;
+    let name = path.name()?;
     let (health, mut days) = pages::rows(&caller, async move |conn| {
         let health = feeds::health_of(conn, name).await?;
         if health.is_empty() {

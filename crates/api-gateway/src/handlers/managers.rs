@@ -2,7 +2,7 @@
 
 use actix_web::web::{Data, Path};
 use domain::{
-    ConnectionName, Id, Issue, Issues, Manager, ManagerName, NamespaceName, Timestamp,
+    ConnectionName, Id, Issue, Issues, Manager, NamespaceName, Timestamp,
     audit::{Action, Entry},
     list::MANAGER_FIELDS,
     manager::{CreateManager, ManagerChange, Origin, PATHS},
@@ -42,7 +42,7 @@ pub(crate) async fn create(
     path: Path<NamespacePath>,
     body: RawJson,
 ) -> Result<Made<Manager>, ApiError> {
-    let namespace = caller.writable(&path.namespace_id).await?;
+    let namespace = caller.writable(path.namespace_id()).await?;
     let once = body.once();
     let mut named = Vec::new();
     let feeds = state.feeds().of_account(&caller.key.account_name);
@@ -113,7 +113,7 @@ pub(crate) async fn list(
     path: Path<NamespacePath>,
     query: Parameters,
 ) -> Result<Listed<Manager>, ApiError> {
-    let namespace = caller.readable(&path.namespace_id).await?;
+    let namespace = caller.readable(path.namespace_id()).await?;
     let parent = format!("{}/managers", NamespaceName { namespace });
     let query = &query.list(&parent, MANAGER_FIELDS)?;
     let page = pages::page(
@@ -135,9 +135,9 @@ pub(crate) async fn get(
     path: Path<ManagerPath>,
     query: Parameters,
 ) -> Result<Found<Manager>, ApiError> {
-    let namespace = caller.readable(&path.namespace_id).await?;
+    caller.readable(path.namespace_id()).await?;
     query.none()?;
-    let name = path.name(namespace)?;
+    let name = path.name()?;
     let mut conn = caller.connection().await?;
     let found = managers::get(&mut conn, name).await?;
     found.map(Found).ok_or(ApiError::NotFound("manager"))
@@ -150,9 +150,9 @@ pub(crate) async fn update(
     path: Path<ManagerPath>,
     body: RawJson,
 ) -> Result<Found<Manager>, ApiError> {
-    let namespace = caller.writable(&path.namespace_id).await?;
+    let namespace = caller.writable(path.namespace_id()).await?;
     let body = body.read().await?;
-    let name = path.name(namespace)?;
+    let name = path.name()?;
     let feeds = state.feeds().of_account(&caller.key.account_name);
     let addresses = &state;
     let (account, defaults) = (caller.key.account, state.quotas);
@@ -206,9 +206,9 @@ pub(crate) async fn apply(
     path: Path<ManagerPath>,
     body: RawJson,
 ) -> Result<Found<Manager>, ApiError> {
-    let namespace = caller.writable(&path.namespace_id).await?;
+    let namespace = caller.writable(path.namespace_id()).await?;
     let body = body.read_optional().await?;
-    let name = path.name(namespace)?;
+    let name = path.name()?;
     state
         .write(&caller, async move |conn| {
             let found = managers::lock(conn, name).await?;
@@ -231,9 +231,9 @@ pub(crate) async fn delete(
     path: Path<ManagerPath>,
     query: Parameters,
 ) -> Result<Deleted, ApiError> {
-    let namespace = caller.writable(&path.namespace_id).await?;
+    let namespace = caller.writable(path.namespace_id()).await?;
     query.none()?;
-    let name = path.name(namespace)?;
+    let name = path.name()?;
     let test_mode = caller.test_mode;
     state
         .write(&caller, async move |conn| {
@@ -258,23 +258,4 @@ async fn submitted(conn: &mut AsyncPgConnection, updated: &Updated) -> Result<()
     };
     outbox::enqueue(conn, &event).await?;
     Ok(())
-}
-
-impl ManagerPath {
-    /// Returns the Manager's name from the path, below a Namespace that the caller may use.
-    pub(super) fn name(&self, namespace: Id) -> Result<ManagerName, ApiError> {
-        let manager = self.manager_id.parse().ok();
-        Ok(ManagerName {
-            namespace,
-            manager: manager.ok_or(ApiError::NotFound("manager"))?,
-        })
-    }
-
-    /// Returns the Manager's name from the path if it is valid, without checking permissions.
-    pub(super) fn well_formed(&self) -> Option<ManagerName> {
-        Some(ManagerName {
-            namespace: self.namespace_id.parse().ok()?,
-            manager: self.manager_id.parse().ok()?,
-        })
-    }
 }

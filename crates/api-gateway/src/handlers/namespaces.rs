@@ -78,7 +78,7 @@ pub(crate) async fn get(
     path: Path<NamespacePath>,
     query: Parameters,
 ) -> Result<Found<Namespace>, ApiError> {
-    let namespace = caller.readable(&path.namespace_id).await?;
+    let namespace = caller.readable(path.namespace_id()).await?;
     query.none()?;
     let mut conn = caller.connection().await?;
     let found = namespaces::get(&mut conn, caller.key.account, namespace).await?;
@@ -92,7 +92,7 @@ pub(crate) async fn update(
     path: Path<NamespacePath>,
     body: RawJson,
 ) -> Result<Found<Namespace>, ApiError> {
-    let namespace = caller.writable(&path.namespace_id).await?;
+    let namespace = caller.writable(path.namespace_id()).await?;
     // No field depends on another one, so the stored values are not needed for validation.
     let (change, fields) = body.read().await?.patch(PATHS, |patch| {
         NamespaceChange::parse(&patch.apply(&Value::Null, PATHS))
@@ -126,7 +126,7 @@ pub(crate) async fn delete(
     path: Path<NamespacePath>,
     query: Parameters,
 ) -> Result<Deleted, ApiError> {
-    let namespace = caller.deletable(&path.namespace_id).await?;
+    let namespace = caller.deletable(path.namespace_id()).await?;
     let force = query.force()?;
     let test_mode = caller.test_mode;
     state

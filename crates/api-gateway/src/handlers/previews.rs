@@ -40,9 +40,9 @@ pub(crate) async fn preview(
     path: Path<ManagerPath>,
     body: RawJson,
 ) -> Result<Found<Previewed>, ApiError> {
-    let namespace = caller.readable(&path.namespace_id).await?;
+    let namespace = caller.readable(path.namespace_id()).await?;
     let body = body.read().await?;
-    let name = path.name(namespace)?;
+    let name = path.name()?;
     let (manager, muted) = {
         let mut conn = caller.connection().await?;
         let manager = managers::get(&mut conn, name).await?;

@@ -2,7 +2,7 @@
 
 use actix_web::web::{Data, Path};
 use domain::{
-    Id, Issue, Issues, Replay, ReplayName,
+    Issue, Issues, Replay,
     audit::{Action, Entry},
     list::REPLAY_FIELDS,
     replay::CreateReplay,
@@ -32,9 +32,9 @@ pub(crate) async fn create(
     path: Path<ConnectionPath>,
     body: RawJson,
 ) -> Result<Found<Replay>, ApiError> {
-    let namespace = caller.writable(&path.namespace_id).await?;
+    let namespace = caller.writable(path.namespace_id()).await?;
     let body = body.read().await?;
-    let connection = path.name(namespace)?;
+    let connection = path.name()?;
     state
         .write(&caller, async move |conn| {
             Parent::Connection(connection).check(conn).await?;
@@ -63,10 +63,10 @@ pub(crate) async fn list(
     path: Path<ConnectionPath>,
     query: Parameters,
 ) -> Result<Listed<Replay>, ApiError> {
-    let namespace = caller.readable(&path.namespace_id).await?;
-    let parent = format!("{namespace}/{}/replays", path.connection_id);
+    let namespace = caller.readable(path.namespace_id()).await?;
+    let parent = format!("{namespace}/{}/replays", path.id());
     let query = &query.list(&parent, REPLAY_FIELDS)?;
-    let connection = path.name(namespace)?;
+    let connection = path.name()?;
     let page = pages::page_of(
         &caller,
         Parent::Connection(connection),
@@ -87,9 +87,9 @@ pub(crate) async fn get(
     path: Path<ReplayPath>,
     query: Parameters,
 ) -> Result<Found<Replay>, ApiError> {
-    let namespace = caller.readable(&path.namespace_id).await?;
+    caller.readable(path.namespace_id()).await?;
     query.none()?;
-    let name = path.name(namespace)?;
+    let name = path.name()?;
     let mut conn = caller.connection().await?;
     let found = replays::get(&mut conn, name).await?;
     found.map(Found).ok_or(ApiError::NotFound("replay"))
@@ -104,9 +104,9 @@ pub(crate) async fn cancel(
     path: Path<ReplayPath>,
     query: Parameters,
 ) -> Result<Found<Map<String, Value>>, ApiError> {
-    let namespace = caller.writable(&path.namespace_id).await?;
+    let namespace = caller.writable(path.namespace_id()).await?;
     query.none()?;
-    let name = path.name(namespace)?;
+    let name = path.name()?;
     state
         .write(&caller, async move |conn| {
             if replays::cancel(conn, name).await? {
@@ -117,16 +117,4 @@ pub(crate) async fn cancel(
             }
         })
         .await
-}
-
-impl ReplayPath {
-    fn name(&self, namespace: Id) -> Result<ReplayName, ApiError> {
-        let connection = self.connection_id.parse().ok();
-        let replay = self.replay_id.parse().ok();
-        Ok(ReplayName {
-            namespace,
-            connection: connection.ok_or(ApiError::NotFound("connection"))?,
-            replay: replay.ok_or(ApiError::NotFound("replay"))?,
-        })
-    }
 }

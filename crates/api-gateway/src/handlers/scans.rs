@@ -2,7 +2,7 @@
 
 use actix_web::web::{Data, Path};
 use domain::{
-    Id, Scan, ScanName, Timestamp,
+    Scan, Timestamp,
     audit::Entry,
     list::SCAN_FIELDS,
     scan::{PATHS, ScanChange},
@@ -35,9 +35,9 @@ pub(crate) async fn list(
     query: Parameters,
 ) -> Result<Listed<Scan>, ApiError> {
     // Page tokens are bound to the path as written. A token for a missing manager is of no use.
-    let parent = format!("{}/{}/scans", path.namespace_id, path.manager_id);
+    let parent = format!("{}/{}/scans", path.namespace_id(), path.id());
     let list = query.list(&parent, SCAN_FIELDS);
-    if let (Some(manager), Ok(list)) = (path.well_formed(), &list)
+    if let (Some(manager), Ok(list)) = (path.name().ok(), &list)
         && caller.is_in_scope(manager.namespace)
         && store::is_by_create_time(list)
     {
@@ -49,9 +49,9 @@ pub(crate) async fn list(
         }
     }
     // Without Scans, invalid parameters are still reported in the usual order.
-    let namespace = caller.readable(&path.namespace_id).await?;
+    let namespace = caller.readable(path.namespace_id()).await?;
     let list = &list?;
-    let page = if path.manager_id == ANY {
+    let page = if path.id() == ANY {
         pages::page(
             &caller,
             list,
@@ -60,7 +60,7 @@ pub(crate) async fn list(
         )
         .await?
     } else {
-        let manager = path.name(namespace)?;
+        let manager = path.name()?;
         pages::page_of(
             &caller,
             Parent::Manager(manager),
@@ -79,9 +79,9 @@ pub(crate) async fn get(
     path: Path<ScanPath>,
     query: Parameters,
 ) -> Result<Found<Scan>, ApiError> {
-    let namespace = caller.readable(&path.namespace_id).await?;
+    caller.readable(path.namespace_id()).await?;
     query.none()?;
-    let name = path.name(namespace)?;
+    let name = path.name()?;
     let mut conn = caller.connection().await?;
     let found = scans::get(&mut conn, name).await?;
     found.map(Found).ok_or(ApiError::NotFound("scan"))
@@ -94,9 +94,9 @@ pub(crate) async fn update(
     path: Path<ScanPath>,
     body: RawJson,
 ) -> Result<Found<Scan>, ApiError> {
-    let namespace = caller.writable(&path.namespace_id).await?;
+    let namespace = caller.writable(path.namespace_id()).await?;
     let body = body.read().await?;
-    let name = path.name(namespace)?;
+    let name = path.name()?;
     state
         .write(&caller, async move |conn| {
             let current = scans::lock(conn, name).await?;
@@ -112,16 +112,4 @@ pub(crate) async fn update(
             ))
         })
         .await
-}
-
-impl ScanPath {
-    fn name(&self, namespace: Id) -> Result<ScanName, ApiError> {
-        let manager = self.manager_id.parse().ok();
-        let scan = self.scan_id.parse().ok();
-        Ok(ScanName {
-            namespace,
-            manager: manager.ok_or(ApiError::NotFound("manager"))?,
-            scan: scan.ok_or(ApiError::NotFound("scan"))?,
-        })
-    }
 }

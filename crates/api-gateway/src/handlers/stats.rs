@@ -4,7 +4,7 @@
 //! points. Sums one row for each feed and point.
 
 use actix_web::web::Path;
-use domain::{ConnectionName, Timestamp, stats::Stats};
+use domain::{Timestamp, stats::Stats};
 use store::{AsyncPgConnection, stats};
 
 use super::{ConnectionPath, ManagerPath, NamespacePath};
@@ -19,7 +19,7 @@ pub(crate) async fn of_namespace(
     path: Path<NamespacePath>,
     query: Parameters,
 ) -> Result<Found<Stats>, ApiError> {
-    let namespace = caller.readable(&path.namespace_id).await?;
+    let namespace = caller.readable(path.namespace_id()).await?;
     let query = query.stats(Timestamp::now())?;
     charged(&caller, async move |conn| {
         Ok(stats::of_namespace(conn, namespace, query).await?)
@@ -33,9 +33,9 @@ pub(crate) async fn of_manager(
     path: Path<ManagerPath>,
     query: Parameters,
 ) -> Result<Found<Stats>, ApiError> {
-    let namespace = caller.readable(&path.namespace_id).await?;
+    caller.readable(path.namespace_id()).await?;
     let query = query.stats(Timestamp::now())?;
-    let name = path.name(namespace)?;
+    let name = path.name()?;
     charged(&caller, async move |conn| {
         Parent::Manager(name).check(conn).await?;
         Ok(stats::of_manager(conn, name, query).await?)
@@ -49,13 +49,9 @@ pub(crate) async fn of_connection(
     path: Path<ConnectionPath>,
     query: Parameters,
 ) -> Result<Found<Stats>, ApiError> {
-    let namespace = caller.readable(&path.namespace_id).await?;
+    caller.readable(path.namespace_id()).await?;
     let query = query.stats(Timestamp::now())?;
-    let connection = path.connection_id.parse().ok();
-    let name = ConnectionName {
-        namespace,
-        connection: connection.ok_or(ApiError::NotFound("connection"))?,
-    };
+    let name = path.name()?;
     charged(&caller, async move |conn| {
         Parent::Connection(name).check(conn).await?;
         Ok(stats::of_connection(conn, name, query).await?)
