@@ -63,13 +63,13 @@ pub(crate) async fn json(
 
 async fn feed(caller: &Caller, path: &ManagerPath, query: Parameters) -> Result<Feed, ApiError> {
     caller.readable(path.namespace_id()).await?;
-    query.none()?;
     let name = path.name()?;
     let newest = ListQuery::parse("", SCAN_FIELDS, Some(SCANS), None, None, None)?;
     caller.reserve_page().await?;
     let mut conn = caller.connection().await?;
     let manager = managers::get(&mut conn, name).await?;
     let manager = manager.ok_or(ApiError::NotFound("manager"))?;
+    query.none()?;
     let scans = scans::list(&mut conn, name, &newest).await?.items;
     let times = scans.iter().map(|scan| scan.update_time);
     Ok(Feed {

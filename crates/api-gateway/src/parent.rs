@@ -1,9 +1,9 @@
-//! The resource in a path that a list or a custom method belongs to.
+//! The Manager or Connection in a path, where a handler only needs to know whether it exists.
 
 use domain::{ConnectionName, ManagerName};
 use store::{AsyncPgConnection, connections, managers};
 
-use crate::ApiError;
+use crate::{ApiError, authenticate::Caller};
 
 #[derive(Clone, Copy)]
 pub(crate) enum Parent {
@@ -19,5 +19,20 @@ impl Parent {
             Self::Connection(name) => (connections::exists(conn, name).await?, "connection"),
         };
         exists.then_some(()).ok_or(ApiError::NotFound(kind))
+    }
+
+    /// Returns what was `checked` of the request. A missing resource is reported before an error in it.
+    pub(crate) async fn before<T, E: Into<ApiError>>(
+        self,
+        caller: &Caller,
+        checked: Result<T, E>,
+    ) -> Result<T, ApiError> {
+        match checked {
+            Ok(checked) => Ok(checked),
+            Err(error) => {
+                self.check(&mut *caller.connection().await?).await?;
+                Err(error.into())
+            }
+        }
     }
 }

@@ -19,6 +19,7 @@ use crate::{
     body::RawJson,
     idempotency::Made,
     pages,
+    parent::Parent,
     query::Parameters,
     quotas::creation,
     state::AppState,
@@ -95,10 +96,10 @@ pub(crate) async fn get(
     query: Parameters,
 ) -> Result<Found<ConnectionWithHealth>, ApiError> {
     let namespace = caller.readable(path.namespace_id()).await?;
-    query.none()?;
     let name = path.name()?;
     let found = connections::get(&mut *caller.connection().await?, &state.sealer, name).await?;
     let connection = found.ok_or(ApiError::NotFound("connection"))?;
+    query.none()?;
     if caller.key.role.may_write() {
         caller.reads_secrets(namespace, name).await?;
     }
@@ -183,8 +184,9 @@ pub(crate) async fn delete(
     query: Parameters,
 ) -> Result<Deleted, ApiError> {
     let namespace = caller.writable(path.namespace_id()).await?;
-    let force = query.force()?;
     let name = path.name()?;
+    let force = query.force();
+    let force = Parent::Connection(name).before(&caller, force).await?;
     let test_mode = caller.test_mode;
     state
         .write(&caller, async move |conn| {

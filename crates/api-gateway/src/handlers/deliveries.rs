@@ -33,8 +33,9 @@ pub(crate) async fn list(
     let namespace = caller.readable(path.namespace_id()).await?;
     // Page tokens are bound to the path as written. A token for a missing connection is of no use.
     let parent = format!("{namespace}/{}/deliveries", path.id());
-    let query = &query.list(&parent, DELIVERY_FIELDS)?;
+    let query = query.list(&parent, DELIVERY_FIELDS);
     let page = if path.id() == ANY {
+        let query = &query?;
         pages::estimated_page(
             &caller,
             async move |conn| deliveries::cost_of_all(conn, namespace, query).await,
@@ -43,6 +44,9 @@ pub(crate) async fn list(
         .await?
     } else {
         let connection = path.name()?;
+        let query = &Parent::Connection(connection)
+            .before(&caller, query)
+            .await?;
         pages::page_of(
             &caller,
             Parent::Connection(connection),
@@ -65,11 +69,12 @@ pub(crate) async fn get(
     query: Parameters,
 ) -> Result<Found<DeliveryWithAttempts>, ApiError> {
     caller.readable(path.namespace_id()).await?;
-    query.none()?;
     let name = path.name()?;
     let mut conn = caller.connection().await?;
     let found = deliveries::get_with_attempts(&mut conn, name).await?;
-    found.map(Found).ok_or(ApiError::NotFound("delivery"))
+    let found = found.ok_or(ApiError::NotFound("delivery"))?;
+    query.none()?;
+    Ok(Found(found))
 }
 
 /// `POST /v1/namespaces/{namespaceId}/connections/{connectionId}/deliveries/{deliveryId}:retry`

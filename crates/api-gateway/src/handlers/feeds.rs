@@ -130,13 +130,13 @@ pub(crate) async fn of_manager(
     query: Parameters,
 ) -> Result<Found<Feeds>, ApiError> {
     let namespace = caller.readable(path.namespace_id()).await?;
-    query.none()?;
     let name = path.name()?;
     let (health, mut days) = pages::rows(&caller, async move |conn| {
         let health = feeds::health_of(conn, name).await?;
         if health.is_empty() {
             Parent::Manager(name).check(conn).await?;
         }
+        query.none()?;
         let names: Vec<&FeedName> = health.iter().map(|of| &of.feed).collect();
         let days = feeds::days_of(conn, namespace, &names).await?;
         let rows = ROWS_OF_HEALTH.saturating_mul(health.len() as u64);

@@ -136,11 +136,12 @@ pub(crate) async fn get(
     query: Parameters,
 ) -> Result<Found<Manager>, ApiError> {
     caller.readable(path.namespace_id()).await?;
-    query.none()?;
     let name = path.name()?;
     let mut conn = caller.connection().await?;
     let found = managers::get(&mut conn, name).await?;
-    found.map(Found).ok_or(ApiError::NotFound("manager"))
+    let found = found.ok_or(ApiError::NotFound("manager"))?;
+    query.none()?;
+    Ok(Found(found))
 }
 
 /// `PATCH /v1/namespaces/{namespaceId}/managers/{managerId}`
@@ -232,8 +233,9 @@ pub(crate) async fn delete(
     query: Parameters,
 ) -> Result<Deleted, ApiError> {
     let namespace = caller.writable(path.namespace_id()).await?;
-    query.none()?;
     let name = path.name()?;
+    let parameters = query.none();
+    Parent::Manager(name).before(&caller, parameters).await?;
     let test_mode = caller.test_mode;
     state
         .write(&caller, async move |conn| {

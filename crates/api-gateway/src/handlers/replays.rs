@@ -65,8 +65,11 @@ pub(crate) async fn list(
 ) -> Result<Listed<Replay>, ApiError> {
     let namespace = caller.readable(path.namespace_id()).await?;
     let parent = format!("{namespace}/{}/replays", path.id());
-    let query = &query.list(&parent, REPLAY_FIELDS)?;
     let connection = path.name()?;
+    let query = query.list(&parent, REPLAY_FIELDS);
+    let query = &Parent::Connection(connection)
+        .before(&caller, query)
+        .await?;
     let page = pages::page_of(
         &caller,
         Parent::Connection(connection),
@@ -88,11 +91,12 @@ pub(crate) async fn get(
     query: Parameters,
 ) -> Result<Found<Replay>, ApiError> {
     caller.readable(path.namespace_id()).await?;
-    query.none()?;
     let name = path.name()?;
     let mut conn = caller.connection().await?;
     let found = replays::get(&mut conn, name).await?;
-    found.map(Found).ok_or(ApiError::NotFound("replay"))
+    let found = found.ok_or(ApiError::NotFound("replay"))?;
+    query.none()?;
+    Ok(Found(found))
 }
 
 /// `DELETE /v1/namespaces/{namespaceId}/connections/{connectionId}/replays/{replayId}`
@@ -105,11 +109,11 @@ pub(crate) async fn cancel(
     query: Parameters,
 ) -> Result<Found<Map<String, Value>>, ApiError> {
     let namespace = caller.writable(path.namespace_id()).await?;
-    query.none()?;
     let name = path.name()?;
     state
         .write(&caller, async move |conn| {
             if replays::cancel(conn, name).await? {
+                query.none()?;
                 let entry = Entry::of(Action::Cancel, namespace, name);
                 Ok(Outcome(Found(Map::new()), Some(entry)))
             } else {

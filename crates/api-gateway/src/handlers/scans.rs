@@ -50,8 +50,8 @@ pub(crate) async fn list(
     }
     // Without Scans, invalid parameters are still reported in the usual order.
     let namespace = caller.readable(path.namespace_id()).await?;
-    let list = &list?;
     let page = if path.id() == ANY {
+        let list = &list?;
         pages::page(
             &caller,
             list,
@@ -61,6 +61,7 @@ pub(crate) async fn list(
         .await?
     } else {
         let manager = path.name()?;
+        let list = &Parent::Manager(manager).before(&caller, list).await?;
         pages::page_of(
             &caller,
             Parent::Manager(manager),
@@ -80,11 +81,12 @@ pub(crate) async fn get(
     query: Parameters,
 ) -> Result<Found<Scan>, ApiError> {
     caller.readable(path.namespace_id()).await?;
-    query.none()?;
     let name = path.name()?;
     let mut conn = caller.connection().await?;
     let found = scans::get(&mut conn, name).await?;
-    found.map(Found).ok_or(ApiError::NotFound("scan"))
+    let found = found.ok_or(ApiError::NotFound("scan"))?;
+    query.none()?;
+    Ok(Found(found))
 }
 
 /// `PATCH /v1/namespaces/{namespaceId}/managers/{managerId}/scans/{scanId}`

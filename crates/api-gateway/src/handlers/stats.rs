@@ -34,10 +34,10 @@ pub(crate) async fn of_manager(
     query: Parameters,
 ) -> Result<Found<Stats>, ApiError> {
     caller.readable(path.namespace_id()).await?;
-    let query = query.stats(Timestamp::now())?;
     let name = path.name()?;
     charged(&caller, async move |conn| {
         Parent::Manager(name).check(conn).await?;
+        let query = query.stats(Timestamp::now())?;
         Ok(stats::of_manager(conn, name, query).await?)
     })
     .await
@@ -50,10 +50,10 @@ pub(crate) async fn of_connection(
     query: Parameters,
 ) -> Result<Found<Stats>, ApiError> {
     caller.readable(path.namespace_id()).await?;
-    let query = query.stats(Timestamp::now())?;
     let name = path.name()?;
     charged(&caller, async move |conn| {
         Parent::Connection(name).check(conn).await?;
+        let query = query.stats(Timestamp::now())?;
         Ok(stats::of_connection(conn, name, query).await?)
     })
     .await
