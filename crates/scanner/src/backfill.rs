@@ -65,10 +65,10 @@ pub(crate) struct Backfill {
     shutdown: CancellationToken,
 }
 
-/// Feeds whose stored posts Managers wait for.
+/// Work on stored posts of feeds, for the Managers that wait for them.
 pub(crate) struct Backfills(pub(crate) Arc<Backfill>);
 
-/// Readings of older posts.
+/// Work on look-backs, which read older posts of feeds.
 pub(crate) struct LookBacks(pub(crate) Arc<Backfill>);
 
 impl Work for Backfills {
@@ -100,7 +100,7 @@ impl Work for Backfills {
         }
         let mut did = false;
         if leased.crashes > 0 {
-            // One Manager at a time, so that the first of those that are left is to blame for the next crash.
+            // One Manager at a time: after a crash, the first one left is the likely cause.
             while !backfill.shutdown.is_cancelled() && backfill.match_one(&leased.item).await? {
                 did = true;
             }

@@ -27,7 +27,7 @@ use tokio::sync::Mutex;
 
 use crate::metrics;
 
-/// Maximum age of the knowledge that the platform is not silenced.
+/// Maximum age of the store's answer that the platform is not silenced.
 const BELIEVED: Duration = Duration::from_secs(1);
 /// Time between two checks of a waiting poll.
 const LOOK_AGAIN: Duration = Duration::from_secs(5);
@@ -95,7 +95,7 @@ struct Lease {
 }
 
 impl Lease {
-    /// Well before the end in the store, so that a pause is noticed.
+    /// Returns true if requests need a new lease. The store lets it last longer, but a new one notices a pause.
     fn is_over(&self) -> bool {
         self.rest == 0 || self.asked.elapsed() >= BELIEVED
     }

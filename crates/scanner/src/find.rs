@@ -34,11 +34,11 @@ use crate::{
 /// Number of matches after which no further post is matched: a few megabytes. It is small in tests, so that few matches make
 /// several parts.
 const MOST: usize = if cfg!(test) { 100 } else { 50_000 };
-/// Bytes of explanations that are kept until they are stored, and that are stored at a time.
+/// Maximum bytes of explanations that are held, and that are stored at a time.
 const EXPLAINED: usize = 4 << 20;
 /// If matching panics for all of at least this many posts, the fault is not one of a post, and none is left out.
 const GENERAL: usize = 10;
-/// Time of matching before other work of the thread, and of the account, goes on.
+/// Time of matching after which other work of the thread and of the account has its turn.
 const TURN: Duration = Duration::from_millis(10);
 
 /// Matches of posts, brought up to date as plans change.
@@ -47,7 +47,7 @@ pub(crate) struct Matches<'a, W> {
     /// The account that the matching counts for.
     account: Id,
     posts: &'a [Post],
-    /// Selects Managers.
+    /// Selects the Managers to match.
     wanted: W,
     /// Namespaces whose account has no Scans left today: their matches are refused, and not explained.
     used_up: Arc<HashSet<Id>>,
@@ -62,7 +62,7 @@ pub(crate) struct Matches<'a, W> {
     decided: Mutex<HashMap<Pick, Option<Decided>>>,
     /// When the last post is read, set by the first block; without it, each block has its own time.
     deadline: Option<OnceLock<tokio::time::Instant>>,
-    /// Whether undecided matches are read, and the model is asked.
+    /// True if undecided matches are read, and the model is asked.
     asks: bool,
 }
 
@@ -154,7 +154,7 @@ impl<'a, W: Fn(&ManagerName, &Post) -> bool> Matches<'a, W> {
         new
     }
 
-    /// Decides on matches that are not decided yet by what is known, from here on: for a transaction.
+    /// Lets decisions need neither a reading nor a model, for use in a transaction.
     pub(crate) fn without_asking(self) -> Self {
         Self {
             asks: false,
@@ -243,7 +243,7 @@ impl<'a, W: Fn(&ManagerName, &Post) -> bool> Matches<'a, W> {
         (scans, covered)
     }
 
-    /// Same as [`Self::decide`], for all of these: for few picks.
+    /// Same as [`Self::decide`], but for all of `picks`, which must be few.
     pub(crate) async fn decide_few(&self, plans: &Plans, picks: &[Pick]) -> Vec<NewScan<'a>> {
         let mut all = Vec::new();
         let mut left = picks;
@@ -255,8 +255,8 @@ impl<'a, W: Fn(&ManagerName, &Post) -> bool> Matches<'a, W> {
         all
     }
 
-    /// Same as [`Self::explain`], but only those that become Scans. Each is decided once. Call without a connection: a
-    /// model may be asked, except after [`Self::without_asking`].
+    /// Same as [`Self::explain`], but returns only matches that become Scans. Each is decided once. Call without a
+    /// connection: a model may be asked, except after [`Self::without_asking`].
     pub(crate) async fn decide(&self, plans: &Plans, picks: &[Pick]) -> (Vec<NewScan<'a>>, usize) {
         let (explained, covered) = self.explain(plans, picks).await;
         if plans.decides_alone() {
@@ -312,8 +312,8 @@ impl<'a, W: Fn(&ManagerName, &Post) -> bool> Matches<'a, W> {
         )
     }
 
-    /// Decides on all matches, or until `is_over`, so that [`Self::decide`] waits for nothing afterwards. In the order of
-    /// the posts: each is read once for all Managers.
+    /// Decides on all matches, or until `is_over`, so that [`Self::decide`] waits for nothing afterwards. Takes them
+    /// post by post, so that each post is read once for all Managers.
     pub(crate) async fn decide_all(&self, plans: &Plans, block: usize, is_over: impl Fn() -> bool) {
         if plans.decides_alone() {
             return;
@@ -393,8 +393,8 @@ impl<'a, W: Fn(&ManagerName, &Post) -> bool> Matches<'a, W> {
         Some(changed.len())
     }
 
-    /// Returns the matches of the first posts, and the number of these: no further post is matched after `most` matches.
-    /// Notes the posts that cannot be matched.
+    /// Returns the matches of the first posts, and the number of these: no further post is matched after `most`
+    /// matches. Records the posts that cannot be matched.
     async fn search(&self, plans: &Plans, index: &Index, most: usize) -> (Vec<Found>, usize) {
         let Self { posts, feed, .. } = *self;
         let span = tracing::info_span!("match posts", posts = posts.len(), matches = Empty);
@@ -484,7 +484,7 @@ impl Decided {
     }
 }
 
-/// A match that is refused.
+/// Returns a refused match, which needs no explanation.
 fn unexplained(score: f64) -> Match {
     Match {
         score,

@@ -51,7 +51,7 @@ pub use thresholds::uncertainty;
 /// without credentials, is reported, and the others are scanned.
 ///
 /// # Errors
-/// If a setting cannot be used, or a part of it panicked.
+/// If a setting cannot be used, or a part of the scanner panicked.
 pub async fn run(config: Arc<Config>, context: Context, backbone: Backbone) -> anyhow::Result<()> {
     let egress = config.outbound.egress()?;
     let guarded = guarded::Guarded::new(&egress, config.outbound.address_policy())?;

@@ -3,8 +3,8 @@
 //! Every replica reports the database's state of all feeds, so it does not matter which replica polled. A platform
 //! with problems makes no replica unready, because the others are still scanned.
 //!
-//! It costs one statement over all feeds and one over the oldest work every [`LOOK`], or less often, so that they take at
-//! most a hundredth of the time; one over the catalog every [`SIZES`], and an hourly pass over stored posts.
+//! Cost: one statement over all feeds and one over the oldest work every [`LOOK`], less often if they would take more
+//! than a hundredth of the time; one over the catalog every [`SIZES`]; and an hourly pass over stored posts.
 
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -28,7 +28,7 @@ const LOOK: Duration = Duration::from_secs(10);
 /// Interval of reading the sizes of tables.
 const SIZES: Duration = Duration::from_secs(300);
 const PURGE: Duration = Duration::from_secs(3_600);
-/// Number of feeds that are purged, or whose stored posts are, in one statement.
+/// Maximum number of feeds that one statement purges, or whose stored posts it purges.
 const FEEDS_AT_ONCE: i64 = 100;
 /// Daily records are kept as long as posts, which outlive Scans by this time.
 const DAYS_OUTLIVE_SCANS: Duration = Duration::from_hours(35 * 24);

@@ -32,7 +32,7 @@ use crate::{
 
 const SWEEP: Duration = Duration::from_secs(2);
 const PAGE: i64 = 1_000;
-/// Mutes of one Namespace may have 40 KB as stored, and need more while they are read.
+/// Number of Namespaces whose mutes are read at a time. Those of one may have 40 KB, and more in memory.
 const MUTES_PAGE: i64 = 100;
 /// Number of recent changes that are remembered, so that a poll in progress only matches these again.
 const REMEMBERED: usize = 10_000;
@@ -40,7 +40,7 @@ const REMEMBERED: usize = 10_000;
 pub struct Plans {
     pool: Pool,
     live: Arc<LiveIndex>,
-    /// Never older than the index.
+    /// Mutes and languages, never older than the index.
     screens: Screens,
     deciders: Deciders,
     /// Managers whose instructions this release cannot execute, for example those of a newer one. Their previous
@@ -53,7 +53,7 @@ pub struct Plans {
     /// Version of the index. Each subscriber sees the newest one, even if it was busy meanwhile.
     changed: watch::Sender<PlanVersion>,
     fresh_since: std::sync::Mutex<Instant>,
-    /// An account matches one search at a time.
+    /// Permits for searches: an account has one at a time.
     pub(crate) matching: Shares,
 }
 

@@ -50,7 +50,7 @@ const BREATH: Duration = Duration::from_millis(10);
 /// Maximum number of conflicts in a row with changing plans or quotas without storing anything; more means that
 /// something else is wrong.
 const MAX_REMATCHES: u32 = 20;
-/// Number of tries at the end that take an account that loses a race for its quota as one without Scans left.
+/// In this many last tries, an account that lost a race for its quota counts as one without Scans left.
 const LAST_TRIES: u32 = 5;
 
 /// State for the next poll under the same lease.
@@ -215,7 +215,7 @@ impl Poll {
             };
             let stored = match stored {
                 Err(store::Error::QuotaRace(accounts)) => {
-                    // A shared feed must not fail for them. What they match is refused, and waits.
+                    // A shared feed must not fail because of these accounts. Their matches are refused, and wait.
                     if tries + LAST_TRIES >= MAX_REMATCHES {
                         racing.extend(accounts);
                     }

@@ -1,8 +1,8 @@
 //! Finds posts that were deleted at their source, if the platform's terms or the operator require it.
 //!
 //! A walk over all stored posts of the platform starts once in [`PASS`]. Each step asks the platform about some of
-//! them, with low priority within its budget, and notes those that are gone. One replica at a time runs the walk.
-//! Its position is stored, so if a process dies, another continues there.
+//! them, with low priority within its budget, and records those that are gone. One replica at a time runs the walk. Its
+//! position is stored, so if a process dies, another continues there.
 //!
 //! A post is blanked when it is gone again an hour or more later, because a platform may answer 404 for a while. A second
 //! look asks about other posts as well, which show whether the platform finds any.

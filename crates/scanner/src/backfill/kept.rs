@@ -27,7 +27,7 @@ use crate::{find::Matches, plans::is_current};
 const AT_ONCE: i64 = 100;
 /// Time after which a step leaves Managers to the next one, so that accounts take turns.
 const STEP: Duration = Duration::from_secs(1);
-/// The newest posts of a feed without stored posts are left to its polls.
+/// Posts younger than this are left to the polls of a feed without stored posts.
 const FRESH: Duration = Duration::from_secs(3_600);
 
 impl Backfill {
@@ -190,7 +190,7 @@ impl Backfill {
                         let done: Vec<ManagerName> =
                             claimed.iter().filter(is_done).copied().collect();
                         refused_posts::forget(conn, &waiting.feed, &done, &refused.posts).await?;
-                        // One with more refused posts than were read waits for the next step.
+                        // A Manager with more refused posts than were read waits for the next step.
                         let rests: Vec<Rest> = { done.iter() }
                             .filter(|manager| {
                                 !refused.more || !step.catch_up.contains_key(*manager)
@@ -210,14 +210,15 @@ impl Backfill {
         Ok(None)
     }
 
-    /// Returns the earliest time of stored posts that are matched for a Manager, and the part that is left then.
+    /// Returns the time from which stored posts are matched for a Manager, and the part that is left for a look-back.
     fn rest(&self, waiting: &Waiting, asked: &Asked, kept: &KeptPosts) -> (Timestamp, Rest) {
         let window = self.config.scanner.backfill;
         let since = asked
             .since
             .unwrap_or_else(|| asked.create_time.minus(window));
         let reach = self.reach_of(&waiting.feed);
-        // Stored posts that the platform does not return any more are there because other accounts watched the feed.
+        // The platform returns no older posts, so stored ones from before are there because other accounts watched the
+        // feed.
         let since = match (reach, asked.watch_time) {
             (Reach::Nothing, Some(watched)) => since.max(watched.minus(window)),
             _ => since,

@@ -67,7 +67,7 @@ impl Backfill {
             account: look_back.account,
         };
         let (id, replica) = (look_back.id, self.backbone.replica);
-        // Before the readers, so that a later index knows each of them.
+        // Taken before the readers are read: a Manager that the index does not know yet is then found as a change.
         let index = self.plans.index();
         let readers = self.readers(id).await?;
         let wanted = |manager: &ManagerName, post: &Post| {

@@ -52,7 +52,7 @@ pub(super) struct Step<'a> {
     pub(super) limits: &'a Limits,
 }
 
-/// When a step ends although matches are left, if they are ordered by Manager.
+/// Limits of a step whose matches are ordered by Manager. It ends although matches are left.
 pub(super) struct End<'a> {
     pub(super) time: Instant,
     pub(super) shutdown: &'a CancellationToken,
@@ -73,7 +73,7 @@ impl Step<'_> {
         picks.split_at(picks.len().saturating_sub(1) / block * block)
     }
 
-    /// Waits for a connection of those that the account may store with.
+    /// Waits until the account may store with another connection.
     pub(super) async fn share(&self) -> Option<OwnedSemaphorePermit> {
         let connections = &self.limits.connections;
         connections.take(self.waiting.account, 1).await

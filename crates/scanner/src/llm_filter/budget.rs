@@ -32,7 +32,7 @@ const DAY: Duration = Duration::from_secs(86_400);
 /// Candidates of a Manager whose uncertainty is remembered.
 const RECENT: usize = 128;
 
-/// A candidate that asks for a question.
+/// A candidate that the model may be asked about.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Request {
     pub account: Id,
@@ -59,14 +59,14 @@ struct ManagerBudget {
     recent: VecDeque<f64>,
 }
 
-/// Questions since the begin of a period.
+/// Number of questions since a period began.
 #[derive(Default, Clone, Copy)]
 struct Window {
     begin: Option<Instant>,
     asked: u32,
 }
 
-/// Candidates in a time, where a candidate counts less the older it is.
+/// Rate of candidates. Older ones count less.
 struct CandidateRate {
     begin: Instant,
     updated: Instant,
@@ -126,7 +126,7 @@ impl Budget {
             true
         });
 
-        // After the decisions: the poll's candidates are here, and say little about those to come.
+        // After the decisions, because the candidates of this poll say little about those to come.
         for (manager, count) in candidates {
             if let Some(manager) = self.managers.get_mut(&manager) {
                 manager.rate.add(count, now);
@@ -135,7 +135,7 @@ impl Budget {
         order
     }
 
-    /// Returns a question that was admitted but not sent.
+    /// Gives back a question that was admitted but not sent.
     pub fn give_back(&mut self, account: Id, manager: &ManagerName) {
         self.minute.asked = self.minute.asked.saturating_sub(1);
         if let Some(asked) = self.accounts.get_mut(&account) {

@@ -82,7 +82,7 @@ impl Poll {
         refused: &mut Vec<Quarantined>,
     ) -> Result<(), store::Error> {
         let every_pick = all.picks();
-        // The oldest posts on top.
+        // A stack with the oldest posts on top.
         let whole = 0..all.posts().len();
         let mut waiting = vec![whole];
         while let Some(range) = waiting.pop() {
@@ -98,7 +98,7 @@ impl Poll {
                 && error.may_blame_values()
                 && self.takes_another(conn, post, &matches, counter).await?
             {
-                // What refused it may have ended since.
+                // The cause of the refusal may be gone by now.
                 tried = self.try_posts(conn, posts, &matches, counter).await;
                 if let Err(error) = tried {
                     if !error.may_blame_values() {
@@ -212,7 +212,7 @@ impl From<QueryError> for Tried {
     }
 }
 
-/// The newer half, and the older one, which comes first from the end.
+/// Returns the newer half and then the older one, which is on top of the stack.
 fn halves(posts: Range<usize>) -> [Range<usize>; 2] {
     let middle = posts.start + posts.len() / 2;
     [middle..posts.end, posts.start..middle]

@@ -231,7 +231,7 @@ impl Poll {
             posts_per_day: Some(found.posts_per_day),
             newest_post: polled.posts.iter().map(|post| post.time).max(),
             kept_since: keeps.then_some(found.since),
-            // A gap that no Manager missed is one of the kept posts all the same.
+            // A gap is one of the stored posts too, even if no Manager watched the feed then.
             kept_cut: batch
                 .kept_cut
                 .max(polled.gap.as_ref().and_then(|gap| gap.to)),
@@ -251,7 +251,7 @@ impl Poll {
         })
     }
 
-    /// Returns a result if something forbids to store, under the feed's lock.
+    /// Locks the feed, and returns the poll's result if it must not be stored.
     pub(super) async fn check(
         &self,
         conn: &mut AsyncPgConnection,
@@ -321,7 +321,7 @@ impl Poll {
     }
 }
 
-/// The record of a post whose matching panicked. The panic itself is in the log.
+/// Returns the record of a post whose matching panicked. The panic itself is in the log.
 pub(super) fn broken_by_us(post: &Post) -> Quarantined {
     Quarantined {
         kind: QuarantineKind::Unreadable,

@@ -38,7 +38,7 @@ const BACK: Duration = Duration::from_hours(24);
 const DEEP_EVERY: Duration = Duration::from_hours(24);
 /// A little less than [`feed_post_ids::MAX_AGE`], because a search takes time.
 const DEEP_BACK: Duration = Duration::from_hours(166);
-/// Ordinary polls find younger posts.
+/// Maximum age of posts that are left to ordinary polls.
 const YOUNG: Duration = Duration::from_mins(10);
 const MAX_PAGES: usize = 30;
 const MAX_TIME: Duration = Duration::from_secs(40);
@@ -210,7 +210,7 @@ impl Deep {
     }
 }
 
-/// How far a new search reads back.
+/// Returns how far a new search reads back.
 fn start(
     now: Timestamp,
     is_deep: bool,
@@ -218,7 +218,7 @@ fn start(
     gaps: &[OpenGap],
 ) -> Timestamp {
     let back = now.minus(if is_deep { DEEP_BACK } else { BACK });
-    // Of what was written before, it is not known what was read.
+    // It is not known which of the earlier posts were read.
     let back = known_since.map_or(back, |known| back.max(known.min(now.minus(YOUNG))));
     let starts = gaps.iter().map(|gap| gap.from).chain([back]);
     let start = if is_deep {

@@ -1,8 +1,9 @@
-//! Namespaces whose account's quota refused a match a moment ago: their next matches are refused without being explained.
+//! Namespaces whose account's quota refused a match a moment ago. Their next matches are refused without an
+//! explanation.
 //!
-//! A poll asks nothing for it, because it learns of a used-up quota when it stores. All are forgotten together after
-//! [`MEMORY`], so at most one block of matches of such an account is explained in that time. What was refused although
-//! the account had Scans again is kept, and made by a backfill.
+//! This needs no query, because a poll learns of a used-up quota when it stores. All Namespaces are forgotten together
+//! after [`MEMORY`], so at most one block of matches of such an account is explained in that time. A match that is
+//! refused although the account has Scans again is kept, and a backfill makes its Scan.
 
 use std::{
     collections::HashSet,
@@ -20,7 +21,7 @@ pub(crate) struct UsedUp(Mutex<State>);
 
 #[derive(Debug, Default)]
 struct State {
-    /// When the oldest was noted.
+    /// Time of the oldest entry.
     time: Option<Instant>,
     namespaces: Arc<HashSet<Id>>,
 }
