@@ -151,7 +151,8 @@ async fn work(dispatcher: &Arc<Dispatcher>, batch: Vec<Asked>) -> Vec<Asked> {
     again
 }
 
-/// One transaction. Deliveries that may be sent now are sent after its commit. Returns the Scans that must come again.
+/// Fans out Scans in one transaction. Deliveries that may be sent now are sent after its commit. Returns the Scans that
+/// must come again.
 async fn fan_out(
     dispatcher: &Arc<Dispatcher>,
     scans: &[Made],
@@ -177,7 +178,7 @@ async fn insert(
     Ok(deliveries::fan_out(conn, sealer, scans, replica, admit).await?)
 }
 
-/// Returns the Scans that must come again.
+/// Sends the permitted deliveries. Returns the Scans that must come again.
 fn send_on(dispatcher: &Arc<Dispatcher>, fanned_out: Permitted) -> BTreeSet<ScanName> {
     for (task, place) in fanned_out.tasks {
         let ready = Ready {

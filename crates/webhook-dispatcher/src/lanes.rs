@@ -305,7 +305,7 @@ impl Lanes {
         }
     }
 
-    /// The Connection has no more sendable deliveries in the database.
+    /// Records that a Connection has no more sendable deliveries in the database.
     pub(crate) fn catch_up(&self, connection: ConnectionName) {
         if let Some(lane) = self.lock().lanes.get_mut(&connection) {
             lane.behind = false;
@@ -350,7 +350,7 @@ impl Lanes {
         (pause, self.block(connection))
     }
 
-    /// The breaker is closed.
+    /// Records that the circuit breaker has closed.
     pub(crate) fn unblock(&self, connection: ConnectionName) {
         if let Some(lane) = self.lock().lanes.get_mut(&connection) {
             lane.unblock();

@@ -1,4 +1,4 @@
-//! Tells the planner of PostgreSQL of tables that grow fast, such as the partitions of a new week.
+//! Analyzes tables that grow fast, such as the partitions of a new week, for PostgreSQL's planner.
 
 use std::{sync::Arc, time::Duration};
 

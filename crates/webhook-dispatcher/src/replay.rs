@@ -38,7 +38,7 @@ const PAUSE: Duration = Duration::from_millis(100);
 /// Interval of checks for new replays.
 const LOOK: Duration = Duration::from_millis(200);
 
-/// The turns of all replays. Each is one transaction that locks its replay, so they need no lease.
+/// Work on all replays. A turn is one transaction that locks its replay, so it needs no lease.
 pub(crate) struct Replays {
     dispatcher: Arc<Dispatcher>,
     round: Mutex<Round>,

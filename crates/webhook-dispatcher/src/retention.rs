@@ -43,7 +43,7 @@ pub(crate) async fn run(dispatcher: &Arc<Dispatcher>, shutdown: CancellationToke
     }
 }
 
-/// Returns false if something could not be removed now.
+/// Removes what is past retention, if it is this replica's turn. Returns false if something could not be removed now.
 async fn turn(dispatcher: &Dispatcher) -> Result<bool, store::Error> {
     let mut conn = dispatcher.backbone.pool.get().await?;
     if !retention::begin_turn(&mut conn).await? {
@@ -82,7 +82,7 @@ async fn purge(
     Ok(())
 }
 
-/// Drops everything older; returns false if something was in use.
+/// Drops everything that is older than these times; returns false if something was in use.
 pub(crate) async fn clean(
     conn: &mut AsyncPgConnection,
     scans: Duration,

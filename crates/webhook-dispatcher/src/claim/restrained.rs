@@ -19,7 +19,7 @@ const PROBE_MARGIN: Duration = Duration::from_secs(5);
 
 /// Deliveries that a Connection may send now.
 enum Leave {
-    /// `None` if it is not due yet, or the Connection is disabled.
+    /// The Connection is not due yet, or disabled.
     Nothing,
     Probe(Place),
     Paced(Allowance, Vec<Place>),
@@ -182,7 +182,7 @@ fn start(
                 else {
                     continue;
                 };
-                // It may wait for a second.
+                // The delivery may wait for up to a second, so it reserves only its own size.
                 place.fit(&ready);
                 let dispatcher = Arc::clone(dispatcher);
                 tokio::spawn(async move {

@@ -77,7 +77,7 @@ pub(super) async fn run(dispatcher: &Arc<Dispatcher>, shutdown: &CancellationTok
     }
 }
 
-/// Returns true if any of them belonged to dead replicas.
+/// Frees deliveries without a living holder. Returns true if there were any.
 async fn free_orphans(
     dispatcher: &Arc<Dispatcher>,
     conn: &mut AsyncPgConnection,
@@ -112,12 +112,12 @@ async fn free_orphans(
     Ok(true)
 }
 
-/// A sweep needs to know this of those before.
+/// State that a sweep keeps for the next one.
 struct Sweeper {
     clock: DatabaseClock,
-    /// The last Connection that was looked at, until the look begins again.
+    /// The last Connection that was checked; `None` to begin with the first.
     last: Option<ConnectionName>,
-    /// For counts that read all Connections.
+    /// Limits how often all Connections are counted.
     counts: Sparing,
 }
 

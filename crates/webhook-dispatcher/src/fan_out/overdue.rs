@@ -2,8 +2,8 @@
 //!
 //! Dispatchers share the work: each leases what it takes, and continues while there is more. Accounts take turns, so
 //! that a Scan does not wait for the backlog of another account, whether it is in the broker or here. A Scan that the
-//! database refuses is retried alone, less and less often, and blocks no other. One that dispatchers died with three
-//! times in a row is set aside for a while.
+//! database refuses is retried alone, less and less often, and blocks no other. A Scan that was in hand when
+//! dispatchers died three times in a row is set aside for a while.
 
 use std::{
     collections::HashMap,
@@ -106,8 +106,8 @@ async fn sweep_once(
     Ok(())
 }
 
-/// Leases a batch. Returns how many Scans were due, and those that may be fanned out: of those that dispatchers died
-/// with twice in a row there is one at most, and those with three deaths are set aside.
+/// Leases a batch. Returns how many Scans were due, and those that may be fanned out. At most one of these was in hand
+/// when dispatchers died twice in a row; after three deaths, a Scan is set aside.
 async fn take(
     dispatcher: &Dispatcher,
     refused: &Refused,

@@ -45,7 +45,7 @@ impl Place {
 }
 
 impl Permit {
-    /// The request has ended; `success` says whether it was acknowledged.
+    /// Records that the request has ended; `success` says whether it was acknowledged.
     pub(crate) fn done(mut self, success: bool) {
         self.success = success;
     }

@@ -38,7 +38,7 @@ pub(super) struct Lane {
     pub(super) slow: bool,
     pub(super) on_probation: bool,
     pub(super) behind: bool,
-    /// A throttled Connection has more waiting deliveries, and found no place.
+    /// True if a throttled Connection has more waiting deliveries, and found no place.
     pub(super) starved: bool,
     /// True if the circuit breaker is open.
     pub(super) blocked: bool,

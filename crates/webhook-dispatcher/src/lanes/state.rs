@@ -31,7 +31,7 @@ pub(super) struct State {
     /// True if a delivery found no bytes since the last one ended.
     pub(super) short_of_bytes: bool,
     pub(super) unwritten: u32,
-    /// No more requests are opened.
+    /// True if no more requests are opened.
     pub(super) closing: bool,
     pub(super) opened: u64,
     pub(super) lanes: HashMap<ConnectionName, Lane>,

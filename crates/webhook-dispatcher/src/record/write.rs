@@ -198,7 +198,7 @@ impl Writer {
         }
     }
 
-    /// One transaction.
+    /// Writes results in one transaction, with their attempts in the log if `logged`.
     async fn try_write(&self, sent: &[&Sent], logged: bool) -> Result<(), store::Error> {
         let replica = self.backbone.replica;
         let mut conn = self.backbone.pool.get().await?;

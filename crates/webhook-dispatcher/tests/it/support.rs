@@ -209,7 +209,7 @@ pub(crate) async fn scripted(answers: Vec<Answer>) -> TestServer {
     .await
 }
 
-/// A receiver that sends 200 while a lane warms up, and then this response.
+/// Answers 200 to the requests that warm a lane up, and then `answer`.
 pub(crate) async fn after_warming(answer: Answer) -> TestServer {
     TestServer::start(move |number, _| {
         if number < 8 {
