@@ -58,7 +58,7 @@ pub struct Backbone {
     pub outbox: OutboxWaker,
     /// The owner of this replica's leases.
     pub replica: Uuid,
-    /// Held by what may have ended earlier processes, of any kind of work: only one such item is in hand at a time.
+    /// Permit for a suspect of any kind of work: at most one item that may have ended earlier processes is in hand.
     suspects: Arc<Semaphore>,
     heartbeat: Arc<Heartbeat>,
     schema_suits: watch::Sender<bool>,
@@ -188,13 +188,13 @@ impl Backbone {
             && is_set(&self.clock.was_right, shutdown).await
     }
 
-    /// True while this process must take no work, because its clock is more than an hour off.
+    /// Returns true while this process must take no work, because its clock is more than an hour off.
     #[must_use]
     pub fn is_suspended(&self) -> bool {
         *self.clock.is_wrong.borrow()
     }
 
-    /// Follows [`Self::is_suspended`].
+    /// Subscribes to changes of [`Self::is_suspended`].
     #[must_use]
     pub fn suspended(&self) -> watch::Receiver<bool> {
         self.clock.is_wrong.subscribe()

@@ -25,7 +25,7 @@ use crate::{
 const DATABASE_INTERVAL: Duration = Duration::from_secs(1);
 const PARTITIONS_INTERVAL: Duration = Duration::from_secs(3_600);
 const PARTITIONS_RETRY: Duration = Duration::from_secs(60);
-/// The same while nothing can be stored for want of a partition.
+/// Same as [`PARTITIONS_RETRY`], while nothing can be stored because a partition is missing.
 const PARTITIONS_RETRY_AT_ONCE: Duration = Duration::from_secs(5);
 const BUS_INTERVAL: Duration = Duration::from_secs(2);
 
@@ -94,8 +94,8 @@ pub(crate) async fn watch_database(
     }
 }
 
-/// Returns the schema, and whether a partition is missing. Nothing works behind a pooler that shares sessions; that it does not
-/// is checked once.
+/// Returns the schema, and true if a partition is missing. Fails behind a pooler that shares sessions, where nothing
+/// works; this is checked until it has passed once.
 async fn look(pool: &Pool, keeps_sessions: &mut bool) -> anyhow::Result<(Schema, bool)> {
     if !*keeps_sessions {
         let check = timeout(PATIENCE, pooling::pool_keeps_sessions(pool)).await;

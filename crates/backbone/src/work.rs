@@ -29,8 +29,8 @@ use metrics::Metrics;
 const CONTENDED: Duration = Duration::from_millis(5);
 /// Wait after a failed look.
 const RETRY: Duration = Duration::from_secs(1);
-/// A look that takes longer is followed by a rest of twice its time: the looks of a replica must not take the database
-/// more of the time, the more there is to do.
+/// A look that takes longer is followed by a pause of twice its time, so that a backlog does not keep the database
+/// busy.
 const SLOW_LOOK: Duration = Duration::from_millis(50);
 
 /// Pace and capacity of one kind of work in a replica.
@@ -158,7 +158,8 @@ impl<W: Work> Driver<W> {
             while let Some(ended) = tasks.try_join_next_with_id() {
                 self.end(ended, &mut hand).await;
             }
-            // A database that is silent must not keep the process. Leases that are lost by this end with the replica.
+            // A silent database must not keep the process from ending. Leases that no one learns of end with the
+            // replica.
             let begun = Instant::now();
             hand.clear();
             let mut permit = { self.backbone.suspects.clone() }.try_acquire_owned().ok();

@@ -13,7 +13,8 @@ use super::Settings;
 
 const FIRST_RETRY: Duration = Duration::from_secs(2);
 const LONGEST_RETRY: Duration = Duration::from_secs(60);
-/// An item that may end the process does so within this time. A stream stays in hand permanently.
+/// An item that ends the process does so within this time. After it, a suspect is cleared, because a stream stays in
+/// hand permanently.
 const SUSPECT_FOR: Duration = Duration::from_secs(20);
 
 pub(super) struct Hand<T> {
