@@ -192,7 +192,7 @@ impl Scope {
     }
 }
 
-/// Default order served by `audit_events_namespace_idx` and `audit_events_list_idx`.
+/// Lists the events of a scope. `audit_events_namespace_idx` and `audit_events_list_idx` serve the default order.
 pub async fn list(
     conn: &mut AsyncPgConnection,
     scope: Scope,

@@ -286,7 +286,7 @@ pub(crate) const LISTING: Listing = Listing {
     is_indexed: no_other_index,
 };
 
-/// Default order served by `connections_list_idx`.
+/// Lists the Connections of a Namespace. `connections_list_idx` serves the default order.
 pub async fn list(
     conn: &mut AsyncPgConnection,
     sealer: &Sealer,
@@ -343,7 +343,7 @@ pub struct Endpoint {
     pub signing_secrets: Vec<SigningSecret>,
 }
 
-/// Reads by primary key, whether the Connection is enabled or not.
+/// Returns the endpoint of a Connection, enabled or not. By primary key.
 ///
 /// # Errors
 /// If the database does not answer, or a sealed value cannot be decrypted.

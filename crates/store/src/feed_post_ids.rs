@@ -1,6 +1,6 @@
 //! The ids of the posts that each feed brought in the last week, as short hashes.
 //!
-//! They tell posts that become visible days late from posts that were read before, for much less than the posts
+//! They distinguish posts that become visible days late from posts that were read before, for much less than the posts
 //! themselves: eight bytes each, appended to one row per feed and hour of the posts' times. Written with the posts
 //! ([`note`]), in the transaction that moves the feed's cursor. Since `feeds.ids_since` all posts are in them.
 
@@ -45,8 +45,8 @@ impl Known {
     }
 }
 
-/// Notes posts of `feed`. Call in the transaction that moves the feed's cursor, with the feed locked. One statement by
-/// primary key, or none if all posts are old.
+/// Records posts of `feed`. Call in the transaction that moves the feed's cursor, with the feed locked. One statement
+/// by primary key, or none if all posts are old.
 pub async fn note(
     conn: &mut AsyncPgConnection,
     feed: &FeedName,

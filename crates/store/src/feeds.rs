@@ -378,7 +378,7 @@ pub struct LateState {
 }
 
 impl LateState {
-    /// Since then, it is known which posts were read.
+    /// Returns the time since which it is known which posts were read.
     #[must_use]
     pub fn known_since(&self) -> Option<Timestamp> {
         self.known_since.map(Timestamp::from)

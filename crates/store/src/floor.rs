@@ -1,4 +1,4 @@
-//! A reader of a table whose rows come with ascending ids and soon go again remembers where to begin.
+//! Remembers where to begin reading a table whose rows come with ascending ids and are soon deleted.
 //!
 //! While a long snapshot is open, such as that of `pg_dump`, the index entries of deleted rows remain, and a look for the
 //! first rows reads past all of them. So a reader remembers the lowest id, and looks at the whole table once a minute.
@@ -12,7 +12,7 @@ use crate::QueryResult;
 
 const INTERVAL: Duration = Duration::from_secs(60);
 
-/// A reader looks for rows with this id or a higher one.
+/// Lowest id that a reader looks for.
 ///
 /// A row of a transaction that was open for a whole interval may have a lower id: a later look at the whole table finds
 /// it. So does it after a failover, if the database is older than what the reader knows.
@@ -49,7 +49,7 @@ impl Floor {
         self.lowest.0.min(self.lowest.1)
     }
 
-    /// Looks at the whole table. An empty one begins with its next id.
+    /// Raises the floor to the lowest id of the whole table, or the last one of an empty table. Returns the floor.
     pub async fn raise(&mut self, conn: &mut AsyncPgConnection) -> QueryResult<i64> {
         #[derive(QueryableByName)]
         struct Lowest {

@@ -144,7 +144,7 @@ pub async fn find(conn: &mut AsyncPgConnection, id: Id) -> QueryResult<Option<Ke
         .map(|found| found.map(Into::into))
 }
 
-/// All keys, by account and age.
+/// Returns all keys, by account and age.
 pub async fn list(conn: &mut AsyncPgConnection) -> QueryResult<Vec<KeyRecord>> {
     let rows = api_keys::table
         .inner_join(accounts::table.on(accounts::id.eq(api_keys::account_id)))

@@ -148,8 +148,7 @@ pub async fn due(
         .collect())
 }
 
-/// Time until the next Connection is due; `None` without one.
-/// Served by `connection_lanes_due_idx`.
+/// Returns the time until the next Connection is due; `None` without one. Served by `connection_lanes_due_idx`.
 pub async fn next_due(conn: &mut AsyncPgConnection) -> QueryResult<Option<Duration>> {
     #[derive(QueryableByName)]
     struct Next {

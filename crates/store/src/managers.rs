@@ -242,7 +242,7 @@ async fn insert_notices(
     Ok(())
 }
 
-/// One Manager; by primary key.
+/// Returns a Manager. By primary key.
 pub async fn get(
     conn: &mut AsyncPgConnection,
     name: ManagerName,
@@ -357,7 +357,7 @@ pub(crate) const LISTING: Listing = Listing {
     is_indexed: no_other_index,
 };
 
-/// Default order served by `managers_list_idx`.
+/// Lists the Managers of a Namespace. `managers_list_idx` serves the default order.
 pub async fn list(
     conn: &mut AsyncPgConnection,
     namespace: Id,

@@ -47,8 +47,8 @@ pub fn fingerprint() -> &'static str {
 /// versions of the migrations that it ran.
 ///
 /// # Errors
-/// If the database does not answer, is behind a pooler that shares sessions, has a schema from before the baseline, or a migration fails, which is then
-/// rolled back.
+/// If the database does not answer, is behind a pooler that shares sessions, or has a schema from before the baseline;
+/// or if a migration fails, which is then rolled back.
 pub async fn migrate(url: &str) -> anyhow::Result<Vec<String>> {
     let mut guard = connect(url).await?;
     let keeps_sessions = pooling::keeps_sessions(&mut guard, &mut connect(url).await?).await?;

@@ -139,8 +139,9 @@ struct Changes<'a> {
     mutes: Option<serde_json::Value>,
 }
 
-/// Call with the account and then the Namespace [`lock`]ed, inside a transaction. An exceeded quota is an error. A change that changes nothing also keeps `updateTime`.
-/// Changed mutes change what is matched, and scanners see them before the next post.
+/// Changes a Namespace. Its account must be locked, and then itself, by [`lock`]. An exceeded quota is an error. A
+/// change that changes nothing also keeps `updateTime`. Changed mutes change what is matched, and scanners see them
+/// before the next post.
 pub async fn update(
     conn: &mut AsyncPgConnection,
     current: Namespace,

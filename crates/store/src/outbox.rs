@@ -111,8 +111,8 @@ pub async fn delete(conn: &mut AsyncPgConnection, ids: &[i64]) -> QueryResult<()
     Ok(())
 }
 
-/// Returns the number of waiting events from the id `floor` on, and the time of the first. Above [`MAX_COUNTED`], the number is estimated
-/// from the ascending ids.
+/// Returns the number of waiting events from the id `floor` on, and the time of the first. Above [`MAX_COUNTED`], it is
+/// estimated from the ascending ids.
 ///
 /// Every process calls this every few seconds, even while the broker is away and the table grows: the limit bounds
 /// the cost. Served by the primary key.

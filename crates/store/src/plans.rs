@@ -539,7 +539,8 @@ pub async fn sellers(
 /// Namespace, Manager, whether it is enabled, its instructions, mutes and languages.
 type PlanRow = (Uuid, Uuid, bool, Option<Value>, Value, Vec<String>);
 
-/// Instructions that this version cannot read are listed separately, so that one Manager does not stop the others.
+/// Converts a row. Instructions that this version cannot read are no error, so that one Manager does not stop the
+/// others.
 fn plan((namespace, manager, enable, json, mutes, codes): PlanRow) -> PlanRecord {
     let manager = ManagerName {
         namespace: Id::from_uuid(namespace),

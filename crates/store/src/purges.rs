@@ -1,8 +1,8 @@
-//! Deleted data that is too large to remove at once: removed in batches of rows that are already invisible.
+//! Removes deleted data that is too large to remove at once, in batches of rows that are already invisible.
 //!
-//! A deletion enqueues an entry here, in its transaction. Any replica of any service leases entries and runs
-//! [`step`]s. Each step is one transaction that locks its entry, deletes a bounded batch, and puts the entry behind the
-//! others. So several replicas share the work, and a replica that dies leaves nothing half done. Writers that were in flight at the
+//! A deletion enqueues an entry here, in its transaction. Any replica of any service leases entries and runs [`step`]s.
+//! Each step is one transaction that locks its entry, deletes a bounded batch, and puts the entry behind the others. So
+//! several replicas share the work, and a replica that dies leaves nothing half done. Writers that were active at the
 //! deletion may leave rows after the last batch, so an entry stays for [`SETTLE`] and is checked again.
 //!
 //! For a Manager: its Scans, newest first (lists skip these first), with their unfinished deliveries cancelled, its

@@ -27,7 +27,7 @@ use crate::{
 /// the same day count as well. A feed stays for some days after its last watcher.
 pub const NEW_FEEDS_PER_DAY: u32 = 10_000;
 
-/// How many of each an account may have.
+/// Quotas of an account.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Limits {
     pub namespaces: u32,

@@ -175,9 +175,9 @@ pub async fn unkept(
     Ok(unkept.into_iter().map(|row| row.id).collect())
 }
 
-/// Removes what the feed has too much of, the oldest first. Returns the start of the period whose posts are still
-/// stored. Served by `recent_posts_newest_idx`, `account_feeds_feed_idx` and `account_feeds_pkey`; reads all
-/// posts of the feed, but not their texts. A feed of many accounts keeps as much as any.
+/// Removes posts beyond the feed's limits, the oldest first. Returns the start of the period whose posts are still
+/// stored. Served by `recent_posts_newest_idx`, `account_feeds_feed_idx` and `account_feeds_pkey`; reads all posts of
+/// the feed, but not their texts. A feed of many accounts keeps as much as any.
 async fn trim(
     conn: &mut AsyncPgConnection,
     feed: &FeedName,

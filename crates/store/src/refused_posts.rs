@@ -100,7 +100,7 @@ pub async fn keep(
     trim(conn, namespaces.into_iter().collect()).await
 }
 
-/// Removes what the accounts of these Namespaces have too much of, the longest refused first. Leaves rows that another
+/// Removes posts beyond the limit of these Namespaces' accounts, the longest refused first. Leaves rows that another
 /// transaction has locked. Served by `refused_posts_account_idx`; reads all rows of the accounts, but not their texts.
 async fn trim(conn: &mut AsyncPgConnection, namespaces: Vec<Uuid>) -> QueryResult<usize> {
     sql_query(
@@ -183,7 +183,7 @@ pub async fn forget(
     Ok(())
 }
 
-/// Removes some of those that waited for too long, and returns their number. Served by `refused_posts_time_idx`.
+/// Removes some posts that have waited for too long, and returns their number. Served by `refused_posts_time_idx`.
 pub async fn purge_old(conn: &mut AsyncPgConnection) -> QueryResult<usize> {
     sql_query(
         "DELETE FROM refused_posts WHERE ctid = ANY (ARRAY ( \

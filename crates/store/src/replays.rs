@@ -150,7 +150,7 @@ fn states(states: &[DeliveryState]) -> Vec<&'static str> {
     states.iter().map(|state| state.as_str()).collect()
 }
 
-/// Reads by primary key.
+/// Returns a replay. By primary key.
 pub async fn get(conn: &mut AsyncPgConnection, name: ReplayName) -> Result<Option<Replay>, Error> {
     sql_query(concat!(
         "SELECT ",
@@ -167,8 +167,8 @@ pub async fn get(conn: &mut AsyncPgConnection, name: ReplayName) -> Result<Optio
     .transpose()
 }
 
-/// Cancels a running replay; reopened deliveries stay reopened. A replay that has ended stays unchanged. Waits for
-/// a batch in progress. Returns false if there is no replay of this name.
+/// Cancels a running replay. Deliveries that it has reopened are still sent. A replay that has ended stays unchanged.
+/// Waits for a batch in progress. Returns false if there is no replay of this name.
 pub async fn cancel(conn: &mut AsyncPgConnection, name: ReplayName) -> QueryResult<bool> {
     let found = sql_query(
         "UPDATE replays SET update_time = CASE state WHEN 'RUNNING' THEN clock_timestamp() ELSE update_time END, \
@@ -208,7 +208,7 @@ pub(crate) const LISTING: Listing = Listing {
     is_indexed: no_other_index,
 };
 
-/// Default order served by `replays_list_idx`.
+/// Lists the replays of a Connection. `replays_list_idx` serves the default order.
 pub async fn list(
     conn: &mut AsyncPgConnection,
     connection: ConnectionName,

@@ -21,10 +21,9 @@ pub const HEARTBEAT: Duration = Duration::from_secs(1);
 pub(crate) const ALIVE: &str =
     "IN (SELECT id FROM replicas WHERE heartbeat_time > clock_timestamp() - interval '4 seconds')";
 
-/// Renews the heartbeat of `replica`. Also deletes rows of replicas that have been silent for a day: until
-/// then, what they had in hand counts a crash. If the
-/// database's clock went back, heartbeats in the future are set to now: a dead replica must not count as alive
-/// until the clock has caught up.
+/// Renews the heartbeat of `replica`. Also deletes rows of replicas that have been silent for a day: until then, their
+/// items in hand count a crash. If the database's clock went back, heartbeats in the future are set to now: a dead
+/// replica must not count as alive until the clock has caught up.
 pub async fn beat(conn: &mut AsyncPgConnection, replica: Uuid, service: &str) -> QueryResult<()> {
     sql_query(
         "WITH swept AS (DELETE FROM replicas WHERE heartbeat_time < clock_timestamp() - interval '1 day' AND id <> $1), \

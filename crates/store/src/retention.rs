@@ -86,6 +86,8 @@ pub async fn earlier_now(conn: &mut AsyncPgConnection, own: Timestamp) -> QueryR
     Ok(database.min(own))
 }
 
+/// Ends the turn.
+///
 /// # Errors
 /// If the database does not answer; then the turn ends with the connection.
 pub async fn end_turn(conn: &mut AsyncPgConnection) -> QueryResult<()> {

@@ -212,7 +212,7 @@ pub(crate) const SELECT_GIVEN: &str = "SELECT given.position \
          SELECT * FROM posts WHERE receive_time = s.post_receive_time AND id = s.post_id LIMIT 1 \
      ) AS p WHERE CASE given.filter";
 
-/// Reads by primary key: the id contains the time of its partition.
+/// Returns a Scan. By primary key, because the id contains the time of its partition.
 pub async fn get(conn: &mut AsyncPgConnection, name: ScanName) -> Result<Option<Scan>, Error> {
     sql_query(format!("{SELECT} AND s.create_time = $3 AND s.id = $4"))
         .bind::<SqlUuid, _>(name.namespace.to_uuid())
@@ -260,7 +260,7 @@ pub(crate) const LISTING: Listing = Listing {
     is_indexed: no_other_index,
 };
 
-/// The orders by `createTime` are served by `scans_pkey`.
+/// Lists the Scans of a Manager. `scans_pkey` serves the orders by `createTime`.
 pub async fn list(
     conn: &mut AsyncPgConnection,
     manager: ManagerName,

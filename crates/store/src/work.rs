@@ -103,13 +103,13 @@ impl<T> Default for Claimed<T> {
 /// Why an item is set aside, and for how long.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Setback {
-    /// For the owner of the item.
+    /// Reason for the owner of the item.
     pub reason: String,
     pub retry_in: Duration,
 }
 
 impl Setback {
-    /// `None` if an item with [`Leased::crashes`] is to be tried now.
+    /// Returns the setback of an item with this [`Leased::crashes`]; `None` if it is to be tried now.
     #[must_use]
     pub fn after_crashes(crashes: u32) -> Option<Self> {
         let further = crashes.checked_sub(MAX_CRASHES)?;
@@ -123,7 +123,7 @@ impl Setback {
         })
     }
 
-    /// Working on the item panicked, as often as processes may die with it.
+    /// Returns the setback of an item that panicked as often as processes may die with it.
     #[must_use]
     pub fn after_panic() -> Self {
         Self {

@@ -106,7 +106,8 @@ pub async fn catch_up(
 /// Starts failed catch-ups again, once a day and as long as refused posts are kept. Returns their number. Served by
 /// `backfills_ended_idx`.
 ///
-/// [`catch_up`] has removed the note from the clock. Noted again, the posts would be requested again within a second.
+/// [`catch_up`] has removed the mark from the clock. If it were set again, the posts would be requested again within a
+/// second.
 pub async fn retry_failed(conn: &mut AsyncPgConnection) -> QueryResult<usize> {
     sql_query(
         "UPDATE backfills AS b SET state = 'WAITING', before = NULL, reach_time = NULL, \

@@ -51,8 +51,8 @@ struct Changes<'a> {
     state_reason: Option<Option<&'a str>>,
 }
 
-/// Call with the Connection [`lock`]ed. A change that changes nothing also keeps `updateTime`. A change with a url
-/// closes the circuit breaker, even if the address stays the same: its owner wants it to be tried now.
+/// Changes a Connection, which must be [`lock`]ed. A change that changes nothing also keeps `updateTime`. A change with
+/// a url closes the circuit breaker, even if the address stays the same: its owner wants it to be tried now.
 pub async fn update(
     conn: &mut AsyncPgConnection,
     sealer: &Sealer,

@@ -1,4 +1,4 @@
-//! The most requests in a minute that a Connection gets.
+//! Maximum number of requests a minute for a Connection.
 
 /// SQL expression over `connections` as `c`: `maxPerSecond`, or what the chat service takes from one webhook; NULL
 /// without a limit. Discord takes 30 a minute for a channel, which is less than any `maxPerSecond`: requests arrive

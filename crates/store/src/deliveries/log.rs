@@ -186,8 +186,8 @@ fn is_given_up(list: &ListQuery, comparison: &Comparison) -> bool {
         || comparison.field == "lastStatusCode" && list.filter.0.iter().any(is_listed)
 }
 
-/// `deliveries_pkey` serves orders by `createTime`. `deliveries_given_up_status_idx` serves filters for
-/// unsuccessful terminal states, and `deliveries_scan_idx` serves one Scan.
+/// Lists the deliveries of a Connection. `deliveries_pkey` serves orders by `createTime`,
+/// `deliveries_given_up_status_idx` filters for unsuccessful terminal states, and `deliveries_scan_idx` one Scan.
 pub async fn list(
     conn: &mut AsyncPgConnection,
     connection: ConnectionName,
@@ -286,7 +286,7 @@ fn page(read: Rows<Row>, list: &ListQuery) -> Result<Page<Delivery>, Error> {
     Ok(Page::new(list, items, read.more))
 }
 
-/// Reads by primary key: the id contains the time of its partition.
+/// Returns a delivery. By primary key, because the id contains the time of its partition.
 pub async fn get(
     conn: &mut AsyncPgConnection,
     name: DeliveryName,

@@ -54,19 +54,18 @@ const WAITS: &str =
 const ASKED_ONCE: &str = "reopen_asked = false, \
      schedule_base = CASE WHEN d.reopen_asked THEN d.attempt_count ELSE d.schedule_base END";
 
-/// Frees deliveries that `replica` has held for longer than `at_most`, or since before the database's clock went
-/// back, and, if it may `take_over`, those of dead replicas. The requests of the latter are repeated, because no one
-/// knows their outcome. Deliveries that `replica` is working on are not freed, even if its own heartbeat was late. Deliveries whose Scan or Manager is gone can
-/// never be sent, so they are cancelled instead of being leased and freed for ever. The same applies to posts that
-/// were deleted at their source. A delivery that was requested again while its request was in flight is sent once,
-/// because it is repeated anyway. Returns the Connection of each, for [`crate::lanes::note_due`].
+/// Frees deliveries that `replica` has held for longer than `at_most`, or since before the database's clock went back,
+/// and, if it may `take_over`, those of dead replicas. The requests of the latter are repeated, because no one knows
+/// their outcome. Deliveries that `replica` is working on are not freed, even if its own heartbeat was late. Deliveries
+/// whose Scan or Manager is gone are cancelled, because they can never be sent. The same applies to posts that were
+/// deleted at their source. A delivery that was requested again while its request was in flight is sent once, because
+/// it is repeated anyway. Returns the Connection of each, for [`crate::lanes::note_due`].
 ///
-/// A delivery that was in hand when dispatchers died may be what ended them. After two in a row, such deliveries are due
-/// one per second; after three, a delivery rests as long as a [`work::Setback`] and up to
-/// twice as long, so that not all of them come back together.
-/// An attempt that is recorded ends this. Served by
-/// `deliveries_in_flight_idx`. It takes about 1.5 ms for 3,000 in flight, 1,000 of them in hand. These are hashed,
-/// because `<> ALL` would compare each with each.
+/// A delivery that was in hand when dispatchers died may be what ended them. After two in a row, such deliveries are
+/// due one per second; after three, a delivery rests as long as a [`work::Setback`] and up to twice as long, so that
+/// not all of them come back together. A recorded attempt ends this. Served by `deliveries_in_flight_idx`. It takes
+/// about 1.5 ms for 3,000 in flight, 1,000 of them in hand. These are hashed, because `<> ALL` would compare each with
+/// each.
 pub async fn free_orphans(
     conn: &mut AsyncPgConnection,
     replica: Uuid,

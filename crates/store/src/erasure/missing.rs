@@ -35,7 +35,7 @@ pub async fn due(
     Ok(found.into_iter().map(|missing| missing.post_id).collect())
 }
 
-/// Notes the result of a look, and returns those of `gone` that were not found an hour ago either. By primary key.
+/// Records the result of a look, and returns those of `gone` that were not found an hour ago either. By primary key.
 pub async fn note(
     conn: &mut AsyncPgConnection,
     platform: &str,

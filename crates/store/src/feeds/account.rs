@@ -15,8 +15,8 @@ use uuid::Uuid;
 use super::UNWATCHED_FOR;
 use crate::QueryResult;
 
-/// Notes that the Manager's account watches these feeds, which exist. Call before the Manager is among their watchers.
-/// One statement by primary keys; writes nothing for feeds that the account has watched before.
+/// Records that the Manager's account watches these feeds, which exist. Call before the Manager is among their
+/// watchers. One statement by primary keys; writes nothing for feeds that the account has watched before.
 pub(crate) async fn note_watch(
     conn: &mut AsyncPgConnection,
     manager: ManagerName,

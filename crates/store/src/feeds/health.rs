@@ -107,7 +107,7 @@ struct Row {
 }
 
 /// Returns the feeds that a Manager watches now, by name; none if it is disabled or was never applied. Shows nothing
-/// from before its account watched a feed. One statement: by `feed_watchers_manager_idx` and primary keys, and the Manager's newest Scans by theirs.
+/// from before its account watched a feed. One statement, by `feed_watchers_manager_idx` and primary keys.
 pub async fn health_of(
     conn: &mut AsyncPgConnection,
     manager: ManagerName,

@@ -78,9 +78,9 @@ struct Changes<'a> {
     duplicates: Option<&'a str>,
 }
 
-/// Call with the account, the Manager and its new Connections locked. An exceeded quota is an error. A change that needs compiling becomes a new generation and
-/// waits for the compiler; until then, the instructions in use stay in use. A change that changes nothing also
-/// keeps `updateTime`.
+/// Changes a Manager. It, its account and its new Connections must be locked. An exceeded quota is an error. A change
+/// that needs compiling becomes a new generation and waits for the compiler; until then, the instructions in use stay
+/// in use. A change that changes nothing also keeps `updateTime`.
 pub async fn update(
     conn: &mut AsyncPgConnection,
     current: Editable,

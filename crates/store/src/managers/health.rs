@@ -100,8 +100,9 @@ fn reasons(row: &Row) -> Vec<HealthReason> {
     .collect()
 }
 
-/// Posts are counted by day, so "more than a day" means since the beginning of yesterday. A Manager that watches
-/// nothing has no posts. A failed backfill counts until a later one of the feed succeeds, delivered or silent.
+/// Reads what health depends on. Posts are counted by day, so "more than a day" means since the beginning of yesterday.
+/// A Manager that watches nothing has no posts. A failed backfill counts until a later one of the feed succeeds,
+/// delivered or silent.
 async fn look(
     conn: &mut AsyncPgConnection,
     namespace: Id,

@@ -42,7 +42,7 @@ pub struct Purge {
 }
 
 impl Purge {
-    /// Covers the rows of `table` from before `before`.
+    /// Creates a purge of the rows of `table` from before `before`.
     #[must_use]
     pub fn new(table: Unpartitioned, before: DateTime<Utc>) -> Self {
         Self {

@@ -26,7 +26,7 @@ pub async fn lock(conn: &mut AsyncPgConnection, name: ScanName) -> Result<Option
     .transpose()
 }
 
-/// Call with the Scan [`lock`]ed. A change that changes nothing also keeps `updateTime`.
+/// Changes a Scan, which must be [`lock`]ed. A change that changes nothing also keeps `updateTime`.
 pub async fn update(
     conn: &mut AsyncPgConnection,
     mut scan: Scan,

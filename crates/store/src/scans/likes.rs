@@ -53,8 +53,8 @@ pub(super) struct Likes {
 }
 
 impl Likes {
-    /// Reads the Scans that share a key with `fresh`: posts of Managers that collapse duplicates. Served by `scan_likes_pkey`. Only posts that are silent too
-    /// may become places of a silent Scan.
+    /// Reads the Scans that share a key with `fresh`, posts of Managers that collapse duplicates. Served by
+    /// `scan_likes_pkey`. Only posts that are silent too may become places of a silent Scan.
     pub(super) async fn load(
         conn: &mut AsyncPgConnection,
         fresh: &[(Key, &Post)],
@@ -227,7 +227,7 @@ async fn append_places(
     if found.is_empty() {
         return Ok(());
     }
-    // The order of locks in other transactions too.
+    // Other transactions lock in this order too.
     found.sort_by_key(|(scan, _)| *scan);
     let scans: Vec<ScanName> = found.iter().map(|(scan, _)| *scan).collect();
     let places = found

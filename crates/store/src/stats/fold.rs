@@ -106,7 +106,7 @@ pub async fn fold(
     .await
 }
 
-/// Held until the end of the transaction.
+/// Takes the lock of folds until the end of the transaction, unless another replica has it.
 async fn lock(conn: &mut AsyncPgConnection) -> QueryResult<bool> {
     #[derive(QueryableByName)]
     struct Locked {

@@ -69,9 +69,9 @@ impl ScanCounter {
     /// Adds the Scans to the counters of today (UTC). The counters stay locked to the end of the transaction.
     ///
     /// # Errors
-    /// [`Error::QuotaRace`] with the accounts whose quota that exceeds: roll back, and repeat the transaction. It then decides by the new
-    /// counter. Each failure means that another transaction made Scans, so repeating ends when the quota is used up.
-    /// Others when the database does not answer.
+    /// [`Error::QuotaRace`] with the accounts whose quota that exceeds: roll back, and repeat the transaction. It then
+    /// decides by the new counter. Each failure means that another transaction made Scans, so repeating ends when the
+    /// quota is used up. Other errors if the database does not answer.
     pub async fn store(self, conn: &mut AsyncPgConnection) -> Result<(), Error> {
         #[derive(QueryableByName)]
         struct Row {

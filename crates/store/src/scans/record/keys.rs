@@ -12,7 +12,7 @@ use uuid::Uuid;
 
 use crate::{QueryResult, prepared::Prepared};
 
-/// The pairs of Manager and post that have no Scan yet, now claimed.
+/// Claims and returns the pairs of Manager and post that have no Scan yet.
 pub(super) async fn claim_keys(
     conn: &mut AsyncPgConnection,
     wanted: &BTreeSet<(ManagerName, Uuid)>,
