@@ -7,7 +7,7 @@ use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
 use crate::shares::Shares;
 
-/// A number of places, of which one account may hold a third.
+/// A number of places. One account may hold a third of them.
 pub struct Places {
     all: Arc<Semaphore>,
     accounts: Shares,
