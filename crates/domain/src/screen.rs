@@ -214,7 +214,7 @@ impl FromStr for Language {
 
 serde_as_text!(Language);
 
-/// The optional list `mutes`; `None` after an issue was noted.
+/// Parses the optional list `mutes`; `None` after an issue was noted.
 pub(crate) fn mutes(fields: &Object<'_>) -> Option<Vec<Mute>> {
     let Some(value) = fields.take("mutes") else {
         return Some(Vec::new());
@@ -282,7 +282,7 @@ fn host(text: &str) -> Result<String, Issue> {
     }
 }
 
-/// The optional list `languages`.
+/// Parses the optional list `languages`.
 pub(crate) fn languages(fields: &Object<'_>) -> Option<Vec<Language>> {
     let Some(value) = fields.take("languages") else {
         return Some(Vec::new());
@@ -314,7 +314,7 @@ fn language(item: &Value) -> Result<Language, Issue> {
     })
 }
 
-/// The optional number `maxScansPerDay`; `Some(None)` if it is not given.
+/// Parses the optional number `maxScansPerDay`; `Some(None)` if it is not given.
 pub(crate) fn max_scans_per_day(fields: &Object<'_>) -> Option<Option<u32>> {
     match fields.take("maxScansPerDay") {
         None => Some(None),
@@ -324,7 +324,7 @@ pub(crate) fn max_scans_per_day(fields: &Object<'_>) -> Option<Option<u32>> {
     }
 }
 
-/// The optional list `kinds`.
+/// Parses the optional list `kinds`.
 pub(crate) fn kinds(fields: &Object<'_>) -> Option<Kinds> {
     let Some(value) = fields.take("kinds") else {
         return Some(Kinds::default());
@@ -355,7 +355,7 @@ pub(crate) fn kinds(fields: &Object<'_>) -> Option<Kinds> {
     (!kinds.is_empty() && kinds.len() == items.len()).then_some(Kinds(kinds))
 }
 
-/// The optional word `duplicates`.
+/// Parses the optional field `duplicates`.
 pub(crate) fn duplicates(fields: &Object<'_>) -> Option<Duplicates> {
     match fields.take("duplicates") {
         None => Some(Duplicates::default()),
@@ -363,7 +363,7 @@ pub(crate) fn duplicates(fields: &Object<'_>) -> Option<Duplicates> {
     }
 }
 
-/// All fields of the screen.
+/// Parses all fields of the screen.
 pub(crate) fn screen(fields: &Object<'_>) -> Option<Screen> {
     let (mutes, languages) = (mutes(fields), languages(fields));
     let max_scans_per_day = max_scans_per_day(fields);

@@ -9,7 +9,7 @@ use store::rates::{Ledger, Ledgers, Limits, Settlement, SharedGrant, WINDOW_MS, 
 
 use super::Book;
 
-/// Faults, each with its frequency per thousand.
+/// Parameters of a simulation. `lost` and `dies` are frequencies per thousand.
 #[derive(Debug, Clone)]
 struct World {
     seed: u64,

@@ -52,7 +52,7 @@ pub(super) struct Run<'a> {
 }
 
 impl Postings {
-    /// Returns the postings of the feed at that place.
+    /// Returns the postings of the feed with the number `place`.
     pub(super) fn of_feed(&self, place: usize) -> OfFeed<'_> {
         let buckets = self.feeds[place] as usize..self.feeds[place + 1] as usize;
         OfFeed {
