@@ -12,7 +12,6 @@ use crate::ApiError;
 pub(crate) mod audit_events;
 pub(crate) mod backfills;
 pub(crate) mod caller;
-pub(crate) mod connection_tests;
 pub(crate) mod connections;
 pub(crate) mod deliveries;
 pub(crate) mod docs;
@@ -25,6 +24,7 @@ pub(crate) mod previews;
 pub(crate) mod replays;
 pub(crate) mod scans;
 pub(crate) mod stats;
+pub(crate) mod trial_deliveries;
 
 /// Ids in a path, kept as text until the handler needs the name. A malformed id is 404, and other checks come before
 /// that.

@@ -23,7 +23,6 @@ mod words;
 pub mod address_key;
 pub mod audit;
 pub mod backfills;
-pub mod connection_tests;
 pub mod connections;
 pub mod deliveries;
 pub mod erasure;
@@ -58,6 +57,7 @@ pub mod seal;
 pub mod sizes;
 mod sqlstate;
 pub mod stats;
+pub mod trial_deliveries;
 pub mod waiting;
 pub mod work;
 

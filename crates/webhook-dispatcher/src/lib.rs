@@ -3,7 +3,7 @@
 //! [`fan_out`] turns a ScanCreated into deliveries, and those that may be sent now are sent directly from memory.
 //! The others wait in the database, where [`claim`] finds them when they are due. [`send`] makes one attempt,
 //! [`schedule`] decides the delivery's next state, and [`record`] writes results, many at a time. [`lanes`] limit
-//! open requests, per Connection and in total. [`connection_test`] and [`replay`] run what people request in addition.
+//! open requests, per Connection and in total. [`trial_delivery`] and [`replay`] run what people request in addition.
 //! [`retention`] drops old data.
 //!
 //! Delivery is at least once. A delivery is leased in the database while its request is open. If a dispatcher dies,
@@ -13,7 +13,6 @@
 mod answers;
 mod breaker;
 mod claim;
-mod connection_test;
 mod fan_out;
 mod format;
 mod in_hand;
@@ -27,6 +26,7 @@ mod request;
 mod retention;
 mod schedule;
 mod send;
+mod trial_delivery;
 
 use std::{sync::Arc, time::Duration};
 
@@ -35,8 +35,8 @@ use backbone::{Backbone, work};
 use bus::ConsumeOptions;
 use runtime::{Config, Context};
 
-use connection_test::ConnectionTests;
 use replay::Replays;
+use trial_delivery::TrialDeliveries;
 
 const DRAIN_LOOK: Duration = Duration::from_millis(20);
 
@@ -100,7 +100,7 @@ pub async fn run_with(
         ..ConsumeOptions::default()
     };
     let consumer = Arc::new(fan_out::FanOut::start(&dispatcher));
-    let tests = Arc::new(ConnectionTests(Arc::clone(&dispatcher)));
+    let tests = Arc::new(TrialDeliveries(Arc::clone(&dispatcher)));
     let replays = Arc::new(Replays::new(&dispatcher, &context.shutdown));
     let working = async {
         tokio::join!(

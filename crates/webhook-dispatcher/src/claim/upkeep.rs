@@ -6,9 +6,9 @@ use backbone::work;
 use domain::{ConnectionName, Timestamp};
 use runtime::{Periodic, Sparing};
 use store::{
-    AsyncPgConnection, connection_tests,
+    AsyncPgConnection,
     deliveries::{self, Endpoints, Standings},
-    lanes, replays,
+    lanes, replays, trial_deliveries,
     work::MAX_CRASHES,
 };
 use tokio::time::Instant;
@@ -133,7 +133,7 @@ impl Default for Sweeper {
 
 impl Sweeper {
     async fn sweep(&mut self, conn: &mut AsyncPgConnection) -> Result<(), store::Error> {
-        connection_tests::purge(conn).await?;
+        trial_deliveries::purge(conn).await?;
         let standings = deliveries::standings(conn, COUNTED).await?;
         tell(standings);
         let waiting = deliveries::find_waiting(conn, self.last, SWEPT).await?;

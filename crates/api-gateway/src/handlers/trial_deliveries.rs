@@ -10,12 +10,12 @@ use actix_web::web::{Data, Path};
 use domain::{
     ConnectionName, Id,
     audit::{Action, Entry},
-    connection_test::TestResult,
+    trial_delivery::TestResult,
     web_url::{Kind, WebUrl},
 };
 use store::{
-    connection_tests::{self, PATIENCE, Progress},
     connections,
+    trial_deliveries::{self, PATIENCE, Progress},
 };
 
 use super::ConnectionPath;
@@ -54,10 +54,10 @@ pub(crate) async fn test(
                 return Err(ApiError::NotFound("connection"));
             }
             body.nothing()?;
-            if !connection_tests::is_any_alive(conn, DISPATCHERS).await? {
+            if !trial_deliveries::is_any_alive(conn, DISPATCHERS).await? {
                 return Ok(Outcome(None, None));
             }
-            let id = connection_tests::ask(conn, connection).await?;
+            let id = trial_deliveries::request(conn, connection).await?;
             let id = id.ok_or(ApiError::TooManyAtOnce)?;
             let entry = Entry::of(Action::Test, namespace, connection);
             Ok(Outcome(Some(id), Some(entry)))
@@ -113,13 +113,13 @@ async fn wait(state: &AppState, caller: &Caller, id: Id) -> Result<TestResult, A
             }
         }
         let mut conn = caller.connection().await?;
-        match connection_tests::progress(&mut conn, id).await? {
+        match trial_deliveries::progress(&mut conn, id).await? {
             Progress::Answered(result) => return Ok(result),
             Progress::Gone => return Err(ApiError::NotFound("connection")),
             Progress::Waiting | Progress::Taken if started.elapsed() < PATIENCE => {}
             Progress::Waiting | Progress::Taken => {
                 let waited = started.elapsed().as_millis().try_into().unwrap_or(u32::MAX);
-                let error = if connection_tests::withdraw(&mut conn, id).await? {
+                let error = if trial_deliveries::withdraw(&mut conn, id).await? {
                     "no dispatcher took the test in time"
                 } else {
                     "the dispatcher that took the test did not answer in time"

@@ -13,11 +13,11 @@ use backbone::{
 };
 use domain::{
     ConnectionName, Id, Post, PostType, ScanName, Subforum, Timestamp, User,
-    connection_test::TestResult,
+    trial_delivery::TestResult,
 };
 use outbound::Request;
 use store::{
-    AsyncPgConnection, connection_tests, connections,
+    AsyncPgConnection, connections, trial_deliveries,
     work::{Claim, Claimed, Leased, Setback},
 };
 
@@ -29,9 +29,9 @@ const MAX_OPEN: usize = 32;
 const LOOK: Duration = Duration::from_millis(200);
 
 /// Requested tests. One that was taken is never taken again, so they need no lease.
-pub(crate) struct ConnectionTests(pub(crate) Arc<Dispatcher>);
+pub(crate) struct TrialDeliveries(pub(crate) Arc<Dispatcher>);
 
-impl Work for ConnectionTests {
+impl Work for TrialDeliveries {
     type Item = ConnectionName;
 
     fn settings(&self) -> Settings {
@@ -46,7 +46,7 @@ impl Work for ConnectionTests {
     ) -> Result<Claimed<ConnectionName>, store::Error> {
         let free = MAX_OPEN.saturating_sub(claim.known.len());
         let limit = i64::try_from(free).unwrap_or(i64::MAX);
-        let taken = connection_tests::take(conn, claim.replica, limit).await?;
+        let taken = trial_deliveries::take(conn, claim.replica, limit).await?;
         let items = { taken.into_iter() }
             .map(|(id, connection)| Leased::unleased(&id.to_string(), connection));
         Ok(Claimed {
@@ -94,7 +94,7 @@ async fn make(dispatcher: &Dispatcher, id: Id, connection: ConnectionName) {
     tracing::info!(connection.name = %connection, ok = result.ok, status = result.status_code, "tested");
     let written = async {
         let mut conn = dispatcher.backbone.pool.get().await?;
-        connection_tests::answer(&mut conn, id, &result).await
+        trial_deliveries::answer(&mut conn, id, &result).await
     };
     if let Err(error) = written.await {
         tracing::warn!("cannot answer a test: {:#}", anyhow::Error::from(error));

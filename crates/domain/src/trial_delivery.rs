@@ -1,4 +1,4 @@
-//! Result of a test of a Connection: one sample event, sent now.
+//! Result of a test delivery: one sample event, sent to a Connection now.
 
 use serde::{Deserialize, Serialize};
 

@@ -2,12 +2,11 @@
 
 use std::time::Duration;
 
-use domain::{ConnectionName, Timestamp, connection_test::TestResult, replay::CreateReplay};
+use domain::{ConnectionName, Timestamp, replay::CreateReplay, trial_delivery::TestResult};
 use serde_json::Value;
 use store::{
-    AsyncConnection,
-    connection_tests::{self, Progress},
-    replays,
+    AsyncConnection, replays,
+    trial_deliveries::{self, Progress},
 };
 use test_support::{Answer, eventually};
 
@@ -16,14 +15,14 @@ use crate::support::{World, always};
 impl World {
     async fn test(&self, connection: ConnectionName) -> TestResult {
         let mut conn = self.database.connect().await;
-        let id = connection_tests::ask(&mut conn, connection).await;
+        let id = trial_deliveries::request(&mut conn, connection).await;
         let id = id
             .unwrap()
             .expect("fewer tests wait than an account may have");
         let mut found = None;
         eventually("the test is answered", async || {
             let mut conn = self.database.connect().await;
-            match connection_tests::progress(&mut conn, id).await.unwrap() {
+            match trial_deliveries::progress(&mut conn, id).await.unwrap() {
                 Progress::Answered(result) => found = Some(result),
                 Progress::Waiting | Progress::Taken => {}
                 Progress::Gone => panic!("the row is gone"),
@@ -153,7 +152,7 @@ async fn test_that_a_dispatcher_died_with_is_not_run_again_and_delays_no_other()
     let connection = world.connection(&silent).await;
     let replica = world.ready_dispatcher().await;
     let mut conn = world.database.connect().await;
-    let asked = connection_tests::ask(&mut conn, connection).await;
+    let asked = trial_deliveries::request(&mut conn, connection).await;
     let id = asked.unwrap().unwrap();
     eventually("it is sent", async || silent.count() == 1).await;
     replica.kill();
@@ -169,7 +168,7 @@ async fn test_that_a_dispatcher_died_with_is_not_run_again_and_delays_no_other()
     assert!(world.test(other).await.ok);
     assert_eq!(silent.count(), 1);
     // Its row is removed after a minute.
-    let progress = connection_tests::progress(&mut conn, id).await.unwrap();
+    let progress = trial_deliveries::progress(&mut conn, id).await.unwrap();
     assert!(matches!(progress, Progress::Taken | Progress::Gone));
     replica.stop().await;
 }
@@ -180,7 +179,7 @@ async fn abandoned_test_is_not_run_and_is_purged() {
     let receiver = always(Answer::Status(200)).await;
     let connection = world.connection(&receiver).await;
     let mut conn = world.database.connect().await;
-    let id = connection_tests::ask(&mut conn, connection)
+    let id = trial_deliveries::request(&mut conn, connection)
         .await
         .unwrap()
         .unwrap();
@@ -194,15 +193,15 @@ async fn abandoned_test_is_not_run_and_is_purged() {
     assert!(world.test(later).await.ok);
     assert_eq!(receiver.count(), 0);
     assert_eq!(
-        connection_tests::progress(&mut conn, id).await.unwrap(),
+        trial_deliveries::progress(&mut conn, id).await.unwrap(),
         Progress::Waiting
     );
-    assert!(connection_tests::withdraw(&mut conn, id).await.unwrap());
+    assert!(trial_deliveries::withdraw(&mut conn, id).await.unwrap());
     assert_eq!(
-        connection_tests::progress(&mut conn, id).await.unwrap(),
+        trial_deliveries::progress(&mut conn, id).await.unwrap(),
         Progress::Gone
     );
-    connection_tests::ask(&mut conn, connection)
+    trial_deliveries::request(&mut conn, connection)
         .await
         .unwrap()
         .unwrap();
@@ -211,7 +210,7 @@ async fn abandoned_test_is_not_run_and_is_purged() {
         .run("UPDATE connection_tests SET create_time = now() - interval '2 minutes'")
         .await;
     // Both that were never run, or run and answered, are old now.
-    assert_eq!(connection_tests::purge(&mut conn).await.unwrap(), 2);
+    assert_eq!(trial_deliveries::purge(&mut conn).await.unwrap(), 2);
     replica.stop().await;
 }
 
@@ -223,11 +222,15 @@ async fn account_runs_few_tests_at_a_time_and_delays_no_other() {
     let silent = always(Answer::Hang).await;
     let connection = world.connection(&silent).await;
     let mut conn = world.database.connect().await;
-    for _ in 0..connection_tests::MAX_PER_ACCOUNT {
-        let id = connection_tests::ask(&mut conn, connection).await.unwrap();
+    for _ in 0..trial_deliveries::MAX_PER_ACCOUNT {
+        let id = trial_deliveries::request(&mut conn, connection)
+            .await
+            .unwrap();
         assert!(id.is_some());
     }
-    let one_more = connection_tests::ask(&mut conn, connection).await.unwrap();
+    let one_more = trial_deliveries::request(&mut conn, connection)
+        .await
+        .unwrap();
     assert_eq!(one_more, None);
 
     let replica = world.ready_dispatcher().await;

@@ -1,5 +1,5 @@
-//! Tests of Connections: requested by the gateway, run by a dispatcher, and answered through a row that lives for a
-//! minute.
+//! Test deliveries of Connections: requested by the gateway, sent by a dispatcher, and answered through a row of
+//! `connection_tests` that lives for a minute.
 
 use std::time::Duration;
 
@@ -8,7 +8,7 @@ use diesel::{
     sql_types::{Array, BigInt, Bool, Double, Jsonb, Nullable, Text, Uuid as SqlUuid},
 };
 use diesel_async::{AsyncPgConnection, RunQueryDsl};
-use domain::{ConnectionName, Id, connection_test::TestResult};
+use domain::{ConnectionName, Id, trial_delivery::TestResult};
 use uuid::Uuid;
 
 use crate::{Error, QueryResult, replicas};
@@ -16,15 +16,15 @@ use crate::{Error, QueryResult, replicas};
 /// Longest time that a client waits for the answer.
 pub const PATIENCE: Duration = Duration::from_secs(12);
 
-/// Unanswered tests that one account may have at a time.
+/// Maximum number of unanswered tests of one account.
 pub const MAX_PER_ACCOUNT: i64 = 4;
 
-/// Requests a test. Returns `None` if the account of the Namespace already waits for [`MAX_PER_ACCOUNT`] tests, or
-/// the Namespace is gone. Fails by foreign key if the Connection is gone.
+/// Requests a test. Returns `None` if the account already waits for [`MAX_PER_ACCOUNT`] tests, or the Namespace does
+/// not exist. Fails by foreign key if the Connection does not exist.
 ///
 /// Call it in a transaction: the account's row stays locked until the end, so two replicas cannot both start the
 /// last allowed test.
-pub async fn ask(
+pub async fn request(
     conn: &mut AsyncPgConnection,
     connection: ConnectionName,
 ) -> QueryResult<Option<Id>> {
@@ -65,7 +65,7 @@ pub enum Progress {
     Gone,
 }
 
-/// Reads by primary key.
+/// Returns the progress of a test. By primary key.
 pub async fn progress(conn: &mut AsyncPgConnection, id: Id) -> Result<Progress, Error> {
     #[derive(QueryableByName)]
     struct Row {
