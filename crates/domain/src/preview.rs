@@ -103,7 +103,7 @@ fn subject(fields: &Object<'_>) -> Subject {
         ("urls", urls_given && (posts_given || recent_given)),
     ] {
         if given {
-            fields.note(field, Issue::Conflict);
+            fields.report(field, Issue::Conflict);
         }
     }
     if posts_given || !(recent_given || urls_given) {
@@ -121,10 +121,10 @@ fn urls(fields: &Object<'_>) -> Vec<String> {
         .array("urls", fields.take("urls"))
         .unwrap_or_default();
     if items.is_empty() && fields.take("urls").is_some_and(Value::is_array) {
-        fields.note("urls", Issue::TooShort);
+        fields.report("urls", Issue::TooShort);
     }
     if items.len() > MAX_URLS {
-        fields.note("urls", Issue::TooMany);
+        fields.report("urls", Issue::TooMany);
     }
     let urls = items.iter().take(MAX_URLS).enumerate();
     urls.filter_map(|(at, item)| {
@@ -134,7 +134,7 @@ fn urls(fields: &Object<'_>) -> Vec<String> {
             count if count > *URL_CHARS.end() => Err(Issue::TooLong),
             _ => Ok(url.to_owned()),
         });
-        url.map_err(|issue| fields.note(&format!("urls[{at}]"), issue))
+        url.map_err(|issue| fields.report(&format!("urls[{at}]"), issue))
             .ok()
     })
     .collect()
@@ -144,10 +144,10 @@ fn posts(fields: &Object<'_>) -> Vec<Post> {
     let items = fields.array("posts", fields.require("posts"));
     let items = items.unwrap_or_default();
     if items.is_empty() && fields.take("posts").is_some_and(Value::is_array) {
-        fields.note("posts", Issue::TooShort);
+        fields.report("posts", Issue::TooShort);
     }
     if items.len() > MAX_POSTS {
-        fields.note("posts", Issue::TooMany);
+        fields.report("posts", Issue::TooMany);
     }
     let posts = items.iter().take(MAX_POSTS).enumerate();
     posts
@@ -166,7 +166,7 @@ fn post(fields: Object<'_>) -> Option<Post> {
         .and_then(|text| {
             let time: Option<Timestamp> = text.parse().ok();
             if time.is_none() {
-                fields.note("time", Issue::InvalidFormat);
+                fields.report("time", Issue::InvalidFormat);
             }
             time
         });

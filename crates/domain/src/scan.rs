@@ -201,17 +201,17 @@ fn labels(fields: &Object<'_>) -> Option<Vec<String>> {
     };
     let items = fields.array("labels", Some(value))?;
     if items.len() > MAX_LABELS {
-        fields.note("labels", Issue::TooMany);
+        fields.report("labels", Issue::TooMany);
         return None;
     }
     let mut labels: Vec<String> = Vec::new();
     for (at, item) in items.iter().enumerate() {
         match label(item) {
             Ok(label) if labels.contains(&label) => {
-                fields.note(&format!("labels[{at}]"), Issue::Duplicate);
+                fields.report(&format!("labels[{at}]"), Issue::Duplicate);
             }
             Ok(label) => labels.push(label),
-            Err(issue) => fields.note(&format!("labels[{at}]"), issue),
+            Err(issue) => fields.report(&format!("labels[{at}]"), issue),
         }
     }
     (labels.len() == items.len()).then_some(labels)

@@ -38,7 +38,7 @@ pub(super) fn parse(instructions: &Object<'_>) -> Option<Sells> {
         .trimmed("summary", object.take("summary"), 0..=MAX_SUMMARY_CHARS)
         .unwrap_or_default();
     if summary.contains(char::is_control) {
-        object.note("summary", Issue::InvalidFormat);
+        object.report("summary", Issue::InvalidFormat);
     }
     let offers = offers(&object);
     object.finish();
@@ -49,7 +49,7 @@ fn offers(object: &Object<'_>) -> Vec<String> {
     let given = object.take("offers");
     let items = object.array("offers", given).unwrap_or_default();
     if items.len() > MAX_PHRASES {
-        object.note("offers", Issue::TooMany);
+        object.report("offers", Issue::TooMany);
         return Vec::new();
     }
     let mut seen = HashSet::new();
@@ -61,7 +61,7 @@ fn offers(object: &Object<'_>) -> Vec<String> {
         });
         match phrase {
             Ok(phrase) => offers.push(phrase),
-            Err(issue) => object.note(&format!("offers[{at}]"), issue),
+            Err(issue) => object.report(&format!("offers[{at}]"), issue),
         }
     }
     offers

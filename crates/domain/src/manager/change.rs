@@ -136,7 +136,7 @@ fn origin(
                 (_, true) => by_input(input),
                 (true, false) => by_instructions(instructions),
                 (false, false) => {
-                    fields.note("instructions", Issue::Conflict);
+                    fields.report("instructions", Issue::Conflict);
                     None
                 }
             }
@@ -147,7 +147,7 @@ fn origin(
                 Mode::Manual => "instructions",
             };
             if fields.has(own) {
-                fields.note(own, Issue::Required);
+                fields.report(own, Issue::Required);
             } else if let Some(source) = new_source {
                 foreign_feeds(fields, current, source, rules);
             }
@@ -166,7 +166,7 @@ fn foreign_feeds(fields: &Object<'_>, current: &Editable, source: SourceType, ru
     let feeds = current.submitted.iter().flat_map(|own| &own.feeds);
     for (at, feed) in feeds.enumerate() {
         if rules.feeds.check(feed, Some(source)) == Err(Issue::Conflict) {
-            fields.note(&format!("instructions.feeds[{at}]"), Issue::Conflict);
+            fields.report(&format!("instructions.feeds[{at}]"), Issue::Conflict);
         }
     }
 }

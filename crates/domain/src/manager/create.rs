@@ -59,7 +59,7 @@ impl CreateManager {
             fields.finish();
             draft
         });
-        // `None` only after an issue was noted.
+        // `None` only after an issue was reported.
         let parsed = issues
             .into_inner()
             .or(())
@@ -79,11 +79,11 @@ fn draft(
     let source = fields::source(fields);
     let origin = match (fields.take("input"), fields.take("instructions")) {
         (Some(_), Some(_)) => {
-            fields.note("instructions", Issue::Conflict);
+            fields.report("instructions", Issue::Conflict);
             None
         }
         (None, None) => {
-            fields.note("input", Issue::Required);
+            fields.report("input", Issue::Required);
             None
         }
         (Some(value), None) => fields
