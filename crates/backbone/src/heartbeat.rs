@@ -87,7 +87,7 @@ impl Heartbeat {
                 }
                 Err(error) => check.degraded(format!("{error:#}")),
             }
-            rounds.note("renew the heartbeat, which keeps the leases", beaten);
+            rounds.log_once("renew the heartbeat, which keeps the leases", beaten);
         }
         let left = in_time(&self.pool, async |conn| {
             replicas::leave(conn, self.replica).await

@@ -29,7 +29,7 @@ pub(crate) async fn keep(pool: &Pool, stop: &CancellationToken) {
             }
             Ok::<_, store::Error>(())
         };
-        rounds.note("aggregate statistics", kept.await);
+        rounds.log_once("aggregate statistics", kept.await);
     }
 }
 

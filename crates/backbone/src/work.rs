@@ -168,7 +168,7 @@ impl<W: Work> Driver<W> {
             let looked = shutdown.run_until_cancelled(claim);
             let Some(claimed) = looked.await else { break };
             let (took, is_ok) = (begun.elapsed(), claimed.is_ok());
-            let wait = match rounds.note(&task, claimed) {
+            let wait = match rounds.log_once(&task, claimed) {
                 Some(claimed) => {
                     for leased in claimed.items {
                         self.start(leased, &mut tasks, &mut hand, &mut permit);

@@ -113,7 +113,7 @@ impl Relay {
         let mut log = leads.then(|| Periodic::new(shutdown));
         let mut note = |result: anyhow::Result<()>| {
             if let Some(log) = &mut log {
-                log.note("relay the outbox", result);
+                log.log_once("relay the outbox", result);
             }
         };
         let mut sweep = interval(SWEEP_INTERVAL);

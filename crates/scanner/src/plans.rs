@@ -371,7 +371,7 @@ impl Plans {
     async fn sweep(&self, shutdown: CancellationToken) {
         let mut rounds = Periodic::new(&shutdown);
         while rounds.after(SWEEP).await {
-            rounds.note("look for changed plans", self.refresh().await);
+            rounds.log_once("look for changed plans", self.refresh().await);
         }
     }
 }

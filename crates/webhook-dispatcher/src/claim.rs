@@ -152,7 +152,7 @@ async fn claims(dispatcher: &Arc<Dispatcher>, shutdown: &CancellationToken) {
             round(dispatcher, &mut looked).await.map(|()| PAUSE)
         };
         let round = round.await;
-        let pause = rounds.note("look for due deliveries", round);
+        let pause = rounds.log_once("look for due deliveries", round);
         let pause = pause.unwrap_or_else(|| {
             looked.next = Instant::now();
             AWAY

@@ -31,6 +31,6 @@ pub(crate) async fn run(dispatcher: &Arc<Dispatcher>, shutdown: CancellationToke
         let Some(round) = shutdown.run_until_cancelled(round).await else {
             return;
         };
-        rounds.note("analyze tables that have grown", round);
+        rounds.log_once("analyze tables that have grown", round);
     }
 }

@@ -38,7 +38,7 @@ pub(crate) async fn run(dispatcher: &Arc<Dispatcher>, shutdown: CancellationToke
         let Some(turn) = shutdown.run_until_cancelled(turn(dispatcher)).await else {
             return;
         };
-        let whole = rounds.note("drop what is old", turn) == Some(true);
+        let whole = rounds.log_once("drop what is old", turn) == Some(true);
         wait = if whole { INTERVAL } else { RETRY };
     }
 }

@@ -73,7 +73,7 @@ pub(super) async fn run(dispatcher: &Arc<Dispatcher>, shutdown: &CancellationTok
             }
             Ok::<_, store::Error>(())
         };
-        rounds.note("look after leases and lanes", round.await);
+        rounds.log_once("look after leases and lanes", round.await);
     }
 }
 

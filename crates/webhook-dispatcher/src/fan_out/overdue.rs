@@ -68,7 +68,7 @@ pub(crate) async fn sweep(dispatcher: &Arc<Dispatcher>, shutdown: CancellationTo
         }
         let swept = sweep_once(dispatcher, &mut refused, &shutdown).await;
         metrics::SCANS_REFUSED.set(i64::try_from(refused.0.len()).unwrap_or(i64::MAX));
-        rounds.note("look for lost events", swept);
+        rounds.log_once("look for lost events", swept);
     }
 }
 
