@@ -16,7 +16,7 @@ pub trait NewsReader: Send + Sync + 'static {
     type Event: EventSet;
 
     /// Handles an event. An error leads to a resync.
-    fn hear(&self, event: Self::Event) -> impl Future<Output = anyhow::Result<()>> + Send;
+    fn on_broadcast(&self, event: Self::Event) -> impl Future<Output = anyhow::Result<()>> + Send;
 
     /// Reads the current state, because broadcasts may have been missed. Repeated until it succeeds.
     fn resync(&self) -> impl Future<Output = anyhow::Result<()>> + Send;
@@ -31,7 +31,7 @@ pub async fn read_news<R: NewsReader>(
     shutdown: CancellationToken,
 ) {
     let mut subscription = bus.news(R::Event::KEYS);
-    let telling = async {
+    let reading = async {
         loop {
             match subscription.next().await {
                 Received::Connected => {
@@ -41,13 +41,13 @@ pub async fn read_news<R: NewsReader>(
                 Received::Lost => check
                     .iter()
                     .for_each(|check| check.degraded("not subscribed")),
-                Received::Delivery(delivery) => tell(&*reader, delivery).await,
+                Received::Delivery(delivery) => handle(&*reader, delivery).await,
             }
         }
     };
     tokio::select! {
         () = shutdown.cancelled() => {}
-        () = telling => {}
+        () = reading => {}
     }
     subscription.stop().await;
 }
@@ -66,7 +66,7 @@ async fn resync<R: NewsReader>(reader: &R) {
     }
 }
 
-async fn tell<R: NewsReader>(reader: &R, delivery: Delivery) {
+async fn handle<R: NewsReader>(reader: &R, delivery: Delivery) {
     let event = Message::decode(&delivery.payload)
         .map(|message| R::Event::from_any(message.event))
         .unwrap_or_else(|error| {
@@ -74,7 +74,7 @@ async fn tell<R: NewsReader>(reader: &R, delivery: Delivery) {
             None
         });
     if let Some(event) = event
-        && let Err(error) = reader.hear(event).await
+        && let Err(error) = reader.on_broadcast(event).await
     {
         tracing::debug!("could not handle a broadcast, reading the database instead: {error:#}");
         resync(reader).await;

@@ -379,7 +379,7 @@ impl Plans {
 impl NewsReader for Plans {
     type Event = ManagerNews;
 
-    async fn hear(&self, news: ManagerNews) -> anyhow::Result<()> {
+    async fn on_broadcast(&self, news: ManagerNews) -> anyhow::Result<()> {
         if news.plan_version() > self.live.load().version().number {
             self.refresh().await?;
             tracing::info!(manager.name = %news.name(), "the index knows the change");

@@ -55,7 +55,7 @@ pub(super) struct RabbitMqSubscription {
     /// Only the very first attempt starts at once.
     was_tried: bool,
     /// True if the log says that no messages flow.
-    told: bool,
+    is_logged: bool,
 }
 
 struct Stream {
@@ -89,7 +89,7 @@ impl RabbitMqSubscription {
             backoff: Backoff::reconnect(),
             wait: Duration::ZERO,
             was_tried: false,
-            told: false,
+            is_logged: false,
         }
     }
 
@@ -132,10 +132,10 @@ impl RabbitMqSubscription {
         })
     }
 
-    fn tell(&mut self, cause: &str) {
-        let told = std::mem::replace(&mut self.told, true);
+    fn log(&mut self, cause: &str) {
+        let is_logged = std::mem::replace(&mut self.is_logged, true);
         let queue = self.name();
-        match told {
+        match is_logged {
             false => tracing::warn!(queue, cause, "no messages flow, retrying"),
             true => tracing::debug!(queue, cause, "still no messages flow"),
         }
@@ -151,9 +151,9 @@ impl Subscription for RabbitMqSubscription {
                     self.backoff.reset();
                     return Received::Delivery(deliver(incoming, stream));
                 }
-                Some(Err(error)) => self.tell(&error.to_string()),
+                Some(Err(error)) => self.log(&error.to_string()),
                 None => {
-                    self.tell("the broker ended the subscription");
+                    self.log("the broker ended the subscription");
                     self.wait = REPLACEMENT_WAIT;
                 }
             }
@@ -168,11 +168,11 @@ impl Subscription for RabbitMqSubscription {
             match self.subscribe().await {
                 Ok(stream) => {
                     self.stream = Some(stream);
-                    self.told = false;
+                    self.is_logged = false;
                     tracing::info!(queue = self.name(), "subscribed");
                     return Received::Connected;
                 }
-                Err(error) => self.tell(&format!("{:#}", anyhow::Error::from(error))),
+                Err(error) => self.log(&format!("{:#}", anyhow::Error::from(error))),
             }
         }
     }

@@ -337,7 +337,7 @@ struct Reader(mpsc::UnboundedSender<Seen>);
 impl NewsReader for Reader {
     type Event = ManagerNews;
 
-    async fn hear(&self, event: ManagerNews) -> anyhow::Result<()> {
+    async fn on_broadcast(&self, event: ManagerNews) -> anyhow::Result<()> {
         self.0.send(Seen::Version(event.plan_version()))?;
         anyhow::ensure!(event.plan_version() != 5, "cannot load the plan");
         Ok(())
