@@ -34,7 +34,7 @@ pub(crate) async fn run(pool: &Pool, shutdown: &CancellationToken) {
 
 async fn look(pool: &Pool) -> Result<(), store::Error> {
     let mut conn = pool.get().await?;
-    let standings = managers::standings(&mut conn, COUNTED).await?;
+    let counts = managers::count_by_state(&mut conn, COUNTED).await?;
     drop(conn);
     let mut age = 0.0;
     for state in [
@@ -43,7 +43,7 @@ async fn look(pool: &Pool) -> Result<(), store::Error> {
         ManagerState::ApplyFailed,
     ] {
         let word = state.as_str();
-        let found = standings.iter().find(|found| found.state == word);
+        let found = counts.iter().find(|found| found.state == word);
         let count = found.map_or(0, |found| found.count);
         MANAGERS.with_label_values(&[word]).set(count);
         if state == ManagerState::PendingApply {

@@ -93,7 +93,7 @@ impl Work for Recompilation {
         setback: &Setback,
     ) -> Result<(), store::Error> {
         let Setback { reason, retry_in } = setback;
-        feedback::note_setback(conn, leased.item, reason).await?;
+        feedback::record_setback(conn, leased.item, reason).await?;
         let (kind, replica) = (self.settings().kind, backbone.replica);
         table::set_aside(conn, kind, &leased.key, replica, reason, *retry_in).await?;
         Ok(())

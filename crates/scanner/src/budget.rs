@@ -353,7 +353,7 @@ impl platforms::Budget for Budget {
         let account = charged.unwrap_or_default();
         let given = async {
             let mut conn = self.pool.get().await?;
-            platform_budgets::give_back_posts(&mut conn, &self.credential, posts, account).await?;
+            platform_budgets::refund_posts(&mut conn, &self.credential, posts, account).await?;
             Ok::<_, store::Error>(())
         };
         if let Err(error) = given.await {

@@ -225,7 +225,7 @@ async fn decide(
     found: &[String],
     gone: &[String],
 ) -> Result<usize, store::Error> {
-    let gone = missing::note(conn, platform, found, gone).await?;
+    let gone = missing::record(conn, platform, found, gone).await?;
     Ok(erasure::erase(conn, &gone).await?)
 }
 

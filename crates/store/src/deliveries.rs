@@ -38,8 +38,8 @@ pub use reopen::reopen;
 pub(crate) use reopen::{reopened, scan_is_there};
 pub use results::{Attempt, AttemptResult, Recorded, Verdict, move_on, record_results};
 pub use sweep::{
-    Endpoints, Standing, Standings, Waiting, cancel_waiting, endpoints, expire, find_waiting,
-    follow_clock, is_sweeper, standing, standings,
+    Endpoints, LaneTotals, UnfinishedCounts, Waiting, cancel_waiting, count_unfinished, endpoints,
+    expire, find_waiting, follow_clock, is_sweeper, lane_totals,
 };
 
 /// Age of a leased delivery, up to its maximum age.

@@ -2,7 +2,7 @@
 //!
 //! They distinguish posts that become visible days late from posts that were read before, for much less than the posts
 //! themselves: eight bytes each, appended to one row per feed and hour of the posts' times. Written with the posts
-//! ([`note`]), in the transaction that moves the feed's cursor. Since `feeds.ids_since` all posts are in them.
+//! ([`record`]), in the transaction that moves the feed's cursor. Since `feeds.ids_since` all posts are in them.
 
 use std::{
     collections::{BTreeMap, HashSet},
@@ -47,7 +47,7 @@ impl Known {
 
 /// Records posts of `feed`. Call in the transaction that moves the feed's cursor, with the feed locked. One statement
 /// by primary key, or none if all posts are old.
-pub async fn note(
+pub async fn record(
     conn: &mut AsyncPgConnection,
     feed: &FeedName,
     posts: &[Post],

@@ -184,7 +184,7 @@ pub async fn reapply(
 
 /// Adds to the brief of a Manager's active instructions why they are not compiled again. The next compilation writes a
 /// new brief.
-pub async fn note_setback(
+pub async fn record_setback(
     conn: &mut AsyncPgConnection,
     name: ManagerName,
     reason: &str,

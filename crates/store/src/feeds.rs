@@ -33,7 +33,7 @@ mod health;
 mod quarantine;
 mod unwatched;
 
-pub(crate) use account::note_watch;
+pub(crate) use account::record_watch;
 pub use account::{AccountFeed, forget_left};
 pub use days::{
     DayCounts, FeedDay, FeedGap, FeedIds, IdCounts, OpenGap, days_of, fill_gaps, open_gaps,

@@ -2,7 +2,7 @@
 //! breaker, its rate.
 //!
 //! `next_due_time` is a hint: never later than the first waiting delivery, sometimes earlier. Code that leaves a
-//! delivery waiting sets the hint after its commit ([`note_due`]). Code that moves a hint forward first locks the
+//! delivery waiting sets the hint after its commit ([`mark_due`]). Code that moves a hint forward first locks the
 //! row and then looks for deliveries ([`settle`]), so that none is missed in between.
 //! [`crate::deliveries::find_waiting`] finds deliveries whose hint was lost in a crash.
 //!
@@ -29,7 +29,7 @@ mod hints;
 
 pub use changing::lock_changing;
 pub use clock::follow_clock;
-pub use hints::{Settled, note_due, settle};
+pub use hints::{Settled, mark_due, settle};
 
 /// One Connection's row, locked by its holder.
 #[derive(Debug, Clone, PartialEq)]

@@ -67,6 +67,6 @@ pub use error::{Error, is_cut_off, is_passing, lost_namespace};
 pub use floor::Floor;
 pub use listing::{MAX_COST, MAX_PAGE_BYTES, Page, is_by_create_time};
 pub use pool::{
-    ConnectError, Connection, Pool, connect, connect_with_patience, establish, idle,
-    is_plain_by_omission, unused,
+    ConnectError, Connection, Pool, connect, connect_with_patience, establish,
+    is_plain_by_omission, try_idle, unused,
 };

@@ -30,7 +30,7 @@ mod health;
 mod verdicts;
 
 pub use compilation::{
-    Generation, Standing, Submission, apply, claim, fail, standings, submission,
+    Generation, StateCount, Submission, apply, claim, count_by_state, fail, submission,
 };
 pub(crate) use edit::delete_all;
 pub use edit::{Updated, delete, lock, resubmit, update, update_in_test_mode};
@@ -256,8 +256,8 @@ pub async fn get(
     let Some(row) = found else { return Ok(None) };
     let mut notices = load_notices(conn, name.namespace, &[row.id]).await?;
     let notices = notices.remove(&row.id).unwrap_or_default();
-    let told = health::tell(conn, name.namespace, vec![row.read(notices)?]).await?;
-    Ok(told.into_iter().next())
+    let managers = health::add_health(conn, name.namespace, vec![row.read(notices)?]).await?;
+    Ok(managers.into_iter().next())
 }
 
 /// Returns true if the Manager exists; by primary key.
@@ -376,8 +376,8 @@ pub async fn list(
             row.read(notices)
         })
         .collect::<Result<_, Error>>()?;
-    let told = health::tell(conn, namespace, read).await?.into_iter();
-    let items = told.map(|manager| (manager.name.manager, manager));
+    let managers = health::add_health(conn, namespace, read).await?.into_iter();
+    let items = managers.map(|manager| (manager.name.manager, manager));
     Ok(Page::new(list, items.collect(), more))
 }
 

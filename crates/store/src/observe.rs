@@ -175,7 +175,7 @@ impl Instrumentation for Statements {
                 // The rest of a long statement is cut off.
                 let _ = write!(head, "{query}");
                 let operation = head.operation();
-                self.answers.ask(operation == "COMMIT");
+                self.answers.begin(operation == "COMMIT");
                 let is_sampled = events::TraceContext::is_sampled_now();
                 self.open = Some(Open {
                     operation,

@@ -125,7 +125,7 @@ pub struct Posts {
 }
 
 /// Takes up to `wanted` of the paid posts of a UTC day, by the database's clock. They count as
-/// spent unless [`give_back_posts`] returns them, because each post costs money.
+/// spent unless [`refund_posts`] returns them, because each post costs money.
 ///
 /// Posts for a `feed` come from the share of the watching account with the largest allowance. Without a feed,
 /// no account's share is charged.
@@ -236,7 +236,7 @@ async fn shares(
 ///
 /// # Errors
 /// When the database does not answer; then they count as paid for.
-pub async fn give_back_posts(
+pub async fn refund_posts(
     conn: &mut AsyncPgConnection,
     credential: &str,
     posts: u32,

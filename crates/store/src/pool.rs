@@ -138,7 +138,7 @@ fn create_timeout(url: &str) -> Duration {
 }
 
 /// Returns an open and idle connection, if there is one, without waiting.
-pub async fn idle(pool: &Pool) -> Option<Connection> {
+pub async fn try_idle(pool: &Pool) -> Option<Connection> {
     if pool.status().available == 0 {
         return None;
     }

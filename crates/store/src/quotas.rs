@@ -174,7 +174,7 @@ pub(crate) async fn lock_owner(
 
 /// Returns the quota that prevents the account from creating one more. Call in the transaction that creates it,
 /// before the insert. Counts the account's resources; served by `namespaces_list_idx` and the primary keys.
-pub async fn refuse_creation(
+pub async fn check_creation(
     conn: &mut AsyncPgConnection,
     account: Id,
     resource: Resource,

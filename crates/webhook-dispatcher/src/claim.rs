@@ -220,7 +220,7 @@ async fn note(dispatcher: &Dispatcher, conn: &mut AsyncPgConnection) -> Result<(
         return Ok(());
     }
     let names: Vec<ConnectionName> = unnoted.iter().copied().collect();
-    let noted = lanes::note_due(conn, &names).await;
+    let noted = lanes::mark_due(conn, &names).await;
     if noted.is_err() {
         dispatcher.signals.lock().unnoted.extend(unnoted);
     }

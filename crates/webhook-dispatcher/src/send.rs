@@ -127,7 +127,7 @@ pub(crate) async fn hand_back(
     deliveries::hand_back(&mut conn, dispatcher.backbone.replica, &names).await?;
     let connections: Vec<ConnectionName> =
         names.iter().map(DeliveryName::connection_name).collect();
-    let noted = lanes::note_due(&mut conn, &connections).await;
+    let noted = lanes::mark_due(&mut conn, &connections).await;
     match noted {
         Ok(()) => dispatcher.signals.look_at(Instant::now()),
         Err(_) => dispatcher.signals.note(connections),

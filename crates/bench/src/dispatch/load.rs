@@ -109,7 +109,7 @@ impl Load {
     ) -> Result<()> {
         self.deliveries(connections, count, "'PENDING', now(), 0, NULL")
             .await?;
-        store::lanes::note_due(&mut self.conn, connections).await?;
+        store::lanes::mark_due(&mut self.conn, connections).await?;
         Ok(())
     }
 

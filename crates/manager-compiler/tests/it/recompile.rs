@@ -199,7 +199,7 @@ async fn recompilation_that_ends_three_compilers_is_set_aside_and_the_owner_is_t
     assert!(brief.ends_with(told), "{brief}");
     assert!(has_term(&world, name, "espresso").await);
     let mut conn = world.database.connect().await;
-    feedback::note_setback(&mut conn, name, "another reason")
+    feedback::record_setback(&mut conn, name, "another reason")
         .await
         .unwrap();
     let brief = world.get(name).await.instructions.unwrap().brief;

@@ -171,7 +171,7 @@ impl Poll {
             recent_posts::keep(conn, &self.feed.name, posts, Timestamp::now(), bytes).await?
         };
         if self.has_late_posts() {
-            feed_post_ids::note(conn, &self.feed.name, posts, Timestamp::now()).await?;
+            feed_post_ids::record(conn, &self.feed.name, posts, Timestamp::now()).await?;
         }
         let batch = self
             .record(conn, posts.len() as u64, matches, counter)

@@ -59,7 +59,7 @@ const ASKED_ONCE: &str = "reopen_asked = false, \
 /// their outcome. Deliveries that `replica` is working on are not freed, even if its own heartbeat was late. Deliveries
 /// whose Scan or Manager is gone are cancelled, because they can never be sent. The same applies to posts that were
 /// deleted at their source. A delivery that was requested again while its request was in flight is sent once, because
-/// it is repeated anyway. Returns the Connection of each, for [`crate::lanes::note_due`].
+/// it is repeated anyway. Returns the Connection of each, for [`crate::lanes::mark_due`].
 ///
 /// A delivery that was in hand when dispatchers died may be what ended them. After two in a row, such deliveries are
 /// due one per second; after three, a delivery rests as long as a [`work::Setback`] and up to twice as long, so that

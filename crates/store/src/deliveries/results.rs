@@ -86,7 +86,7 @@ impl AttemptResult {
 pub struct Recorded {
     /// Deliveries that were still leased to the replica, and have moved on.
     pub moved: HashSet<Id>,
-    /// Connections of deliveries that were requested again meanwhile and so wait: for [`crate::lanes::note_due`]
+    /// Connections of deliveries that were requested again meanwhile and so wait: for [`crate::lanes::mark_due`]
     /// after the commit.
     pub reopened: Vec<ConnectionName>,
 }

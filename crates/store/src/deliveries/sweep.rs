@@ -47,7 +47,7 @@ pub struct Waiting {
 }
 
 /// Checks up to `limit` Connections with waiting deliveries, in the order of their ids after `after`, and corrects hints
-/// that are later than those: a dispatcher died between a commit and its [`lanes::note_due`]. Costs one step of
+/// that are later than those: a dispatcher died between a commit and its [`lanes::mark_due`]. Costs one step of
 /// `deliveries_due_by_connection_idx` for each such Connection, regardless of how many deliveries wait.
 pub async fn find_waiting(
     conn: &mut AsyncPgConnection,
@@ -109,7 +109,7 @@ pub async fn find_waiting(
             .collect()
     };
     let unnoted = names(|row| row.unnoted);
-    lanes::note_due(conn, &unnoted).await?;
+    lanes::mark_due(conn, &unnoted).await?;
     Ok(Waiting {
         unnoted: unnoted.len(),
         gone: names(|row| row.gone),
@@ -187,14 +187,14 @@ pub async fn expire(
 /// State of the lanes of all Connections: open circuit breakers, Connections with something to send now, and how
 /// long the longest of them has waited.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub struct Standing {
+pub struct LaneTotals {
     pub open_breakers: i64,
     pub behind: i64,
     pub oldest_due: Duration,
 }
 
 /// Reads all lanes: one small row per Connection.
-pub async fn standing(conn: &mut AsyncPgConnection) -> QueryResult<Standing> {
+pub async fn lane_totals(conn: &mut AsyncPgConnection) -> QueryResult<LaneTotals> {
     #[derive(QueryableByName)]
     struct Row {
         #[diesel(sql_type = BigInt)]
@@ -212,7 +212,7 @@ pub async fn standing(conn: &mut AsyncPgConnection) -> QueryResult<Standing> {
     ))
     .get_result(conn)
     .await?;
-    Ok(Standing {
+    Ok(LaneTotals {
         open_breakers: row.open_breakers,
         behind: row.behind,
         oldest_due: Duration::try_from_secs_f64(row.seconds).unwrap_or_default(),
@@ -221,7 +221,7 @@ pub async fn standing(conn: &mut AsyncPgConnection) -> QueryResult<Standing> {
 
 /// Unfinished deliveries, up to a limit.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Standings {
+pub struct UnfinishedCounts {
     /// Time of the database's clock.
     pub now: Timestamp,
     pub pending: i64,
@@ -233,7 +233,10 @@ pub struct Standings {
 
 /// Counts up to `most` waiting deliveries, and up to `most` in flight. Served by `deliveries_due_by_connection_idx` and
 /// `deliveries_in_flight_idx`, in any order.
-pub async fn standings(conn: &mut AsyncPgConnection, most: i64) -> QueryResult<Standings> {
+pub async fn count_unfinished(
+    conn: &mut AsyncPgConnection,
+    most: i64,
+) -> QueryResult<UnfinishedCounts> {
     #[derive(QueryableByName)]
     struct Row {
         #[diesel(sql_type = Timestamptz)]
@@ -262,7 +265,7 @@ pub async fn standings(conn: &mut AsyncPgConnection, most: i64) -> QueryResult<S
     )
     .get_result(conn)
     .await?;
-    Ok(Standings {
+    Ok(UnfinishedCounts {
         now: row.now.into(),
         pending: row.pending,
         retrying: row.retrying,

@@ -36,7 +36,7 @@ pub async fn due(
 }
 
 /// Records the result of a look, and returns those of `gone` that were not found an hour ago either. By primary key.
-pub async fn note(
+pub async fn record(
     conn: &mut AsyncPgConnection,
     platform: &str,
     found: &[String],

@@ -17,7 +17,7 @@ use crate::QueryResult;
 
 /// Records that the Manager's account watches these feeds, which exist. Call before the Manager is among their
 /// watchers. One statement by primary keys; writes nothing for feeds that the account has watched before.
-pub(crate) async fn note_watch(
+pub(crate) async fn record_watch(
     conn: &mut AsyncPgConnection,
     manager: ManagerName,
     feeds: &[&str],

@@ -16,7 +16,7 @@ use crate::{QueryResult, connections::per_minute, prepared::Prepared};
 
 /// Records that something waits for these Connections, due now. Call after the commit that created it: a session that
 /// moved the hint before that commit has not seen it, and one that moves it afterwards does.
-pub async fn note_due(
+pub async fn mark_due(
     conn: &mut AsyncPgConnection,
     connections: &[ConnectionName],
 ) -> QueryResult<()> {

@@ -214,7 +214,7 @@ pub async fn claim(
 
 /// Number of Managers in a state, and the longest time that one of them has waited for its compilation; 0 if none waits.
 #[derive(Debug, Clone, PartialEq, QueryableByName)]
-pub struct Standing {
+pub struct StateCount {
     #[diesel(sql_type = Text)]
     pub state: String,
     #[diesel(sql_type = BigInt)]
@@ -225,7 +225,10 @@ pub struct Standing {
 
 /// Counts Managers by state. In a table with more than `most` rows, those that are applied are estimated from the
 /// planner's statistics, as counting them reads all. Served by `managers_pending_idx` and `managers_failed_idx`.
-pub async fn standings(conn: &mut AsyncPgConnection, most: i64) -> QueryResult<Vec<Standing>> {
+pub async fn count_by_state(
+    conn: &mut AsyncPgConnection,
+    most: i64,
+) -> QueryResult<Vec<StateCount>> {
     sql_query(
         "WITH pending AS ( \
              SELECT count(*) AS count, \

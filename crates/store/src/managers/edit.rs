@@ -54,9 +54,9 @@ async fn editable(
     let submitted = row.submitted_instructions.as_ref().map(read).transpose()?;
     let mut notices = load_notices(conn, namespace, &[row.id]).await?;
     let notices = notices.remove(&row.id).unwrap_or_default();
-    let told = health::tell(conn, namespace, vec![row.read(notices)?]).await?;
+    let managers = health::add_health(conn, namespace, vec![row.read(notices)?]).await?;
     Ok(Editable {
-        manager: told.into_iter().next().ok_or(diesel::NotFound)?,
+        manager: managers.into_iter().next().ok_or(diesel::NotFound)?,
         submitted,
         generation,
     })

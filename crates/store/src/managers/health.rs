@@ -50,7 +50,7 @@ struct Row {
 }
 
 /// Adds the health of Managers of one Namespace. A disabled Manager counts as healthy.
-pub(super) async fn tell(
+pub(super) async fn add_health(
     conn: &mut AsyncPgConnection,
     namespace: Id,
     read: Vec<Read>,
@@ -63,9 +63,9 @@ pub(super) async fn tell(
     let seen = if ids.is_empty() {
         HashMap::new()
     } else {
-        look(conn, namespace, &ids).await?
+        read_health(conn, namespace, &ids).await?
     };
-    let told = read.into_iter().map(
+    let managers = read.into_iter().map(
         |Read {
              mut manager,
              unreadable,
@@ -82,7 +82,7 @@ pub(super) async fn tell(
             manager
         },
     );
-    Ok(told.collect())
+    Ok(managers.collect())
 }
 
 fn reasons(row: &Row) -> Vec<HealthReason> {
@@ -103,7 +103,7 @@ fn reasons(row: &Row) -> Vec<HealthReason> {
 /// Reads what health depends on. Posts are counted by day, so "more than a day" means since the beginning of yesterday.
 /// A Manager that watches nothing has no posts. A failed backfill counts until a later one of the feed succeeds,
 /// delivered or silent.
-async fn look(
+async fn read_health(
     conn: &mut AsyncPgConnection,
     namespace: Id,
     ids: &[Uuid],

@@ -17,7 +17,7 @@ use domain::{FeedName, ManagerName};
 use super::ids;
 use crate::{
     Error, QueryResult,
-    feeds::note_watch,
+    feeds::record_watch,
     quotas::{self, Limits},
 };
 
@@ -56,7 +56,7 @@ pub(crate) async fn watch(
     }
     lock(conn, manager, &changed, &names).await?;
     if !names.is_empty() {
-        note_watch(conn, manager, &names).await?;
+        record_watch(conn, manager, &names).await?;
         sql_query(
             "INSERT INTO feed_watchers (feed, namespace_id, manager_id) \
              SELECT DISTINCT name, $1, $2 FROM unnest($3) AS given (name) ORDER BY name ON CONFLICT DO NOTHING",

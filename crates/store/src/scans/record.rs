@@ -25,8 +25,8 @@ use uuid::Uuid;
 
 use self::{
     accounts::Capacity,
-    clocks::{Clocks, advance_clocks, lock_clocks, note_refused},
-    keys::{claim_keys, give_back_keys},
+    clocks::{Clocks, advance_clocks, lock_clocks, record_refused},
+    keys::{claim_keys, release_keys},
     posts::store_posts,
     readable::readable,
 };
@@ -151,7 +151,7 @@ async fn make<'a>(
     let gone: Vec<(ManagerName, Uuid)> = fresh
         .extract_if(.., |(manager, _)| !quotas.contains_key(manager))
         .collect();
-    give_back_keys(conn, &gone).await?;
+    release_keys(conn, &gone).await?;
     // A near-duplicate, or a match that a limit rejects, keeps its key: it is decided only once.
     let silently = matches!(origin, Origin::Past { silently: true, .. });
     let collapsed: Vec<_> = matches
@@ -208,7 +208,7 @@ async fn make<'a>(
         likes.is_new(key);
     }
     // A repeated backfill returns the keys of matches that exceeded the quota.
-    give_back_keys(conn, &put_off).await?;
+    release_keys(conn, &put_off).await?;
     if !matches!(origin, Origin::Past { .. }) {
         // A backdated post must not make a Manager read years of its feeds. The first reading of a feed has a start,
         // and other polls look for posts of a week.
@@ -216,7 +216,7 @@ async fn make<'a>(
             Origin::Poll => now.minus(feed_post_ids::MAX_AGE),
             Origin::FirstReading | Origin::Past { .. } => Timestamp::UNIX_EPOCH,
         };
-        note_refused(conn, &oldest(&refused, earliest.to_chrono())).await?;
+        record_refused(conn, &oldest(&refused, earliest.to_chrono())).await?;
     }
     let mut clocks = advance_clocks(conn, &fresh, &quotas).await?;
 

@@ -150,9 +150,9 @@ async fn statements_of_services_at_size() {
     .await;
     measure(
         &database,
-        "Managers by state: `managers::standings`",
+        "Managers by state: `managers::count_by_state`",
         async |conn| {
-            managers::standings(conn, 100_000).await.unwrap();
+            managers::count_by_state(conn, 100_000).await.unwrap();
         },
     )
     .await;
@@ -166,9 +166,9 @@ async fn statements_of_services_at_size() {
     .await;
     measure(
         &database,
-        "counts of deliveries: `deliveries::standings`",
+        "counts of deliveries: `deliveries::count_unfinished`",
         async |conn| {
-            deliveries::standings(conn, 10_000).await.unwrap();
+            deliveries::count_unfinished(conn, 10_000).await.unwrap();
         },
     )
     .await;
@@ -182,9 +182,9 @@ async fn statements_of_services_at_size() {
     .await;
     measure(
         &database,
-        "state of lanes: `deliveries::standing`",
+        "state of lanes: `deliveries::lane_totals`",
         async |conn| {
-            deliveries::standing(conn).await.unwrap();
+            deliveries::lane_totals(conn).await.unwrap();
         },
     )
     .await;

@@ -44,7 +44,7 @@ async fn create(database: &TestDatabase, fixture: &Fixture) -> bool {
     let mut conn = database.connect().await;
     conn.transaction(async |conn| {
         let (account, kind) = (fixture.account, Resource::Manager);
-        if quotas::refuse_creation(conn, account, kind, &DEFAULTS)
+        if quotas::check_creation(conn, account, kind, &DEFAULTS)
             .await?
             .is_some()
         {

@@ -215,7 +215,7 @@ impl Writer {
         let told = told.await;
         let told = keyed::end(&mut conn, told).await?;
         // At a shutdown, no round of claims would write these hints. After an error, the retry reports all again.
-        let noted = lanes::note_due(&mut conn, &told.reopened).await;
+        let noted = lanes::mark_due(&mut conn, &told.reopened).await;
         drop(conn);
         self.tell(told);
         Ok(noted?)

@@ -303,14 +303,16 @@ async fn unfinished_deliveries_are_counted_by_state() {
     world.scans_and_tell(manager, 4).await;
     world.until("RETRYING", 4).await;
     let mut conn = world.database.connect().await;
-    let told = store::deliveries::standings(&mut conn, 10_000)
+    let told = store::deliveries::count_unfinished(&mut conn, 10_000)
         .await
         .unwrap();
     assert_eq!((told.pending, told.retrying, told.in_flight), (4, 4, 0));
     assert_eq!(told.due, 4);
     let endpoints = store::deliveries::endpoints(&mut conn).await.unwrap();
     assert_eq!((endpoints.active, endpoints.disabled), (1, 1));
-    let told = store::deliveries::standings(&mut conn, 3).await.unwrap();
+    let told = store::deliveries::count_unfinished(&mut conn, 3)
+        .await
+        .unwrap();
     assert_eq!(told.pending + told.retrying, 3, "bounded");
     eventually("the metrics tell of states", async || {
         let gathered = prometheus::gather();

@@ -210,7 +210,7 @@ pub(super) async fn advance_clocks(
 }
 
 /// Records on the locked clocks since when posts were refused.
-pub(super) async fn note_refused(
+pub(super) async fn record_refused(
     conn: &mut AsyncPgConnection,
     since: &BTreeMap<ManagerName, DateTime<Utc>>,
 ) -> QueryResult<()> {

@@ -56,7 +56,7 @@ pub(super) async fn claim_keys(
         .collect())
 }
 
-pub(super) async fn give_back_keys(
+pub(super) async fn release_keys(
     conn: &mut AsyncPgConnection,
     keys: &[(ManagerName, Uuid)],
 ) -> QueryResult<()> {

@@ -271,7 +271,7 @@ async fn only_connections_that_accept_deliveries_are_admitted() {
     assert_eq!(restrained.len(), 2);
 
     let names: Vec<_> = waiting.iter().copied().collect();
-    lanes::note_due(&mut at.at.conn, &names).await.unwrap();
+    lanes::mark_due(&mut at.at.conn, &names).await.unwrap();
     assert_eq!(at.due().await, waiting);
     let settled = at.settled().await;
     assert_eq!(settled[0], None, "a disabled one is left alone");
