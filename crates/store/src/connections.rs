@@ -39,7 +39,7 @@ const UNREADABLE: &str = "https://unreadable.invalid/";
 
 #[derive(Queryable, Selectable, QueryableByName)]
 #[diesel(table_name = connections)]
-pub(crate) struct Row {
+pub(crate) struct ConnectionRow {
     namespace_id: Uuid,
     id: Uuid,
     nickname: String,
@@ -55,7 +55,7 @@ pub(crate) struct Row {
     update_time: DateTime<Utc>,
 }
 
-impl Row {
+impl ConnectionRow {
     /// Masks values whose key is not configured any more: they must not hide the Connection or the list that
     /// contains it.
     fn open_or_mask(self, sealer: &Sealer) -> Result<Connection, Error> {
@@ -226,7 +226,7 @@ pub async fn get(
 ) -> Result<Option<Connection>, Error> {
     connections::table
         .find((name.namespace.to_uuid(), name.connection.to_uuid()))
-        .select(Row::as_select())
+        .select(ConnectionRow::as_select())
         .first(conn)
         .await
         .optional()?
@@ -293,7 +293,7 @@ pub async fn list(
     namespace: Id,
     list: &ListQuery,
 ) -> Result<Page<Connection>, Error> {
-    let Rows::<Row> { rows, more } = LISTING
+    let Rows::<ConnectionRow> { rows, more } = LISTING
         .page(&[namespace.to_uuid()], list)
         .read(conn, list)
         .await?;

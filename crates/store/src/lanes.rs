@@ -172,7 +172,7 @@ pub async fn next_due(conn: &mut AsyncPgConnection) -> QueryResult<Option<Durati
 }
 
 #[derive(QueryableByName)]
-struct Row {
+struct LaneRow {
     #[diesel(sql_type = SqlUuid)]
     namespace_id: Uuid,
     #[diesel(sql_type = SqlUuid)]
@@ -211,8 +211,8 @@ struct Row {
     prober_lives: bool,
 }
 
-impl From<Row> for LockedLane {
-    fn from(row: Row) -> Self {
+impl From<LaneRow> for LockedLane {
+    fn from(row: LaneRow) -> Self {
         let time = |time: Option<DateTime<Utc>>| time.map(Timestamp::from);
         Self {
             lane: Lane {
@@ -262,7 +262,7 @@ pub async fn lock_due(
     connections: &[ConnectionName],
 ) -> QueryResult<Vec<LockedLane>> {
     let [namespaces, ids] = keys(connections.iter().copied());
-    let rows: Vec<Row> = Prepared(
+    let rows: Vec<LaneRow> = Prepared(
         sql_query(concat!(
             locked_columns!(),
             "WHERE NOT given.failed AND l.next_due_time <= statement_timestamp() \

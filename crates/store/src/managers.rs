@@ -38,7 +38,7 @@ pub(crate) use verdicts::{count_verdict, forget_verdicts};
 
 #[derive(Queryable, Selectable, QueryableByName)]
 #[diesel(table_name = managers)]
-struct Row {
+struct ManagerRow {
     namespace_id: Uuid,
     id: Uuid,
     nickname: String,
@@ -68,7 +68,7 @@ struct Read {
     unreadable: bool,
 }
 
-impl Row {
+impl ManagerRow {
     fn read(self, notices: Vec<Notice>) -> Result<Read, Error> {
         let mode: Mode = words::parse(&self.mode)?;
         let state: ManagerState = words::parse(&self.state)?;
@@ -179,7 +179,7 @@ pub async fn insert(
             managers::kinds.eq(kind_words(&draft.screen.kinds)),
             managers::duplicates.eq(draft.screen.duplicates.as_str()),
         ))
-        .returning(Row::as_returning())
+        .returning(ManagerRow::as_returning())
         .get_result(conn)
         .await?;
     if let Some(content) = content {
@@ -249,7 +249,7 @@ pub async fn get(
 ) -> Result<Option<Manager>, Error> {
     let found = managers::table
         .find((name.namespace.to_uuid(), name.manager.to_uuid()))
-        .select(Row::as_select())
+        .select(ManagerRow::as_select())
         .first(conn)
         .await
         .optional()?;
@@ -303,7 +303,7 @@ async fn load_notices(
     Ok(notices)
 }
 
-/// The instructions that clients see, as [`Row::read`] chooses them.
+/// The instructions that clients see, as [`ManagerRow::read`] chooses them.
 macro_rules! shown {
     () => {
         "(CASE WHEN mode = 'MANUAL' AND state = 'PENDING_APPLY' THEN submitted_instructions ELSE instructions END)"
@@ -363,7 +363,7 @@ pub async fn list(
     namespace: Id,
     list: &ListQuery,
 ) -> Result<Page<Manager>, Error> {
-    let Rows::<Row> { rows, more } = LISTING
+    let Rows::<ManagerRow> { rows, more } = LISTING
         .page(&[namespace.to_uuid()], list)
         .read(conn, list)
         .await?;

@@ -99,7 +99,7 @@ impl PostRow {
 
 #[derive(QueryableByName)]
 #[diesel(check_for_backend(diesel::pg::Pg))]
-struct Row {
+struct ScanRow {
     #[diesel(sql_type = SqlUuid)]
     namespace_id: Uuid,
     #[diesel(sql_type = SqlUuid)]
@@ -149,7 +149,7 @@ fn from_jsonb<T: serde::de::DeserializeOwned>(value: &PgValue<'_>) -> deserializ
     }
 }
 
-impl Row {
+impl ScanRow {
     fn into_scan(self) -> Result<Scan, Error> {
         Ok(Scan {
             name: ScanName {
@@ -219,10 +219,10 @@ pub async fn get(conn: &mut AsyncPgConnection, name: ScanName) -> Result<Option<
         .bind::<SqlUuid, _>(name.manager.to_uuid())
         .bind::<diesel::sql_types::Timestamptz, _>(name.scan.time().to_chrono())
         .bind::<SqlUuid, _>(name.scan.to_uuid())
-        .get_result::<Row>(conn)
+        .get_result::<ScanRow>(conn)
         .await
         .optional()?
-        .map(Row::into_scan)
+        .map(ScanRow::into_scan)
         .transpose()
 }
 
@@ -329,7 +329,7 @@ pub async fn cost_of_all(
     ALL_LISTING.cost(conn, &parents, list, "").await
 }
 
-fn page(read: Rows<Row>, list: &ListQuery) -> Result<Page<Scan>, Error> {
+fn page(read: Rows<ScanRow>, list: &ListQuery) -> Result<Page<Scan>, Error> {
     let items = read
         .rows
         .into_iter()

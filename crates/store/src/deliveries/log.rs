@@ -33,7 +33,7 @@ const MAX_ATTEMPTS: i64 = 100;
 const ROWS_OF_LOOKUP: u64 = 10;
 
 #[derive(QueryableByName)]
-pub(super) struct Row {
+pub(super) struct DeliveryRow {
     #[diesel(sql_type = SqlUuid)]
     namespace_id: Uuid,
     #[diesel(sql_type = SqlUuid)]
@@ -62,7 +62,7 @@ pub(super) struct Row {
     last_error: Option<String>,
 }
 
-/// Columns of [`Row`], from `deliveries` as `d`.
+/// Columns of [`DeliveryRow`], from `deliveries` as `d`.
 macro_rules! log_columns {
     () => {
         "d.namespace_id, d.connection_id, d.id, d.create_time, d.update_time, d.manager_id, d.scan_id, d.state, \
@@ -71,7 +71,7 @@ macro_rules! log_columns {
 }
 pub(super) use log_columns;
 
-impl Row {
+impl DeliveryRow {
     pub(super) fn into_delivery(self) -> Result<Delivery, Error> {
         Ok(Delivery {
             name: DeliveryName {
@@ -277,7 +277,7 @@ fn scan_of(list: &ListQuery) -> Option<ScanName> {
     })
 }
 
-fn page(read: Rows<Row>, list: &ListQuery) -> Result<Page<Delivery>, Error> {
+fn page(read: Rows<DeliveryRow>, list: &ListQuery) -> Result<Page<Delivery>, Error> {
     let items = read
         .rows
         .into_iter()
@@ -301,10 +301,10 @@ pub async fn get(
     .bind::<SqlUuid, _>(name.connection.to_uuid())
     .bind::<Timestamptz, _>(time_of(name.delivery))
     .bind::<SqlUuid, _>(name.delivery.to_uuid())
-    .get_result::<Row>(conn)
+    .get_result::<DeliveryRow>(conn)
     .await
     .optional()?
-    .map(Row::into_delivery)
+    .map(DeliveryRow::into_delivery)
     .transpose()
 }
 

@@ -12,7 +12,7 @@ use diesel_async::{AsyncPgConnection, RunQueryDsl};
 use domain::{Delivery, DeliveryName};
 
 use super::{
-    log::{Row, log_columns},
+    log::{DeliveryRow, log_columns},
     time_of,
 };
 use crate::Error;
@@ -55,9 +55,9 @@ pub async fn reopen(
     .bind::<SqlUuid, _>(name.connection.to_uuid())
     .bind::<Timestamptz, _>(time_of(name.delivery))
     .bind::<SqlUuid, _>(name.delivery.to_uuid())
-    .get_result::<Row>(conn)
+    .get_result::<DeliveryRow>(conn)
     .await
     .optional()?
-    .map(Row::into_delivery)
+    .map(DeliveryRow::into_delivery)
     .transpose()
 }

@@ -8,7 +8,7 @@ use diesel_async::{AsyncPgConnection, RunQueryDsl};
 use domain::ConnectionName;
 use uuid::Uuid;
 
-use super::{LockedLane, Row, keys, locked_columns};
+use super::{LaneRow, LockedLane, keys, locked_columns};
 use crate::{QueryResult, prepared::Prepared};
 
 /// Locks the lanes whose record an attempt changes: all with `failed` attempts, and others that are not yet known
@@ -51,7 +51,7 @@ pub async fn lock_changing(
         .map(|row| (row.namespace_id, row.connection_id))
         .unzip();
     let unfailed = vec![false; ids.len()];
-    let rows: Vec<Row> = Prepared(
+    let rows: Vec<LaneRow> = Prepared(
         sql_query(concat!(
             locked_columns!(),
             "WHERE NOT given.failed ORDER BY l.namespace_id, l.connection_id"

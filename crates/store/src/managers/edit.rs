@@ -11,7 +11,9 @@ use domain::{
 };
 use uuid::Uuid;
 
-use super::{Row, codes, health, insert_notices, kind_words, load_notices, number, read, write};
+use super::{
+    ManagerRow, codes, health, insert_notices, kind_words, load_notices, number, read, write,
+};
 use crate::{
     Error, QueryResult, backfills, plans, purges,
     quotas::{ContentBytes, Limits},
@@ -32,9 +34,9 @@ pub async fn lock(
     conn: &mut AsyncPgConnection,
     name: ManagerName,
 ) -> Result<Option<Editable>, Error> {
-    let found: Option<(Row, i64)> = managers::table
+    let found: Option<(ManagerRow, i64)> = managers::table
         .find((name.namespace.to_uuid(), name.manager.to_uuid()))
-        .select((Row::as_select(), managers::generation))
+        .select((ManagerRow::as_select(), managers::generation))
         .for_no_key_update()
         .first(conn)
         .await

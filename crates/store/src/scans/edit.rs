@@ -7,7 +7,7 @@ use diesel::{
 use diesel_async::{AsyncPgConnection, RunQueryDsl};
 use domain::{Scan, ScanName, Timestamp, scan::ScanChange};
 
-use super::{Row, SELECT};
+use super::{SELECT, ScanRow};
 use crate::{Error, managers};
 
 /// Returns the current row, locked until the end of the transaction.
@@ -19,10 +19,10 @@ pub async fn lock(conn: &mut AsyncPgConnection, name: ScanName) -> Result<Option
     .bind::<SqlUuid, _>(name.manager.to_uuid())
     .bind::<Timestamptz, _>(name.scan.time().to_chrono())
     .bind::<SqlUuid, _>(name.scan.to_uuid())
-    .get_result::<Row>(conn)
+    .get_result::<ScanRow>(conn)
     .await
     .optional()?
-    .map(Row::into_scan)
+    .map(ScanRow::into_scan)
     .transpose()
 }
 
