@@ -111,7 +111,7 @@ impl Pages {
     }
 
     /// Records the older end for the next polls.
-    pub(crate) fn note_after(&mut self, after: String) {
+    pub(crate) fn set_after(&mut self, after: String) {
         self.part.after = Some(after);
     }
 

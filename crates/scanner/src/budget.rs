@@ -181,7 +181,7 @@ impl Budget {
         let mut conn = self.pool.get().await?;
         let silent = platform_budgets::silent(&mut conn, &self.credential).await?;
         state.looked = Some(Instant::now());
-        Ok(state.hear(silent))
+        Ok(state.set_silence(silent))
     }
 
     async fn take_leased(
@@ -214,7 +214,7 @@ impl Budget {
             0,
         )
         .await?;
-        if let Err(silent) = state.hear(stand.silent) {
+        if let Err(silent) = state.set_silence(stand.silent) {
             return Ok(Err(silent));
         }
         let Some(grant) = stand.grant else {
@@ -259,7 +259,7 @@ impl Budget {
             kept,
         )
         .await?;
-        if let Err(silent) = state.hear(stand.silent) {
+        if let Err(silent) = state.set_silence(stand.silent) {
             return Ok(Err(silent));
         }
         Ok(match stand.grant {
@@ -279,7 +279,7 @@ impl Budget {
 }
 
 impl State {
-    fn hear(&mut self, silent: Duration) -> Result<(), Duration> {
+    fn set_silence(&mut self, silent: Duration) -> Result<(), Duration> {
         if silent.is_zero() {
             return Ok(());
         }
@@ -345,7 +345,7 @@ impl platforms::Budget for Budget {
         }
     }
 
-    async fn give_back(&self, posts: u32) {
+    async fn refund(&self, posts: u32) {
         if self.posts_per_day.is_none() || posts == 0 {
             return;
         }
@@ -366,7 +366,7 @@ impl platforms::Budget for Budget {
         }
     }
 
-    async fn told(&self, left: Left) {
+    async fn record_remaining(&self, left: Left) {
         if left.requests == 0 {
             self.silence(left.reset_in).await;
             return;
@@ -401,7 +401,7 @@ mod tests {
             requests: 0,
             reset_in: Duration::from_hours(24),
         };
-        replicas[0].told(left).await;
+        replicas[0].record_remaining(left).await;
         for budget in &replicas {
             let wait = undertake(false, None, budget.request()).await.unwrap_err();
             assert!(wait <= Duration::from_mins(15), "{wait:?}");

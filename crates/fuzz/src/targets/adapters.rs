@@ -20,7 +20,7 @@ use platforms::{
     bluesky::{self, Jetstream},
     discourse::Discourse,
     facebook::Facebook,
-    feed::Feeds,
+    feed::FeedAdapter,
     hackernews::HackerNews,
     lemmy::Lemmy,
     linkedin::LinkedIn,
@@ -209,10 +209,15 @@ pub(crate) fn facebook(data: &[u8]) {
 
 pub(crate) fn feed(data: &[u8]) {
     drive(data, &["https://platform.example/feed"], &[], |answers| {
-        Box::new(Feeds::new("blogs".into(), Source::Forum, None, answers))
+        Box::new(FeedAdapter::new(
+            "blogs".into(),
+            Source::Forum,
+            None,
+            answers,
+        ))
     });
     drive(data, &["newest"], &[], |answers| {
-        Box::new(Feeds::new(
+        Box::new(FeedAdapter::new(
             "blog".into(),
             Source::Network,
             Some(base()),

@@ -64,7 +64,7 @@ pub(super) async fn poll(
         }
         before = Some(next);
     }
-    pages.note_after(empty.to_string());
+    pages.set_after(empty.to_string());
     let left = before.map_or_else(String::new, |before| before.to_string());
     Ok(pages.finish(reading, Some(left)))
 }

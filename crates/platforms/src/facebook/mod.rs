@@ -222,7 +222,7 @@ impl Adapter for Facebook {
             }
         }
         if let Some(window) = window {
-            pages.note_after(to_seconds(window).to_string());
+            pages.set_after(to_seconds(window).to_string());
         }
         let left = Some(url.to_string()).filter(|url| url.len() <= MAX_POSITION_BYTES);
         let mut polled = pages.finish(reading, left.or_else(|| Some(String::new())));

@@ -73,7 +73,7 @@ const NEWEST: usize = 5;
 const MAX_URL_BYTES: usize = 2_048;
 
 /// The adapter of kind `feed`.
-pub struct Feeds {
+pub struct FeedAdapter {
     name: String,
     source: Source,
     base_url: Option<Url>,
@@ -81,7 +81,7 @@ pub struct Feeds {
     address_key: AddressKey,
 }
 
-impl Feeds {
+impl FeedAdapter {
     #[must_use]
     pub fn new(name: String, source: Source, base_url: Option<Url>, fetch: Arc<dyn Fetch>) -> Self {
         Self {
@@ -121,7 +121,7 @@ pub(crate) fn address(base_url: Option<&Url>, what: &str) -> Option<Url> {
 }
 
 #[async_trait]
-impl Adapter for Feeds {
+impl Adapter for FeedAdapter {
     fn kind(&self) -> &'static str {
         "feed"
     }
@@ -376,7 +376,7 @@ fn offer(
         let is_undated = time.is_none() && reading.is_first() && reading.floor().is_some();
         let mut is_empty = entry.is_blank();
         if recognised[place] || is_undated {
-            let met = reading.note(native, time);
+            let met = reading.record(native, time);
             if is_empty && met == Met::New {
                 skipped.push(skip(native, BLANK));
             }

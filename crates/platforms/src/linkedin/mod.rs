@@ -177,7 +177,7 @@ impl Adapter for LinkedIn {
             start += PER_PAGE - SHARED;
         }
         if let Some(window) = window {
-            pages.note_after(to_seconds(window).to_string());
+            pages.set_after(to_seconds(window).to_string());
         }
         Ok(pages.finish(reading, Some(start.to_string())))
     }

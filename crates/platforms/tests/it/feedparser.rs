@@ -7,7 +7,7 @@ use std::{collections::BTreeMap, sync::Arc};
 
 use base64::{Engine as _, engine::general_purpose::STANDARD};
 use domain::{Post, Timestamp};
-use platforms::{Adapter as _, Fetched, PollError, PollLimits, Polled, Source, feed::Feeds};
+use platforms::{Adapter as _, Fetched, PollError, PollLimits, Polled, Source, feed::FeedAdapter};
 use serde::Deserialize;
 use url::Url;
 
@@ -50,7 +50,7 @@ impl Document {
             body,
             final_url: self.url.clone(),
         };
-        let feeds = Feeds::new(
+        let feeds = FeedAdapter::new(
             "boards".into(),
             Source::Forum,
             None,

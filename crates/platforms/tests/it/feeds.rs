@@ -13,7 +13,7 @@ use domain::Timestamp;
 use platform_simulator::{Fault, FaultKind, NewPost};
 use platforms::{
     Adapter, Cursor, Fetch, FetchError, FetchLimits, Fetched, PollError, PollLimits, Polled,
-    Source, feed::Feeds,
+    Source, feed::FeedAdapter,
 };
 use serde_json::json;
 use url::Url;
@@ -258,7 +258,7 @@ async fn polls_of(documents: Vec<String>) -> Vec<Polled> {
     let count = documents.len();
     let fetch = Arc::new(Documents(Mutex::new(documents)));
     let url = Some("https://blog.example/feed".parse().unwrap());
-    let feed = Feeds::new("blog".into(), Source::Forum, url, fetch);
+    let feed = FeedAdapter::new("blog".into(), Source::Forum, url, fetch);
     let limits = PollLimits::default();
     let (mut cursor, mut polls) = (None, Vec::new());
     for _ in 0..count {
@@ -298,7 +298,7 @@ async fn posts_of_a_server_that_always_answers_304_come_after_a_day() {
     let server = Arc::new(Stale(Mutex::new(show(1))));
     let url = "https://blog.example/feed".parse().unwrap();
     let fetch = Arc::clone(&server) as Arc<dyn Fetch>;
-    let adapter = Feeds::new("blog".into(), Source::Forum, Some(url), fetch);
+    let adapter = FeedAdapter::new("blog".into(), Source::Forum, Some(url), fetch);
     let limits = PollLimits::default();
     let first = adapter.poll("newest", None, &limits).await.unwrap();
     assert_eq!(first.posts.len(), 1);
@@ -365,7 +365,7 @@ async fn hints(is_dated: bool, has_etag: bool, newest: [u64; 5]) -> Vec<Option<u
     });
     let url = "http://blog.example/feed".parse().unwrap();
     let fetch = Arc::clone(&cached) as Arc<dyn Fetch>;
-    let adapter = Feeds::new("blog".into(), Source::Forum, Some(url), fetch);
+    let adapter = FeedAdapter::new("blog".into(), Source::Forum, Some(url), fetch);
     let limits = PollLimits::default();
     let (mut cursor, mut hints) = (None, Vec::new());
     for newest in newest {

@@ -4,7 +4,9 @@
 
 use std::{path::PathBuf, sync::Arc};
 
-use platforms::{Adapter, PollLimits, Source, facebook::Facebook, feed::Feeds, linkedin::LinkedIn};
+use platforms::{
+    Adapter, PollLimits, Source, facebook::Facebook, feed::FeedAdapter, linkedin::LinkedIn,
+};
 use serde_json::Value;
 use url::Url;
 
@@ -141,7 +143,7 @@ async fn recorded_feeds_are_read_without_loss() {
         }
         let body = std::fs::read(&path).unwrap();
         let there = entries(&body);
-        let feeds = Feeds::new(
+        let feeds = FeedAdapter::new(
             "blogs".into(),
             Source::Network,
             None,

@@ -10,8 +10,8 @@ use domain::Timestamp;
 use platform_simulator::{InMemory, NewPost, reddit};
 use platforms::{
     Adapter, Cursor, Fetch, FetchError, FetchLimits, Fetched, PollLimits, Unlimited,
-    discourse::Discourse, facebook::Facebook, feed::Feeds, hackernews::HackerNews, lemmy::Lemmy,
-    linkedin::LinkedIn, lobsters::Lobsters, mastodon::Mastodon, reddit::Reddit, x::X,
+    discourse::Discourse, facebook::Facebook, feed::FeedAdapter, hackernews::HackerNews,
+    lemmy::Lemmy, linkedin::LinkedIn, lobsters::Lobsters, mastodon::Mastodon, reddit::Reddit, x::X,
 };
 use url::Url;
 
@@ -360,7 +360,7 @@ async fn an_odd_item_of_a_recorded_answer_is_set_aside_once() {
         r#"{{"version": "https://jsonfeed.org/version/1.1", "title": "a", "items": [{ODD},
             {{"id": "1", "title": "a", "content_text": "b", "date_published": "{time}"}}]}}"#
     );
-    let feed = Feeds::new(
+    let feed = FeedAdapter::new(
         "blog".into(),
         platforms::Source::Forum,
         Some(url("")),

@@ -10,7 +10,7 @@ use async_trait::async_trait;
 use domain::{Post, PostType};
 use platforms::{
     Adapter, AddressKey, Fetch, FetchError, FetchLimits, Fetched, PollError, PollLimits, Source,
-    feed::Feeds, hackernews::HackerNews, lemmy::Lemmy,
+    feed::FeedAdapter, hackernews::HackerNews, lemmy::Lemmy,
 };
 use url::Url;
 
@@ -115,7 +115,7 @@ async fn feed(source: Source, body: Vec<u8>) -> Result<Vec<Post>, PollError> {
 
 async fn feed_at(what: &str, source: Source, body: Vec<u8>) -> Result<Vec<Post>, PollError> {
     let recorded = Arc::new(Recorded::default().with("feed", 200, body));
-    let feeds = Feeds::new("blogs".into(), source, None, recorded);
+    let feeds = FeedAdapter::new("blogs".into(), source, None, recorded);
     poll(feeds.with_address_key(AddressKey::new([7; 32])), what).await
 }
 

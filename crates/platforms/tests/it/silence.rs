@@ -10,7 +10,7 @@ use platforms::{
     bluesky::{Jetstream, Waits},
     discourse::Discourse,
     facebook::Facebook,
-    feed::Feeds,
+    feed::FeedAdapter,
     hackernews::HackerNews,
     lemmy::Lemmy,
     linkedin::LinkedIn,
@@ -124,7 +124,7 @@ fn adapters(url: &Url) -> Vec<(Box<dyn Adapter>, &'static str)> {
             "page/1",
         ),
         (
-            Box::new(Feeds::new("b".into(), network, Some(url()), fetch())),
+            Box::new(FeedAdapter::new("b".into(), network, Some(url()), fetch())),
             "newest",
         ),
         (Box::new(stream), "jetstream"),

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use domain::{Post, Timestamp};
 use platforms::{
-    Adapter as _, Cursor, Fetched, PollError, PollLimits, Polled, Source, feed::Feeds,
+    Adapter as _, Cursor, Fetched, PollError, PollLimits, Polled, Source, feed::FeedAdapter,
 };
 use url::Url;
 
@@ -21,7 +21,7 @@ async fn poll_with(
         body: body.to_vec(),
         final_url: Url::parse("https://site.example/blog/feed").unwrap(),
     };
-    let feeds = Feeds::new(
+    let feeds = FeedAdapter::new(
         "boards".into(),
         Source::Forum,
         None,
@@ -710,7 +710,7 @@ async fn answer_304_to_no_condition_is_an_error() {
         body: Vec::new(),
         final_url: Url::parse("https://site.example/feed").unwrap(),
     };
-    let feeds = Feeds::new(
+    let feeds = FeedAdapter::new(
         "boards".into(),
         Source::Forum,
         None,

@@ -48,11 +48,11 @@ impl Budget for Purse {
         }
     }
 
-    async fn give_back(&self, posts: u32) {
+    async fn refund(&self, posts: u32) {
         *self.0.lock().unwrap() += posts;
     }
 
-    async fn told(&self, _left: platforms::budget::Left) {}
+    async fn record_remaining(&self, _left: platforms::budget::Left) {}
 }
 
 fn adapter(simulator: &Simulator, token: &str, purse: &Arc<Purse>) -> X {

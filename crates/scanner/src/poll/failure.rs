@@ -51,7 +51,7 @@ impl Poll {
                 requests: 0,
                 reset_in,
             };
-            platforms::Budget::told(&*self.watched.budget, left).await;
+            platforms::Budget::record_remaining(&*self.watched.budget, left).await;
         }
     }
 
