@@ -161,7 +161,7 @@ impl Endpoint {
                 .with_label_values(&[purpose.as_str()])
                 .start_timer();
             let answer = self.exchange(instruction, material).await;
-            self.note(answer.as_ref().err());
+            self.record(answer.as_ref().err());
             answer.and_then(|content| read(&content))
         };
         let outcome = answer.as_ref().err().map_or("ok", Failure::word);
@@ -170,7 +170,7 @@ impl Endpoint {
     }
 
     /// Counts a question that its caller decided not to ask.
-    pub fn forgo(&self, purpose: Purpose, why: &Failure) {
+    pub fn count_skipped(&self, purpose: Purpose, why: &Failure) {
         count(purpose, why.word());
     }
 
@@ -216,7 +216,7 @@ impl Endpoint {
     }
 
     /// Logs once that the endpoint fails, and once that it answers again.
-    fn note(&self, failure: Option<&Failure>) {
+    fn record(&self, failure: Option<&Failure>) {
         let mut resting = self.resting();
         match failure.map(|failure| (failure, failure.rest())) {
             Some((failure, Some(rest))) => {

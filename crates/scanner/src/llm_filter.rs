@@ -155,13 +155,14 @@ impl LlmFilter {
         }
         if let Some(resting) = self.endpoint.rest() {
             for _ in &unanswered {
-                self.endpoint.forgo(Purpose::Judge, &resting);
+                self.endpoint.count_skipped(Purpose::Judge, &resting);
             }
             return;
         }
         let admitted = self.budget().admit(&requests, Instant::now());
         for _ in admitted.len()..requests.len() {
-            self.endpoint.forgo(Purpose::Judge, &Failure::OverBudget);
+            self.endpoint
+                .count_skipped(Purpose::Judge, &Failure::OverBudget);
         }
         // The semaphores serve in order, so the most uncertain get their turn first.
         let questions = admitted.into_iter().map(|nth| {
@@ -195,7 +196,7 @@ impl LlmFilter {
             Some((share, self.open.acquire().await.ok()?))
         };
         let Ok(Some(_turn)) = tokio::time::timeout(self.timeout, turn).await else {
-            self.endpoint.forgo(Purpose::Judge, &Failure::Busy);
+            self.endpoint.count_skipped(Purpose::Judge, &Failure::Busy);
             self.budget().give_back(account, &scan.manager);
             return None;
         };
