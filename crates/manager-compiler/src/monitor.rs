@@ -25,14 +25,14 @@ pub(crate) async fn run(pool: &Pool, shutdown: &CancellationToken) {
     let mut rounds = Periodic::new(shutdown);
     let mut sparing = Sparing::new(100);
     while rounds.every(LOOK).await {
-        if let Some(Err(error)) = sparing.run(look(pool)).await {
+        if let Some(Err(error)) = sparing.run(measure(pool)).await {
             // Another component reports that the database is unavailable.
             tracing::debug!("cannot count the Managers by state: {error:#}");
         }
     }
 }
 
-async fn look(pool: &Pool) -> Result<(), store::Error> {
+async fn measure(pool: &Pool) -> Result<(), store::Error> {
     let mut conn = pool.get().await?;
     let counts = managers::count_by_state(&mut conn, COUNTED).await?;
     drop(conn);

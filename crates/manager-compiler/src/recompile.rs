@@ -117,14 +117,14 @@ impl ManagerCompiler {
         let at_work = at_work.and_then(|manager| manager.instructions);
         if { at_work.as_ref() }.is_some_and(|at_work| missed.is_news_to(&at_work.brief)) {
             // A page that is unavailable for an hour must not remove what it says about the subject.
-            tracing::info!(manager.name = %name, reason = missed.told, "kept the previous instructions");
+            tracing::info!(manager.name = %name, reason = missed.unread_note, "kept the previous instructions");
             return Ok(());
         }
         let mut applied = self.reapply(name, generation, &instructions).await;
         if let (Err(store::Error::QuotaExceeded(exceeded)), Some(at_work)) = (&applied, at_work) {
             instructions.feeds = at_work.feeds;
             let why = format!("Its feeds were kept, because {exceeded}.");
-            compile::tell(&mut instructions, &why);
+            compile::add_to_brief(&mut instructions, &why);
             applied = self.reapply(name, generation, &instructions).await;
         }
         match applied {

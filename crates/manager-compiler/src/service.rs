@@ -183,8 +183,8 @@ impl ManagerCompiler {
                     self.discover(submission, &mut compiled).await;
                     compiled.feeds.retain(|feed| !is_closed(feed));
                 }
-                if !read.missed.told.is_empty() {
-                    compile::tell(&mut compiled, &read.missed.told);
+                if !read.missed.unread_note.is_empty() {
+                    compile::add_to_brief(&mut compiled, &read.missed.unread_note);
                 }
                 let verdicts = self.verdicts(submission.manager).await;
                 let (focus, sensitivity) = (input.focus.focus_type, input.sensitivity);

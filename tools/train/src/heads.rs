@@ -54,7 +54,7 @@ pub(crate) fn train(
 }
 
 fn head(rows: &[&Row]) -> Head {
-    let (weights, intercept) = solve::sparse(rows, 1 << BUCKET_BITS, C);
+    let (weights, intercept) = solve::fit_sparse_logistic(rows, 1 << BUCKET_BITS, C);
     let largest = weights
         .iter()
         .fold(0.0, |max: f64, weight| max.max(weight.abs()));

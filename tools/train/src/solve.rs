@@ -14,7 +14,7 @@ const STEPS: usize = 120;
 const MEMORY: usize = 8;
 
 /// Returns the weights and intercept that minimise `|w|²/2 + C Σ weight · loss`, by L-BFGS.
-pub(crate) fn sparse(rows: &[&Row], columns: usize, c: f64) -> (Vec<f64>, f64) {
+pub(crate) fn fit_sparse_logistic(rows: &[&Row], columns: usize, c: f64) -> (Vec<f64>, f64) {
     let mut x = vec![0.0; columns + 1];
     let (mut value, mut gradient) = objective(rows, &x, c);
     let mut history: Vec<(Vec<f64>, Vec<f64>)> = Vec::new();
