@@ -23,7 +23,7 @@ use crate::{
     database::Database,
     feeds::{AccountFeeds, ConfiguredFeeds},
     in_flight::{InFlight, MAX_BODY_BYTES, Reserved},
-    rates::Meter,
+    rates::RateLimiter,
     shares::Shares,
 };
 
@@ -40,7 +40,7 @@ pub(crate) struct AppState {
     pub(crate) sealer: Sealer,
     pub(crate) keys: KeyCache,
     pub(crate) guesses: Guesses,
-    pub(crate) rates: Arc<Meter>,
+    pub(crate) rates: Arc<RateLimiter>,
     pub(crate) in_flight: InFlight,
     bodies_in_flight: InFlight,
     /// Default quotas, for accounts without overrides.
@@ -73,7 +73,7 @@ impl AppState {
             sealer: backbone::sealer(config).context("the API gateway seals header values")?,
             keys: KeyCache::default(),
             guesses: Guesses::new(config.gateway.trusted_proxies.clone()),
-            rates: Arc::new(Meter::new(Limits {
+            rates: Arc::new(RateLimiter::new(Limits {
                 key: config.gateway.rate_limit_per_minute,
                 account: config.gateway.account_rate_limit(),
             })),

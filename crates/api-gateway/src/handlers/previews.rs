@@ -85,7 +85,7 @@ pub(crate) async fn preview(
                 return never_seen(tried.url);
             };
             let sees = match &feeds {
-                Some(feeds) => watched.hears(feeds),
+                Some(feeds) => watched.watches(feeds),
                 None => watched.sees(&post),
             };
             PreviewResult {
@@ -221,7 +221,7 @@ impl Watched {
         }
     }
 
-    fn hears(&self, feeds: &[FeedName]) -> bool {
+    fn watches(&self, feeds: &[FeedName]) -> bool {
         feeds.iter().any(|feed| self.feeds.contains(feed))
     }
 
