@@ -231,7 +231,7 @@ impl Backfill {
         self.config.quotas.scans_per_day
     }
 
-    fn tell(&self, source: &str, feed: &FeedName, made: usize) {
+    fn report(&self, source: &str, feed: &FeedName, made: usize) {
         if made > 0 {
             self.backbone.outbox.wake();
             metrics::BACKFILLS

@@ -157,7 +157,7 @@ impl Budget {
             state.silent_until = None;
         }
         let taken = match self.requests_per_minute {
-            None => self.look(&mut state).await,
+            None => self.check_silence(&mut state).await,
             Some(limit) if is_low => self.take_low(&mut state, limit).await,
             Some(limit) => self.take_leased(&mut state, limit).await,
         };
@@ -171,7 +171,7 @@ impl Budget {
         })
     }
 
-    async fn look(&self, state: &mut State) -> Result<Result<(), Duration>, store::Error> {
+    async fn check_silence(&self, state: &mut State) -> Result<Result<(), Duration>, store::Error> {
         if state
             .looked
             .is_some_and(|looked| looked.elapsed() < BELIEVED)

@@ -63,7 +63,7 @@ pub(crate) struct Matches<'a, W> {
     /// When the last post is read, set by the first block; without it, each block has its own time.
     deadline: Option<OnceLock<tokio::time::Instant>>,
     /// True if undecided matches are read, and the model is asked.
-    asks: bool,
+    may_ask: bool,
 }
 
 /// What the reader and the LLM filter say about a match that becomes a Scan.
@@ -146,7 +146,7 @@ impl<'a, W: Fn(&ManagerName, &Post) -> bool> Matches<'a, W> {
             broken: Mutex::default(),
             decided: Mutex::default(),
             deadline: None,
-            asks: true,
+            may_ask: true,
         };
         let (found, matched) = new.search(plans, &new.index, most).await;
         new.found = found;
@@ -157,7 +157,7 @@ impl<'a, W: Fn(&ManagerName, &Post) -> bool> Matches<'a, W> {
     /// Lets decisions need neither a reading nor a model, for use in a transaction.
     pub(crate) fn without_asking(self) -> Self {
         Self {
-            asks: false,
+            may_ask: false,
             ..self
         }
     }
@@ -284,7 +284,7 @@ impl<'a, W: Fn(&ManagerName, &Post) -> bool> Matches<'a, W> {
                 }
             }
         }
-        let deadline = self.asks.then(|| {
+        let deadline = self.may_ask.then(|| {
             let new_deadline = plans.reading_deadline();
             match &self.deadline {
                 Some(first) => *first.get_or_init(|| new_deadline),
@@ -349,7 +349,7 @@ impl<'a, W: Fn(&ManagerName, &Post) -> bool> Matches<'a, W> {
         })
     }
 
-    pub(crate) fn note_stored(&mut self, picks: &[Pick]) {
+    pub(crate) fn record_stored(&mut self, picks: &[Pick]) {
         self.stored.extend(picks);
     }
 

@@ -197,7 +197,7 @@ impl LlmFilter {
         };
         let Ok(Some(_turn)) = tokio::time::timeout(self.timeout, turn).await else {
             self.endpoint.count_skipped(Purpose::Judge, &Failure::Busy);
-            self.budget().give_back(account, &scan.manager);
+            self.budget().release(account, &scan.manager);
             return None;
         };
         let material = question::material(scan, instructions);
@@ -213,7 +213,7 @@ impl LlmFilter {
             Err(failure) => {
                 // Not sent: another question failed in the meantime.
                 if failure == Failure::Resting {
-                    self.budget().give_back(account, &scan.manager);
+                    self.budget().release(account, &scan.manager);
                 }
                 None
             }

@@ -45,7 +45,7 @@ pub(crate) struct Monitor {
     /// Platforms that are not configured, and whose feeds are watched.
     unconfigured: BTreeSet<String>,
     /// Last reported state of each platform.
-    said: BTreeMap<String, bool>,
+    reported: BTreeMap<String, bool>,
 }
 
 impl Monitor {
@@ -65,7 +65,7 @@ impl Monitor {
             unusable,
             rechecked,
             unconfigured: BTreeSet::new(),
-            said: BTreeMap::new(),
+            reported: BTreeMap::new(),
         }
     }
 
@@ -92,7 +92,7 @@ impl Monitor {
         while rounds.every(LOOK).await {
             let lag = self.plans.fresh_since().elapsed();
             metrics::INDEX_LAG.set(lag.as_secs_f64());
-            if let Some(Err(error)) = sparing.run(self.look(&checks, &all_configured)).await {
+            if let Some(Err(error)) = sparing.run(self.report_all(&checks, &all_configured)).await {
                 // Other components report a lost database.
                 tracing::debug!("cannot look how the feeds do: {error:#}");
             }
@@ -111,7 +111,7 @@ impl Monitor {
         }
     }
 
-    async fn look(
+    async fn report_all(
         &mut self,
         checks: &BTreeMap<String, Check>,
         all_configured: &Check,
@@ -138,17 +138,17 @@ impl Monitor {
             }
         }
         drop(conn);
-        self.tell_unconfigured(&found, all_configured);
+        self.report_unconfigured(&found, all_configured);
         for name in self.platforms.clone() {
             let feeds = found.iter().find(|feeds| feeds.platform == name);
-            self.tell(&name, feeds, checks.get(&name));
+            self.report(&name, feeds, checks.get(&name));
         }
         Ok(())
     }
 
     /// Reports feeds that no scanner polls, because their platform is not in the configuration (any longer). All
     /// scanners have the same one.
-    fn tell_unconfigured(&mut self, found: &[PlatformFeeds], check: &Check) {
+    fn report_unconfigured(&mut self, found: &[PlatformFeeds], check: &Check) {
         let found: BTreeMap<&str, i64> = { found.iter() }
             .filter(|feeds| !self.platforms.contains(&feeds.platform))
             .map(|feeds| {
@@ -184,7 +184,7 @@ impl Monitor {
         }
     }
 
-    fn tell(&mut self, name: &str, feeds: Option<&PlatformFeeds>, check: Option<&Check>) {
+    fn report(&mut self, name: &str, feeds: Option<&PlatformFeeds>, check: Option<&Check>) {
         let count = |of: fn(&PlatformFeeds) -> i64| feeds.map_or(0, of);
         for (state, count) in [
             ("OK", count(|feeds| feeds.ok)),
@@ -205,7 +205,10 @@ impl Monitor {
             (None, None) => None,
         };
         let is_bad = detail.is_some();
-        let was_bad = self.said.insert(name.to_owned(), is_bad).unwrap_or(false);
+        let was_bad = self
+            .reported
+            .insert(name.to_owned(), is_bad)
+            .unwrap_or(false);
         match (&detail, was_bad) {
             (Some(detail), false) => {
                 tracing::warn!(platform = name, "the platform fails: {detail}")

@@ -234,13 +234,13 @@ impl Plans {
                 }
             }
         }
-        self.note_unreadable(|known| *known = unreadable);
+        self.update_unreadable(|known| *known = unreadable);
         self.screens.replace(held);
         let there: HashSet<ManagerName> = all.iter().map(|(name, _)| *name).collect();
         self.lock_recent().clear();
         self.live.replace(Index::build(all, version));
         self.deciders.retain(|name| there.contains(name));
-        self.note_change(version);
+        self.publish_change(version);
         Ok(())
     }
 
@@ -274,7 +274,7 @@ impl Plans {
                     let changes: Vec<_> = { plans.iter() }
                         .map(|record| self.change(record, version))
                         .collect();
-                    self.note_unreadable(|known| {
+                    self.update_unreadable(|known| {
                         for (record, change) in plans.iter().zip(&changes) {
                             if change.is_none() {
                                 known.insert(record.manager);
@@ -297,7 +297,7 @@ impl Plans {
                         },
                     });
                     self.live.apply(changes.into_iter().flatten(), version);
-                    self.note_change(version);
+                    self.publish_change(version);
                     if self.live.is_due() {
                         // In a separate task, because it may take seconds. The lock ensures that only one runs.
                         let live = Arc::clone(&self.live);
@@ -335,7 +335,7 @@ impl Plans {
         }
     }
 
-    fn note_unreadable(&self, change: impl FnOnce(&mut HashSet<ManagerName>)) {
+    fn update_unreadable(&self, change: impl FnOnce(&mut HashSet<ManagerName>)) {
         let mut known = self
             .unreadable
             .lock()
@@ -344,7 +344,7 @@ impl Plans {
         metrics::UNREADABLE_PLANS.set(i64::try_from(known.len()).unwrap_or(i64::MAX));
     }
 
-    fn note_change(&self, version: PlanVersion) {
+    fn publish_change(&self, version: PlanVersion) {
         let count = self.live.load().len();
         metrics::INDEX_PLANS.set(i64::try_from(count).unwrap_or(i64::MAX));
         tracing::debug!(

@@ -12,10 +12,10 @@
 //! A poll with matches for very many Managers stores its Scans in blocks, and the cursor with the last block. If
 //! the replica dies in between, the posts are read again, and their stored Scans are not created twice.
 
-mod apart;
 mod commit;
 mod context;
 mod failure;
+mod halves;
 mod ids;
 mod late;
 mod report;
@@ -36,7 +36,7 @@ use tracing::{Instrument as _, Span};
 use crate::{adapt, budget, find::Matches, metrics, plans::backfill_start};
 
 use commit::{Found, Stored, broken_by_us};
-pub(crate) use commit::{report_dropped, tell_of};
+pub(crate) use commit::{enqueue_events, report_dropped};
 pub(crate) use context::{Limits, Poll, SLOW};
 use late::Late;
 pub(crate) use used_up::UsedUp;
@@ -208,7 +208,7 @@ impl Poll {
             let stored = match stored.instrument(span.clone()).await {
                 Err(error) if self.may_be_of_a_post(&error) => {
                     // Boxed, because it is rare and a large future.
-                    let stored = Box::pin(self.commit_apart(&found));
+                    let stored = Box::pin(self.commit_by_halves(&found));
                     stored.instrument(span).await
                 }
                 stored => stored,
@@ -226,7 +226,7 @@ impl Poll {
             match stored {
                 Stored::Behind { stored } => {
                     if stored > 0 {
-                        part.note_stored(&picks[..stored]);
+                        part.record_stored(&picks[..stored]);
                         tries = 0;
                     }
                     self.plans.refresh().await?;
@@ -248,12 +248,12 @@ impl Poll {
                     kept,
                     quarantined,
                 } => {
-                    self.tell_batch(&batch);
-                    self.tell(&polled, erased);
+                    self.report_batch(&batch);
+                    self.report(&polled, erased);
                     metrics::LATE
                         .with_label_values(&[self.watched.name()])
                         .inc_by(late.posts as u64);
-                    self.tell_quarantined(&quarantined);
+                    self.report_quarantined(&quarantined);
                     if let Some(Throttled { retry_after }) = polled.throttled {
                         self.pause_platform(retry_after).await;
                     }

@@ -170,7 +170,7 @@ impl Recheck {
                     missing::put_off(&mut conn, name, &due).await?;
                 }
                 let error = format!("{:#}", anyhow::Error::from(error));
-                self.watched.tell_failure("re-check", reason, &error);
+                self.watched.report_failure("re-check", reason, &error);
                 erasure::advance(&mut conn, name, replica, place, wait, PASS).await?;
             }
         }

@@ -108,7 +108,7 @@ impl Backfill {
             let Some((made, managers)) = stored.instrument(span).await? else {
                 break;
             };
-            self.tell("kept", &waiting.feed, made);
+            self.report("kept", &waiting.feed, made);
             tracing::debug!(feed.name = %waiting.feed.masked(), managers, posts = posts.len(), scans = made, "matched kept posts");
             return Ok(managers > 0);
         }
@@ -156,7 +156,7 @@ impl Backfill {
             picks.sort_by_key(|pick| pick.manager);
             let (blocks, mut last) = step.split(&picks);
             let done = store_blocks(&step, all, blocks, &mut before).await?;
-            all.note_stored(done);
+            all.record_stored(done);
             if !done.is_empty() {
                 tries = 0;
             }

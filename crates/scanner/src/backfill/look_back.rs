@@ -17,7 +17,7 @@ use store::{
 use super::{
     Backfill, MAX_FAILURES, MAX_REMATCHES, RETRY, backoff,
     record::{
-        Step, Stored, decide_by_post, let_others_pass, record_past, store_apart, store_blocks,
+        Step, Stored, decide_by_post, let_others_pass, record_past, store_blocks, store_by_manager,
         unless_changed,
     },
 };
@@ -99,11 +99,11 @@ impl Backfill {
             let apart = look_back.failure_count > 0;
             let (before, last) = step.split(&picks);
             let (is_current, last) = if apart {
-                let done = store_apart(&step, &all, &picks, &mut stored);
+                let done = store_by_manager(&step, &all, &picks, &mut stored);
                 (done.await?, &[][..])
             } else {
                 let done = store_blocks(&step, &all, before, &mut stored).await?;
-                all.note_stored(done);
+                all.record_stored(done);
                 if !done.is_empty() {
                     tries = 0;
                 }
@@ -148,7 +148,7 @@ impl Backfill {
                 continue;
             };
             let made = stored.made + rest;
-            self.tell("look_back", &look_back.feed, made);
+            self.report("look_back", &look_back.feed, made);
             tracing::debug!(feed.name = %look_back.feed.masked(), posts = polled.posts.len(), scans = made, more = polled.more, "looked back");
             return Ok(());
         }
@@ -179,7 +179,7 @@ impl Backfill {
             backoff(look_back.failure_count).max(asked)
         };
         let error = format!("{:#}", anyhow::Error::from(error));
-        watched.tell_failure(&look_back.feed.masked(), reason, &error);
+        watched.report_failure(&look_back.feed.masked(), reason, &error);
         let (id, replica) = (look_back.id, self.backbone.replica);
         let mut conn = self.backbone.pool.get().await?;
         if !put_off && look_back.failure_count + 1 >= MAX_FAILURES {

@@ -20,7 +20,7 @@ use tokio_util::sync::CancellationToken;
 use crate::{
     find::{Matches, Pick},
     plans::{Plans, is_current},
-    poll::{Limits, tell_of},
+    poll::{Limits, enqueue_events},
 };
 
 /// Number of Scans in one transaction, except for the last few of a step.
@@ -202,7 +202,7 @@ pub(super) async fn unless_changed<T>(
 
 /// Same as [`store_blocks`], but separately for each Manager, and sets aside those that cannot be stored. A Manager
 /// that is only postponed counts as refused, because the next step reads other posts. Returns false if plans changed.
-pub(super) async fn store_apart(
+pub(super) async fn store_by_manager(
     step: &Step<'_>,
     all: &Matches<'_, impl Fn(&ManagerName, &Post) -> bool>,
     picks: &[Pick],
@@ -267,7 +267,7 @@ pub(super) async fn record_past(
     let now = Timestamp::now();
     let recorded = scans::record_from(conn, feed, 0, matches, now, origin, counter).await?;
     if notify {
-        tell_of(conn, &recorded.made).await?;
+        enqueue_events(conn, &recorded.made).await?;
     }
     Ok(Stored {
         made: recorded.made.len(),

@@ -158,8 +158,8 @@ async fn stored_matches_are_not_given_again() {
         .collect();
     let mut all = all_of(&plans, &feed, &posts).await;
     let found = all.picks();
-    all.note_stored(&found[..1]);
-    all.note_stored(&found[2..3]);
+    all.record_stored(&found[..1]);
+    all.record_stored(&found[2..3]);
     apply(&database, manager, "toaster").await;
     plans.refresh().await.unwrap();
     assert_eq!(all.update(&plans).await, Some(1));

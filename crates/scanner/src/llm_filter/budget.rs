@@ -94,7 +94,7 @@ impl Budget {
         for request in poll {
             let manager = self.managers.entry(request.manager);
             let manager = manager.or_insert_with(|| ManagerBudget::new(now));
-            manager.note(request.uncertainty);
+            manager.record(request.uncertainty);
             *undecided.entry(request.manager).or_default() += 1;
         }
         let candidates = undecided.clone();
@@ -136,7 +136,7 @@ impl Budget {
     }
 
     /// Gives back a question that was admitted but not sent.
-    pub fn give_back(&mut self, account: Id, manager: &ManagerName) {
+    pub fn release(&mut self, account: Id, manager: &ManagerName) {
         self.minute.asked = self.minute.asked.saturating_sub(1);
         if let Some(asked) = self.accounts.get_mut(&account) {
             *asked = asked.saturating_sub(1);
@@ -169,7 +169,7 @@ impl ManagerBudget {
         }
     }
 
-    fn note(&mut self, uncertainty: f64) {
+    fn record(&mut self, uncertainty: f64) {
         if self.recent.len() == RECENT {
             self.recent.pop_front();
         }
@@ -381,7 +381,7 @@ mod tests {
         let mut budget = Budget::new(1, 1);
         for _ in 0..5 {
             assert_eq!(budget.admit(&poll(one, &[0.5]), now), [0]);
-            budget.give_back(Id::NIL, &one);
+            budget.release(Id::NIL, &one);
         }
         assert_eq!(budget.admit(&poll(one, &[0.5]), now), [0]);
         assert!(budget.admit(&poll(one, &[0.5]), now).is_empty());

@@ -106,7 +106,7 @@ impl Poll {
             match keyed::end(&mut conn, stored).await? {
                 // Published at once, because the blocks after it may fail.
                 Stored::Scans { batch, .. } if !is_end => {
-                    self.tell_batch(&batch);
+                    self.report_batch(&batch);
                     if batch.refused > 0 {
                         all.set_used_up(self.limits.used_up.namespaces());
                     }
@@ -291,8 +291,8 @@ impl Poll {
         let dropped = refused_posts::keep(conn, feed, &refused).await?;
         self.limits
             .used_up
-            .note(refused.iter().map(|(manager, _)| manager.namespace));
-        tell_of(conn, &recorded.made).await?;
+            .add(refused.iter().map(|(manager, _)| manager.namespace));
+        enqueue_events(conn, &recorded.made).await?;
         Ok(Batch {
             made: recorded.made,
             refused: refused.len(),
@@ -302,7 +302,7 @@ impl Poll {
     }
 
     /// Counts and logs the Scans of a transaction, after its commit.
-    pub(super) fn tell_batch(&self, batch: &Batch) {
+    pub(super) fn report_batch(&self, batch: &Batch) {
         self.backbone.outbox.wake();
         let label = [self.watched.name()];
         metrics::SCANS
@@ -342,7 +342,7 @@ pub(crate) fn report_dropped(matches: usize) {
 }
 
 /// Enqueues the events of Scans, in the transaction that created them.
-pub(crate) async fn tell_of(
+pub(crate) async fn enqueue_events(
     conn: &mut AsyncPgConnection,
     made: &[ScanName],
 ) -> Result<(), store::Error> {

@@ -35,7 +35,7 @@ impl UsedUp {
         Arc::clone(&state.namespaces)
     }
 
-    pub(crate) fn note(&self, namespaces: impl Iterator<Item = Id>) {
+    pub(crate) fn add(&self, namespaces: impl Iterator<Item = Id>) {
         let mut state = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         for namespace in namespaces {
             if !state.namespaces.contains(&namespace) {
@@ -53,15 +53,15 @@ mod tests {
     #[tokio::test(start_paused = true)]
     async fn what_was_refused_is_remembered_for_a_while() {
         let (used_up, namespace) = (UsedUp::default(), Id::generate());
-        used_up.note([namespace].into_iter());
+        used_up.add([namespace].into_iter());
         let noted = used_up.namespaces();
         tokio::time::advance(MEMORY / 2).await;
-        used_up.note([Id::generate()].into_iter());
+        used_up.add([Id::generate()].into_iter());
         assert_eq!(noted.len(), 1);
         assert_eq!(used_up.namespaces().len(), 2);
         tokio::time::advance(MEMORY / 2).await;
         assert!(used_up.namespaces().is_empty());
-        used_up.note([namespace].into_iter());
+        used_up.add([namespace].into_iter());
         assert!(used_up.namespaces().contains(&namespace));
     }
 }

@@ -35,7 +35,7 @@ impl Poll {
     }
 
     /// Stores what can be stored, and quarantines the posts that the database refuses.
-    pub(super) async fn commit_apart(&self, found: &Found<'_>) -> Result<Stored, store::Error> {
+    pub(super) async fn commit_by_halves(&self, found: &Found<'_>) -> Result<Stored, store::Error> {
         let (plans, feed) = (&self.plans, &self.feed.name);
         let part_of = |posts| {
             let (index, account, none) = (Arc::clone(found.index), self.account, Arc::default());
