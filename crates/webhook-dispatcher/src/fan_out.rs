@@ -38,11 +38,11 @@ const BATCH: usize = 128;
 const WORKERS: usize = 2;
 
 pub(crate) struct FanOut {
-    asked: mpsc::UnboundedSender<Asked>,
+    queue: mpsc::UnboundedSender<WaitingScan>,
 }
 
 /// A Scan, and the message that waits for its deliveries. There are as many as messages in hand.
-struct Asked {
+struct WaitingScan {
     made: Made,
     done: oneshot::Sender<Result<(), String>>,
 }
@@ -50,28 +50,28 @@ struct Asked {
 impl FanOut {
     /// Starts the workers, which run in separate tasks until the last clone is dropped.
     pub(crate) fn start(dispatcher: &Arc<Dispatcher>) -> Self {
-        let (asked, receiver) = mpsc::unbounded_channel();
+        let (queue, receiver) = mpsc::unbounded_channel();
         let receiver = Arc::new(Mutex::new(receiver));
         for _ in 0..WORKERS {
             let (dispatcher, receiver) = (Arc::clone(dispatcher), Arc::clone(&receiver));
             // The workers must not keep themselves running.
-            let again = asked.downgrade();
+            let again = queue.downgrade();
             tokio::spawn(keep_working(receiver, again, move |batch| {
                 let dispatcher = Arc::clone(&dispatcher);
                 async move { work(&dispatcher, batch).await }
             }));
         }
-        Self { asked }
+        Self { queue }
     }
 }
 
 /// Works on batches until all senders are gone. `work` returns those of its batch that must come again.
 async fn keep_working<W>(
-    receiver: Arc<Mutex<mpsc::UnboundedReceiver<Asked>>>,
-    again: mpsc::WeakUnboundedSender<Asked>,
-    work: impl Fn(Vec<Asked>) -> W,
+    receiver: Arc<Mutex<mpsc::UnboundedReceiver<WaitingScan>>>,
+    again: mpsc::WeakUnboundedSender<WaitingScan>,
+    work: impl Fn(Vec<WaitingScan>) -> W,
 ) where
-    W: Future<Output = Vec<Asked>>,
+    W: Future<Output = Vec<WaitingScan>>,
 {
     while let Some(batch) = next_batch(&receiver).await {
         // A batch that panics is answered as interrupted, and ends no worker.
@@ -81,8 +81,8 @@ async fn keep_working<W>(
             Vec::new()
         });
         if let Some(again) = again.upgrade() {
-            for asked in surplus {
-                let _ = again.send(asked);
+            for waiting in surplus {
+                let _ = again.send(waiting);
             }
         }
     }
@@ -101,7 +101,7 @@ impl Consumer for FanOut {
             traceparent: TraceContext::current().sampled().map(str::to_owned),
         };
         // The workers outlive every sender.
-        let _ = self.asked.send(Asked { made, done });
+        let _ = self.queue.send(WaitingScan { made, done });
         match answer.await {
             Ok(Ok(())) => Outcome::Done,
             // Our failure: the database is away.
@@ -111,12 +111,14 @@ impl Consumer for FanOut {
     }
 }
 
-async fn next_batch(receiver: &Mutex<mpsc::UnboundedReceiver<Asked>>) -> Option<Vec<Asked>> {
+async fn next_batch(
+    receiver: &Mutex<mpsc::UnboundedReceiver<WaitingScan>>,
+) -> Option<Vec<WaitingScan>> {
     let mut receiver = receiver.lock().await;
     let mut batch = vec![receiver.recv().await?];
     while batch.len() < BATCH {
         match receiver.try_recv() {
-            Ok(asked) => batch.push(asked),
+            Ok(waiting) => batch.push(waiting),
             Err(_) => break,
         }
     }
@@ -124,21 +126,21 @@ async fn next_batch(receiver: &Mutex<mpsc::UnboundedReceiver<Asked>>) -> Option<
 }
 
 /// Returns those of the batch that must come again.
-async fn work(dispatcher: &Arc<Dispatcher>, batch: Vec<Asked>) -> Vec<Asked> {
+async fn work(dispatcher: &Arc<Dispatcher>, batch: Vec<WaitingScan>) -> Vec<WaitingScan> {
     let mut again = Vec::new();
-    let scans: Vec<Made> = batch.iter().map(|asked| asked.made.clone()).collect();
+    let scans: Vec<Made> = batch.iter().map(|waiting| waiting.made.clone()).collect();
     let whole = fan_out(dispatcher, &scans).await;
     // One Scan that the database refuses must not block the others.
     let alone =
         batch.len() > 1 && matches!(&whole, Err(store::Error::Query(error)) if !is_passing(error));
-    for asked in batch {
+    for waiting in batch {
         let result = if alone {
-            let single = fan_out(dispatcher, &[asked.made]).await;
+            let single = fan_out(dispatcher, &[waiting.made]).await;
             single.map(drop).map_err(|error| error_chain(&error))
         } else {
             match &whole {
-                Ok(surplus) if surplus.contains(&asked.made.scan) => {
-                    again.push(asked);
+                Ok(surplus) if surplus.contains(&waiting.made.scan) => {
+                    again.push(waiting);
                     continue;
                 }
                 Ok(_) => Ok(()),
@@ -146,7 +148,7 @@ async fn work(dispatcher: &Arc<Dispatcher>, batch: Vec<Asked>) -> Vec<Asked> {
             }
         };
         // The waiting consumer may be gone; then the message is delivered again.
-        let _ = asked.done.send(result);
+        let _ = waiting.done.send(result);
     }
     again
 }
@@ -187,11 +189,11 @@ fn send_on(dispatcher: &Arc<Dispatcher>, fanned_out: Permitted) -> BTreeSet<Scan
             probe: false,
         };
         if let Err(ready) = dispatcher.lanes.put(place, ready) {
-            send::give_back(dispatcher, vec![*ready]);
+            send::spawn_hand_back(dispatcher, vec![*ready]);
         }
     }
     send::pump(dispatcher);
-    dispatcher.signals.waits(dispatcher, fanned_out.waiting);
+    dispatcher.signals.add_due(dispatcher, fanned_out.waiting);
     fanned_out.surplus
 }
 
@@ -201,7 +203,7 @@ mod tests {
 
     use super::*;
 
-    fn asked() -> (Asked, oneshot::Receiver<Result<(), String>>) {
+    fn waiting() -> (WaitingScan, oneshot::Receiver<Result<(), String>>) {
         let (done, answer) = oneshot::channel();
         let made = Made {
             scan: ScanName {
@@ -211,18 +213,18 @@ mod tests {
             },
             traceparent: None,
         };
-        (Asked { made, done }, answer)
+        (WaitingScan { made, done }, answer)
     }
 
     #[tokio::test]
     async fn worker_goes_on_after_a_batch_that_panics() {
         let (sender, receiver) = mpsc::unbounded_channel();
-        let (deadly, answer) = asked();
+        let (deadly, answer) = waiting();
         let is_deadly = deadly.made.scan;
-        let work = move |batch: Vec<Asked>| async move {
+        let work = move |batch: Vec<WaitingScan>| async move {
             assert_ne!(batch[0].made.scan, is_deadly);
-            for asked in batch {
-                let _ = asked.done.send(Ok(()));
+            for waiting in batch {
+                let _ = waiting.done.send(Ok(()));
             }
             Vec::new()
         };
@@ -230,7 +232,7 @@ mod tests {
         let worker = tokio::spawn(keep_working(receiver, sender.downgrade(), work));
         sender.send(deadly).unwrap();
         assert!(answer.await.is_err());
-        let (other, answer) = asked();
+        let (other, answer) = waiting();
         sender.send(other).unwrap();
         assert_eq!(answer.await, Ok(Ok(())));
         drop(sender);

@@ -296,7 +296,7 @@ impl Lanes {
     }
 
     /// Records that more deliveries of a Connection wait in the database. They go before new ones.
-    pub(crate) fn fall_behind(&self, connection: ConnectionName, account: Id) {
+    pub(crate) fn mark_backlogged(&self, connection: ConnectionName, account: Id) {
         let mut state = self.lock();
         let lane = state.lane(connection, account);
         lane.unblock();
@@ -306,7 +306,7 @@ impl Lanes {
     }
 
     /// Records that a Connection has no more sendable deliveries in the database.
-    pub(crate) fn catch_up(&self, connection: ConnectionName) {
+    pub(crate) fn clear_backlog(&self, connection: ConnectionName) {
         if let Some(lane) = self.lock().lanes.get_mut(&connection) {
             lane.behind = false;
         }

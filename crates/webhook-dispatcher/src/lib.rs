@@ -155,7 +155,7 @@ async fn drain(dispatcher: &Dispatcher) {
             tracing::warn!("deliveries are free only after this replica's end: {error:#}");
         }
         // Without their hints, deliveries of the last Scans would wait for the sweep of another replica.
-        if idle && let Err(error) = claim::note_rest(dispatcher).await {
+        if idle && let Err(error) = claim::write_last_hints(dispatcher).await {
             let error = anyhow::Error::from(error);
             tracing::warn!("cannot write which Connections have deliveries: {error:#}");
         }

@@ -109,7 +109,9 @@ impl Work for Replays {
                 Advanced::Waiting => continue,
             }
             // At its own pace, not at the next check, which comes once a second.
-            dispatcher.signals.note([replay.connection_name()]);
+            dispatcher
+                .signals
+                .add_connections([replay.connection_name()]);
         }
         Ok(())
     }

@@ -108,7 +108,7 @@ async fn free_orphans(
         }
     }
     let connections = freed.into_iter().map(|one| one.connection);
-    dispatcher.signals.note(connections);
+    dispatcher.signals.add_connections(connections);
     Ok(true)
 }
 
