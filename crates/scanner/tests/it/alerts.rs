@@ -184,7 +184,7 @@ async fn alert_fires_when_a_busy_platform_falls_silent() {
     let mut alert = Alert::watch("EarshotPlatformSilent", &replica).await;
     world.publish("lemmy", "A kettle");
     world.until_scanned(manager, 1).await;
-    alert.note_usual().await;
+    alert.record_usual().await;
     alert.fires().await;
     replica.stop().await;
 }
