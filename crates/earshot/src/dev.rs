@@ -137,10 +137,10 @@ fn start(arguments: &Arguments, config: &mut Config) -> anyhow::Result<()> {
             key: dev_key.expose(),
         };
         let services = Box::pin(services(&config, &shutdown, &health, backbone, gateway));
-        let telling = tell(&health, &shutdown, place, demo);
+        let announcing = announce(&health, &shutdown, place, demo);
         let work = async {
-            let (outcome, told) = tokio::join!(services, telling);
-            outcome.and(told)
+            let (outcome, announced) = tokio::join!(services, announcing);
+            outcome.and(announced)
         };
         let work = Box::pin(async {
             tokio::select! {
@@ -252,7 +252,7 @@ struct Place {
 }
 
 /// Prints the ready line once all services are ready, and starts the demo.
-async fn tell(
+async fn announce(
     health: &Health,
     shutdown: &CancellationToken,
     place: Place,
