@@ -207,15 +207,15 @@ impl Site {
         Some(match kind {
             "victim.xml" => self.victims_feed(),
             "hook" => {
-                self.note_delivery(body);
+                self.record_delivery(body);
                 ok("")
             }
             "fresh" => {
-                self.note_poll(path);
+                self.record_poll(path);
                 rss(std::iter::empty())
             }
             "stock" => {
-                self.note_poll(path);
+                self.record_poll(path);
                 rss((0..100).map(|item| format!("{number} {item}")))
             }
             "noisy" => rss(noise(number)),
@@ -233,7 +233,7 @@ impl Site {
         })
     }
 
-    fn note_poll(&self, path: &str) {
+    fn record_poll(&self, path: &str) {
         let now = Instant::now();
         let mut seen = self.seen();
         seen.first_polls.entry(path.to_owned()).or_insert(now);
@@ -251,7 +251,7 @@ impl Site {
         feed(items.into_iter(), "A victim's post.")
     }
 
-    fn note_delivery(&self, body: &[u8]) {
+    fn record_delivery(&self, body: &[u8]) {
         let now = Instant::now();
         let body: serde_json::Value = serde_json::from_slice(body).unwrap_or_default();
         let title = body["post"]["title"].as_str().unwrap_or_default();

@@ -15,15 +15,15 @@ const PAUSE: Duration = Duration::from_secs(1);
 
 impl Hostile {
     /// Adds the reasons in health, errors of compilation, and the state of feeds to the reasons of refusals.
-    pub(super) async fn ask_why(&self) -> Result<()> {
+    pub(super) async fn collect_reasons(&self) -> Result<()> {
         let deadline = Instant::now() + PATIENCE;
         for manager in self.managers(deadline).await? {
             let reasons = manager["health"]["reasons"].as_array();
             for reason in reasons.into_iter().flatten().filter_map(Value::as_str) {
-                self.tally().note_reason(&format!("health {reason}"));
+                self.tally().count_reason(&format!("health {reason}"));
             }
             if let Some(code) = manager["applyError"]["code"].as_str() {
-                self.tally().note_reason(&format!("applyError {code}"));
+                self.tally().count_reason(&format!("applyError {code}"));
             }
             let name = manager["name"].as_str().unwrap_or_default();
             let path = format!("/v1/{name}/feeds");
@@ -32,7 +32,7 @@ impl Hostile {
                 for field in ["error", "notice"] {
                     if let Some(text) = feed[field].as_str() {
                         self.tally()
-                            .note_reason(&format!("{field} of a feed: {text}"));
+                            .count_reason(&format!("{field} of a feed: {text}"));
                     }
                 }
             }
