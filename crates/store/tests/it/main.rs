@@ -40,6 +40,7 @@ mod platform_budgets;
 mod pooling;
 mod purges;
 mod quarantine;
+mod queries;
 mod quotas;
 mod recent_posts;
 mod refused_posts;
