@@ -70,3 +70,16 @@ async fn statements_fit_the_migrated_schema() {
     }
     assert!(wrong.is_empty(), "{wrong:#?}");
 }
+
+/// Most requests in a minute that a Connection gets, which several statements need.
+const PER_MINUTE: &str = "CASE c.format WHEN 'DISCORD' THEN 28 ELSE coalesce(c.max_per_second * 60, \
+    CASE c.format WHEN 'SLACK' THEN 60 WHEN 'TEAMS' THEN 240 END) END";
+
+#[test]
+fn statements_agree_on_the_limit_per_minute() {
+    for (name, sql) in statements() {
+        let sql = sql.split_whitespace().collect::<Vec<_>>().join(" ");
+        let rest = sql.replace(PER_MINUTE, "");
+        assert!(!rest.contains("'DISCORD'"), "{name} has another limit");
+    }
+}
