@@ -65,15 +65,6 @@ pub(crate) struct PostRow {
     user_url: String,
 }
 
-/// Columns of [`PostRow`], from `posts` as `p`.
-macro_rules! post_columns {
-    () => {
-        "p.type AS post_type, p.time, p.post_id AS native_id, p.title, p.text, p.url AS post_url, p.subforum_id, \
-         p.subforum_name, p.subforum_url, p.user_id, p.user_name, p.user_url"
-    };
-}
-pub(crate) use post_columns;
-
 impl PostRow {
     pub(crate) fn into_post(self) -> Result<Post, Error> {
         let subforum = match (self.subforum_id, self.subforum_name, self.subforum_url) {
@@ -174,9 +165,10 @@ macro_rules! select {
     ($condition:literal) => {
         concat!(
             "SELECT s.namespace_id, s.manager_id, s.id, s.create_time, s.update_time, s.value, s.matched, \
-                 s.labels, s.places, ",
-            post_columns!(),
-            " FROM scans AS s CROSS JOIN LATERAL ( \
+                 s.labels, s.places, \
+                 p.type AS post_type, p.time, p.post_id AS native_id, p.title, p.text, p.url AS post_url, \
+                 p.subforum_id, p.subforum_name, p.subforum_url, p.user_id, p.user_name, p.user_url \
+             FROM scans AS s CROSS JOIN LATERAL ( \
                  SELECT * FROM posts WHERE receive_time = s.post_receive_time AND id = s.post_id LIMIT 1 \
              ) AS p WHERE s.namespace_id = $1 AND ",
             $condition
