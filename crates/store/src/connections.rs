@@ -23,13 +23,11 @@ use crate::{
 mod disable;
 mod edit;
 mod health;
-mod pace;
 mod reseal;
 
 pub use disable::{Switched, disable, disable_unchanged};
 pub use edit::{PAUSED, check_deletion, delete, lock, update};
 pub use health::health;
-pub(crate) use pace::per_minute;
 pub use reseal::{Resealed, reseal};
 
 /// Value of the plain address column when the address is sealed.

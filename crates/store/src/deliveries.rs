@@ -152,15 +152,6 @@ struct EndpointRow {
     signing_secrets_sealed: Option<Vec<u8>>,
 }
 
-/// Columns of [`EndpointRow`], from `connections` as `c`.
-macro_rules! endpoint_columns {
-    () => {
-        "c.url AS connection_url, c.url_sealed, c.update_time AS connection_update_time, c.method, c.headers_sealed, c.format, c.max_per_second, \
-         c.signing_secrets_sealed, "
-    };
-}
-pub(crate) use endpoint_columns;
-
 /// A delivery without its Connection and its post.
 struct Opening {
     delivery: DeliveryName,

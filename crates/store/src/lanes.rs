@@ -62,7 +62,9 @@ pub struct LockedLane {
     pub active: bool,
     /// When the Connection was last changed: its address may differ since.
     pub connection_update_time: Timestamp,
-    /// The most requests in a minute, by `maxPerSecond` or the format.
+    /// The most requests in a minute: `maxPerSecond`, or what the chat service takes from one webhook. Discord takes
+    /// 30 a minute for a channel, which is less than any `maxPerSecond`: requests arrive unevenly, so two are left
+    /// out.
     pub per_minute: Option<u32>,
     /// True if the replica that sends the probe is alive.
     pub prober_lives: bool,
