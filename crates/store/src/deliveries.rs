@@ -35,7 +35,6 @@ pub(crate) use log::LISTING;
 pub use log::{cost, cost_of_all, get, get_with_attempts, list, list_all};
 pub use orphans::{Orphan, free_orphans, hand_back};
 pub use reopen::reopen;
-pub(crate) use reopen::{reopened, scan_is_there};
 pub use results::{Attempt, AttemptResult, Recorded, Verdict, move_on, record_results};
 pub use sweep::{
     Endpoints, LaneTotals, UnfinishedCounts, Waiting, cancel_waiting, count_unfinished, endpoints,

@@ -69,7 +69,6 @@ macro_rules! log_columns {
          d.attempt_count, d.last_attempt_time, d.next_attempt_time, d.last_status_code, d.last_error"
     };
 }
-pub(super) use log_columns;
 
 impl DeliveryRow {
     pub(super) fn into_delivery(self) -> Result<Delivery, Error> {
