@@ -4,11 +4,8 @@
 //! costs only its own rows, at any depth and size of the log. A filter by status among exhausted or cancelled ones
 //! costs one index entry each, without reading the row. Other filters read until the page is full.
 
-use chrono::{DateTime, Utc};
-use diesel::{
-    ExpressionMethods, OptionalExtension, QueryDsl, QueryableByName, sql_query,
-    sql_types::{Integer, Nullable, SmallInt, Text, Timestamptz, Uuid as SqlUuid},
-};
+use chrono::{DateTime, TimeDelta, Utc};
+use diesel::prelude::*;
 use diesel_async::{AsyncPgConnection, RunQueryDsl};
 use domain::{
     ConnectionName, Delivery, DeliveryName, DeliveryWithAttempts, Id, ScanName,
@@ -23,7 +20,7 @@ use super::time_of;
 use crate::{
     Error, QueryResult,
     listing::{Column, Listing, MAX_COST, Page, ROW, Rows, column, is_by_create_time, nullable},
-    schema::connections,
+    schema::{connections, deliveries, delivery_attempts},
     words,
 };
 
@@ -32,33 +29,21 @@ const MAX_ATTEMPTS: i64 = 100;
 /// Number of rows that take as long to read as finding the first row of a Connection.
 const ROWS_OF_LOOKUP: u64 = 10;
 
-#[derive(QueryableByName)]
+#[derive(Queryable, Selectable, QueryableByName)]
+#[diesel(table_name = deliveries)]
 pub(super) struct DeliveryRow {
-    #[diesel(sql_type = SqlUuid)]
     namespace_id: Uuid,
-    #[diesel(sql_type = SqlUuid)]
     connection_id: Uuid,
-    #[diesel(sql_type = SqlUuid)]
     id: Uuid,
-    #[diesel(sql_type = Timestamptz)]
     create_time: DateTime<Utc>,
-    #[diesel(sql_type = Timestamptz)]
     update_time: DateTime<Utc>,
-    #[diesel(sql_type = SqlUuid)]
     manager_id: Uuid,
-    #[diesel(sql_type = SqlUuid)]
     scan_id: Uuid,
-    #[diesel(sql_type = Text)]
     state: String,
-    #[diesel(sql_type = Integer)]
     attempt_count: i32,
-    #[diesel(sql_type = Nullable<Timestamptz>)]
     last_attempt_time: Option<DateTime<Utc>>,
-    #[diesel(sql_type = Nullable<Timestamptz>)]
     next_attempt_time: Option<DateTime<Utc>>,
-    #[diesel(sql_type = Nullable<SmallInt>)]
     last_status_code: Option<i16>,
-    #[diesel(sql_type = Nullable<Text>)]
     last_error: Option<String>,
 }
 
@@ -290,21 +275,19 @@ pub async fn get(
     conn: &mut AsyncPgConnection,
     name: DeliveryName,
 ) -> Result<Option<Delivery>, Error> {
-    sql_query(concat!(
-        "SELECT ",
-        log_columns!(),
-        " FROM deliveries AS d \
-         WHERE d.namespace_id = $1 AND d.connection_id = $2 AND d.create_time = $3 AND d.id = $4"
-    ))
-    .bind::<SqlUuid, _>(name.namespace.to_uuid())
-    .bind::<SqlUuid, _>(name.connection.to_uuid())
-    .bind::<Timestamptz, _>(time_of(name.delivery))
-    .bind::<SqlUuid, _>(name.delivery.to_uuid())
-    .get_result::<DeliveryRow>(conn)
-    .await
-    .optional()?
-    .map(DeliveryRow::into_delivery)
-    .transpose()
+    deliveries::table
+        .find((
+            name.namespace.to_uuid(),
+            name.connection.to_uuid(),
+            time_of(name.delivery),
+            name.delivery.to_uuid(),
+        ))
+        .select(DeliveryRow::as_select())
+        .first(conn)
+        .await
+        .optional()?
+        .map(DeliveryRow::into_delivery)
+        .transpose()
 }
 
 /// Returns a delivery with its newest attempts, in ascending order.
@@ -319,27 +302,18 @@ pub async fn get_with_attempts(
     Ok(Some(DeliveryWithAttempts { delivery, attempts }))
 }
 
-#[derive(QueryableByName)]
+#[derive(Queryable, Selectable)]
+#[diesel(table_name = delivery_attempts)]
 struct AttemptRow {
-    #[diesel(sql_type = Timestamptz)]
     time: DateTime<Utc>,
-    #[diesel(sql_type = Nullable<SmallInt>)]
     status_code: Option<i16>,
-    #[diesel(sql_type = Nullable<Text>)]
     error: Option<String>,
-    #[diesel(sql_type = Integer)]
     latency_ms: i32,
-    #[diesel(sql_type = Nullable<Integer>)]
     dns_ms: Option<i32>,
-    #[diesel(sql_type = Nullable<Integer>)]
     connect_ms: Option<i32>,
-    #[diesel(sql_type = Nullable<Integer>)]
     tls_ms: Option<i32>,
-    #[diesel(sql_type = Nullable<Integer>)]
     first_byte_ms: Option<i32>,
-    #[diesel(sql_type = Nullable<Text>)]
     address: Option<String>,
-    #[diesel(sql_type = Nullable<Text>)]
     response_body: Option<String>,
 }
 
@@ -349,17 +323,18 @@ async fn attempts(
     conn: &mut AsyncPgConnection,
     name: DeliveryName,
 ) -> QueryResult<Vec<DeliveryAttempt>> {
-    let rows: Vec<AttemptRow> = sql_query(
-        "SELECT time, status_code, error, latency_ms, dns_ms, connect_ms, tls_ms, first_byte_ms, address, \
-             response_body \
-         FROM delivery_attempts WHERE delivery_id = $1 AND time >= $2 - interval '1 minute' \
-         ORDER BY time DESC, number DESC LIMIT $3",
-    )
-    .bind::<SqlUuid, _>(name.delivery.to_uuid())
-    .bind::<Timestamptz, _>(time_of(name.delivery))
-    .bind::<diesel::sql_types::BigInt, _>(MAX_ATTEMPTS)
-    .load(conn)
-    .await?;
+    let since = time_of(name.delivery) - TimeDelta::minutes(1);
+    let rows: Vec<AttemptRow> = delivery_attempts::table
+        .filter(delivery_attempts::delivery_id.eq(name.delivery.to_uuid()))
+        .filter(delivery_attempts::time.ge(since))
+        .order((
+            delivery_attempts::time.desc(),
+            delivery_attempts::number.desc(),
+        ))
+        .limit(MAX_ATTEMPTS)
+        .select(AttemptRow::as_select())
+        .load(conn)
+        .await?;
     let millis = |value: Option<i32>| value.and_then(|value| value.try_into().ok());
     let attempt = |row: AttemptRow| DeliveryAttempt {
         time: row.time.into(),
