@@ -12,7 +12,7 @@ use uuid::Uuid;
 
 use crate::{
     QueryResult,
-    prepared::Prepared,
+    prepared::{Prepared, query},
     replicas,
     work::{self, FIRST_REST, LONGEST_REST, MAX_CRASHES, SUSPECT},
 };
@@ -47,13 +47,6 @@ impl Freed {
     }
 }
 
-/// Column values of `deliveries` as `d` for a delivery that waits because it was not sent.
-const WAITS: &str =
-    "CASE WHEN d.attempt_count = 0 OR d.reopen_asked THEN 'PENDING' ELSE 'RETRYING' END";
-/// A delivery that was requested again during its lease needs no result to be reopened: it already waits.
-const ASKED_ONCE: &str = "reopen_asked = false, \
-     schedule_base = CASE WHEN d.reopen_asked THEN d.attempt_count ELSE d.schedule_base END";
-
 /// Frees deliveries that `replica` has held for longer than `at_most`, or since before the database's clock went back,
 /// and, if it may `take_over`, those of dead replicas. The requests of the latter are repeated, because no one knows
 /// their outcome. Deliveries that `replica` is working on are not freed, even if its own heartbeat was late. Deliveries
@@ -75,7 +68,6 @@ pub async fn free_orphans(
 ) -> QueryResult<Vec<Orphan>> {
     let alive = replicas::ALIVE;
     let died = work::died("d.leased_by", "$1");
-    let (waits, asked_once) = (WAITS, ASKED_ONCE);
     let (first, longest) = (FIRST_REST.as_secs(), LONGEST_REST.as_secs());
     let freed: Vec<Freed> = Prepared(
         sql_query(format!(
@@ -99,7 +91,10 @@ pub async fn free_orphans(
                      WHEN orphans.crashes >= {MAX_CRASHES} THEN \
                          'the service stopped ' || orphans.crashes || ' times in a row while it sent this' \
                      ELSE d.last_error END, \
-                 state = CASE WHEN orphans.gone = '' THEN {waits} ELSE 'CANCELLED' END, {asked_once} \
+                 state = CASE WHEN orphans.gone = '' THEN \
+                     CASE WHEN d.attempt_count = 0 OR d.reopen_asked THEN 'PENDING' ELSE 'RETRYING' END ELSE 'CANCELLED' END, \
+                 reopen_asked = false, \
+                 schedule_base = CASE WHEN d.reopen_asked THEN d.attempt_count ELSE d.schedule_base END \
              FROM numbered AS orphans WHERE d.namespace_id = orphans.namespace_id AND d.connection_id = orphans.connection_id \
                AND d.create_time = orphans.create_time AND d.id = orphans.id \
              RETURNING d.namespace_id, d.connection_id, d.crash_count"
@@ -126,19 +121,12 @@ pub async fn hand_back(
     }
     let column =
         |value: fn(&DeliveryName) -> Uuid| -> Vec<Uuid> { deliveries.iter().map(value).collect() };
-    // Returned by age, so that they come before newer ones.
-    Prepared(
-        sql_query(format!(
-            "UPDATE deliveries AS d SET leased_by = NULL, next_attempt_time = least(clock_timestamp(), d.update_time), \
-                 state = {WAITS}, {ASKED_ONCE} \
-             FROM unnest($1, $2, $3) AS given (namespace_id, connection_id, id) \
-             WHERE d.namespace_id = given.namespace_id AND d.connection_id = given.connection_id \
-               AND d.create_time = id_time(given.id) AND d.id = given.id AND d.leased_by = $4",
-        ))
-        .bind::<Array<SqlUuid>, _>(column(|name| name.namespace.to_uuid()))
-        .bind::<Array<SqlUuid>, _>(column(|name| name.connection.to_uuid()))
-        .bind::<Array<SqlUuid>, _>(column(|name| name.delivery.to_uuid()))
-        .bind::<SqlUuid, _>(replica),
+    query!(
+        "deliveries/hand_back",
+        Array<SqlUuid>: column(|name| name.namespace.to_uuid()),
+        Array<SqlUuid>: column(|name| name.connection.to_uuid()),
+        Array<SqlUuid>: column(|name| name.delivery.to_uuid()),
+        SqlUuid: replica,
     )
     .execute(conn)
     .await?;
@@ -156,17 +144,13 @@ pub(super) async fn cancel_erased(
     }
     let column =
         |value: fn(&DeliveryName) -> Uuid| -> Vec<Uuid> { deliveries.iter().map(value).collect() };
-    sql_query(
-        "UPDATE deliveries AS d SET state = 'CANCELLED', leased_by = NULL, last_error = 'post_deleted', urgent = false, \
-             reopen_asked = false, update_time = clock_timestamp() \
-         FROM unnest($1, $2, $3) AS given (namespace_id, connection_id, id) \
-         WHERE d.namespace_id = given.namespace_id AND d.connection_id = given.connection_id \
-           AND d.create_time = id_time(given.id) AND d.id = given.id AND d.leased_by = $4",
+    query!(
+        "deliveries/cancel_erased",
+        Array<SqlUuid>: column(|name| name.namespace.to_uuid()),
+        Array<SqlUuid>: column(|name| name.connection.to_uuid()),
+        Array<SqlUuid>: column(|name| name.delivery.to_uuid()),
+        SqlUuid: replica,
     )
-    .bind::<Array<SqlUuid>, _>(column(|name| name.namespace.to_uuid()))
-    .bind::<Array<SqlUuid>, _>(column(|name| name.connection.to_uuid()))
-    .bind::<Array<SqlUuid>, _>(column(|name| name.delivery.to_uuid()))
-    .bind::<SqlUuid, _>(replica)
     .execute(conn)
     .await?;
     Ok(())
