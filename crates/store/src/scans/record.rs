@@ -15,10 +15,7 @@
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 
 use chrono::{DateTime, TimeDelta, Utc};
-use diesel::{
-    sql_query,
-    sql_types::{Array, Bool, Jsonb, Timestamptz, Uuid as SqlUuid},
-};
+use diesel::sql_types::{Array, Bool, Jsonb, Timestamptz, Uuid as SqlUuid};
 use diesel_async::{AsyncPgConnection, RunQueryDsl};
 use domain::{FeedName, Id, ManagerName, Match, Post, ScanName, Timestamp};
 use uuid::Uuid;
@@ -33,7 +30,7 @@ use self::{
 use super::likes::Likes;
 use crate::{
     Error, QueryResult, feed_post_ids,
-    prepared::Prepared,
+    prepared::query,
     stats::{self, Deltas},
     words,
 };
@@ -288,22 +285,16 @@ async fn insert_scans(
         .map(|(_, post, _)| post.time().to_chrono())
         .collect();
     let matched: Vec<_> = rows.into_iter().map(|(_, _, matched)| matched).collect();
-    Prepared(
-        sql_query(
-            "INSERT INTO scans (namespace_id, manager_id, id, create_time, update_time, post_id, \
-             post_receive_time, value, matched, fanned_out) \
-         SELECT namespace_id, manager_id, id, time, time, post_id, post_time, true, matched, $8 \
-         FROM unnest($1, $2, $3, $4, $5, $6, $7) \
-             AS given (namespace_id, manager_id, id, time, post_id, post_time, matched)",
-        )
-        .bind::<Array<SqlUuid>, _>(ids(|name| name.namespace))
-        .bind::<Array<SqlUuid>, _>(ids(|name| name.manager))
-        .bind::<Array<SqlUuid>, _>(ids(|name| name.scan))
-        .bind::<Array<Timestamptz>, _>(times)
-        .bind::<Array<SqlUuid>, _>(post_ids)
-        .bind::<Array<Timestamptz>, _>(post_times)
-        .bind::<Array<Jsonb>, _>(matched)
-        .bind::<Bool, _>(silently),
+    query!(
+        "scans/insert",
+        Array<SqlUuid>: ids(|name| name.namespace),
+        Array<SqlUuid>: ids(|name| name.manager),
+        Array<SqlUuid>: ids(|name| name.scan),
+        Array<Timestamptz>: times,
+        Array<SqlUuid>: post_ids,
+        Array<Timestamptz>: post_times,
+        Array<Jsonb>: matched,
+        Bool: silently,
     )
     .execute(conn)
     .await?;

@@ -12,14 +12,14 @@ use std::{
 };
 
 use diesel::{
-    QueryableByName, sql_query,
+    QueryableByName,
     sql_types::{Array, BigInt, Uuid as SqlUuid},
 };
 use diesel_async::{AsyncPgConnection, RunQueryDsl};
 use domain::{Id, ManagerName};
 use uuid::Uuid;
 
-use crate::{Error, prepared::Prepared};
+use crate::{Error, prepared::query};
 
 /// Scans of one transaction that are not yet in their accounts' counters.
 ///
@@ -86,16 +86,10 @@ impl ScanCounter {
         }
         let ids: Vec<Uuid> = uncounted.keys().map(|id| id.to_uuid()).collect();
         let scans: Vec<i64> = uncounted.values().map(|account| account.scans).collect();
-        let rows: Vec<Row> = Prepared(
-            sql_query(
-                "INSERT INTO account_days AS d (account_id, day, scans) \
-                 SELECT account_id, (statement_timestamp() AT TIME ZONE 'UTC')::date, scans \
-                 FROM unnest($1, $2) AS given (account_id, scans) ORDER BY account_id \
-                 ON CONFLICT (account_id, day) DO UPDATE SET scans = d.scans + excluded.scans \
-                 RETURNING account_id, scans",
-            )
-            .bind::<Array<SqlUuid>, _>(ids)
-            .bind::<Array<BigInt>, _>(scans),
+        let rows: Vec<Row> = query!(
+            "scans/count_by_account",
+            Array<SqlUuid>: ids,
+            Array<BigInt>: scans,
         )
         .load(conn)
         .await?;
