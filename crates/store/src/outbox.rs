@@ -16,7 +16,7 @@ use domain::Timestamp;
 use events::{AnyEvent, Message, TraceContext};
 use uuid::Uuid;
 
-use crate::{prepared::Prepared, schema::outbox};
+use crate::{prepared::query, schema::outbox};
 
 /// Bounds the cost of counting a long outbox, which every process does.
 const MAX_COUNTED: i64 = 10_000;
@@ -152,16 +152,13 @@ async fn insert(conn: &mut AsyncPgConnection, rows: Vec<NewRow>) -> QueryResult<
         parents.push(row.traceparent);
         states.push(row.tracestate);
     }
-    Prepared(
-        sql_query(
-            "INSERT INTO outbox (event, message_id, payload, traceparent, tracestate) \
-             SELECT * FROM unnest($1, $2, $3, $4, $5)",
-        )
-        .bind::<Array<Text>, _>(events)
-        .bind::<Array<SqlUuid>, _>(ids)
-        .bind::<Array<Binary>, _>(payloads)
-        .bind::<Array<Nullable<Text>>, _>(parents)
-        .bind::<Array<Nullable<Text>>, _>(states),
+    query!(
+        "outbox/insert",
+        Array<Text>: events,
+        Array<SqlUuid>: ids,
+        Array<Binary>: payloads,
+        Array<Nullable<Text>>: parents,
+        Array<Nullable<Text>>: states,
     )
     .execute(conn)
     .await?;
