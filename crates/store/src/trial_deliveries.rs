@@ -4,14 +4,15 @@
 use std::time::Duration;
 
 use diesel::{
-    OptionalExtension, QueryableByName, sql_query,
-    sql_types::{Array, BigInt, Bool, Double, Jsonb, Nullable, Text, Uuid as SqlUuid},
+    prelude::*,
+    sql_query,
+    sql_types::{Array, BigInt, Bool, Double, Text, Uuid as SqlUuid},
 };
 use diesel_async::{AsyncPgConnection, RunQueryDsl};
 use domain::{ConnectionName, Id, trial_delivery::TestResult};
 use uuid::Uuid;
 
-use crate::{Error, QueryResult, replicas};
+use crate::{Error, QueryResult, prepared::query, replicas, schema::connection_tests, words};
 
 /// Longest time that a client waits for the answer.
 pub const PATIENCE: Duration = Duration::from_secs(12);
@@ -28,27 +29,22 @@ pub async fn request(
     conn: &mut AsyncPgConnection,
     connection: ConnectionName,
 ) -> QueryResult<Option<Id>> {
-    sql_query(
-        "SELECT FROM accounts WHERE id = (SELECT account_id FROM namespaces WHERE id = $1) \
-         FOR NO KEY UPDATE",
+    query!(
+        "connection_tests/lock_account",
+        SqlUuid: connection.namespace.to_uuid(),
     )
-    .bind::<SqlUuid, _>(connection.namespace.to_uuid())
     .execute(conn)
     .await?;
     let id = Id::generate();
     // A separate statement, because it must see what was committed while this one waited for the lock.
-    let inserted = sql_query(
-        "INSERT INTO connection_tests (id, namespace_id, connection_id, create_time) \
-         SELECT $1, $2, $3, clock_timestamp() WHERE $4 > ( \
-             SELECT count(*) FROM connection_tests AS t JOIN namespaces AS n ON n.id = t.namespace_id \
-             WHERE n.account_id = (SELECT account_id FROM namespaces WHERE id = $2) AND t.answer IS NULL \
-             AND t.create_time > clock_timestamp() - $5 * interval '1 second')",
+    let inserted = query!(
+        "connection_tests/insert",
+        SqlUuid: id.to_uuid(),
+        SqlUuid: connection.namespace.to_uuid(),
+        SqlUuid: connection.connection.to_uuid(),
+        BigInt: MAX_PER_ACCOUNT,
+        Double: PATIENCE.as_secs_f64(),
     )
-    .bind::<SqlUuid, _>(id.to_uuid())
-    .bind::<SqlUuid, _>(connection.namespace.to_uuid())
-    .bind::<SqlUuid, _>(connection.connection.to_uuid())
-    .bind::<BigInt, _>(MAX_PER_ACCOUNT)
-    .bind::<Double, _>(PATIENCE.as_secs_f64())
     .execute(conn)
     .await?;
     Ok((inserted > 0).then_some(id))
@@ -67,38 +63,29 @@ pub enum Progress {
 
 /// Returns the progress of a test. By primary key.
 pub async fn progress(conn: &mut AsyncPgConnection, id: Id) -> Result<Progress, Error> {
-    #[derive(QueryableByName)]
-    struct Row {
-        #[diesel(sql_type = Bool)]
-        taken: bool,
-        #[diesel(sql_type = Nullable<Jsonb>)]
-        answer: Option<serde_json::Value>,
-    }
-    let row: Option<Row> = sql_query(
-        "SELECT taken_by IS NOT NULL AS taken, answer FROM connection_tests WHERE id = $1",
-    )
-    .bind::<SqlUuid, _>(id.to_uuid())
-    .get_result(conn)
-    .await
-    .optional()?;
+    let row: Option<(Option<Uuid>, Option<serde_json::Value>)> = connection_tests::table
+        .find(id.to_uuid())
+        .select((connection_tests::taken_by, connection_tests::answer))
+        .first(conn)
+        .await
+        .optional()?;
     Ok(match row {
         None => Progress::Gone,
-        Some(Row {
-            answer: Some(answer),
-            ..
-        }) => Progress::Answered(serde_json::from_value(answer).map_err(Error::Json)?),
-        Some(row) if row.taken => Progress::Taken,
-        Some(_) => Progress::Waiting,
+        Some((_, Some(answer))) => {
+            Progress::Answered(serde_json::from_value(answer).map_err(Error::Json)?)
+        }
+        Some((Some(_), None)) => Progress::Taken,
+        Some((None, None)) => Progress::Waiting,
     })
 }
 
 /// Ends a test that no one waits for any more. Returns false if a dispatcher has already taken it, and its request
 /// may be in flight.
 pub async fn withdraw(conn: &mut AsyncPgConnection, id: Id) -> QueryResult<bool> {
-    let gone = sql_query("DELETE FROM connection_tests WHERE id = $1 AND taken_by IS NULL")
-        .bind::<SqlUuid, _>(id.to_uuid())
-        .execute(conn)
-        .await?;
+    let waiting = connection_tests::table
+        .find(id.to_uuid())
+        .filter(connection_tests::taken_by.is_null());
+    let gone = diesel::delete(waiting).execute(conn).await?;
     Ok(gone > 0)
 }
 
@@ -135,16 +122,12 @@ pub async fn take(
         #[diesel(sql_type = SqlUuid)]
         connection_id: Uuid,
     }
-    let taken: Vec<Taken> = sql_query(
-        "UPDATE connection_tests AS t SET taken_by = $1 FROM ( \
-             SELECT id FROM connection_tests \
-             WHERE taken_by IS NULL AND create_time > clock_timestamp() - $2 * interval '1 second' \
-             ORDER BY create_time LIMIT $3 FOR UPDATE SKIP LOCKED \
-         ) AS waiting WHERE t.id = waiting.id RETURNING t.id, t.namespace_id, t.connection_id",
+    let taken: Vec<Taken> = query!(
+        "connection_tests/take",
+        SqlUuid: replica,
+        Double: PATIENCE.as_secs_f64(),
+        BigInt: limit,
     )
-    .bind::<SqlUuid, _>(replica)
-    .bind::<Double, _>(PATIENCE.as_secs_f64())
-    .bind::<BigInt, _>(limit)
     .load(conn)
     .await?;
     let name = |taken: &Taken| ConnectionName {
@@ -164,9 +147,8 @@ pub async fn answer(
     result: &TestResult,
 ) -> Result<(), Error> {
     let answer = serde_json::to_value(result).map_err(Error::Json)?;
-    sql_query("UPDATE connection_tests SET answer = $2 WHERE id = $1")
-        .bind::<SqlUuid, _>(id.to_uuid())
-        .bind::<Jsonb, _>(crate::words::json(answer))
+    diesel::update(connection_tests::table.find(id.to_uuid()))
+        .set(connection_tests::answer.eq(words::json(answer)))
         .execute(conn)
         .await?;
     Ok(())
@@ -174,9 +156,5 @@ pub async fn answer(
 
 /// Removes the rows that are older than a minute.
 pub async fn purge(conn: &mut AsyncPgConnection) -> QueryResult<usize> {
-    sql_query(
-        "DELETE FROM connection_tests WHERE create_time < clock_timestamp() - interval '1 minute'",
-    )
-    .execute(conn)
-    .await
+    query!("connection_tests/purge").execute(conn).await
 }
