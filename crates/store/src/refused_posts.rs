@@ -11,14 +11,14 @@ use std::{
 };
 
 use diesel::{
-    QueryableByName, sql_query,
+    QueryableByName,
     sql_types::{Array, BigInt, Double, Integer, Jsonb, Text, Timestamptz, Uuid as SqlUuid},
 };
 use diesel_async::{AsyncPgConnection, RunQueryDsl};
 use domain::{FeedName, ManagerName, Post};
 use uuid::Uuid;
 
-use crate::{Error, QueryError, QueryResult, scans::key_of, words};
+use crate::{Error, QueryError, QueryResult, prepared::query, scans::key_of, words};
 
 /// Maximum size of an account's refused posts as JSON, exceeded by about [`SLACK_BYTES`] at most.
 pub const MAX_BYTES: i64 = 200_000_000;
@@ -72,24 +72,19 @@ pub async fn keep(
         values.push(value);
     }
     let all_bytes: i64 = waits.iter().map(|(_, _, key)| bytes_of[key]).sum();
-    let (namespaces, managers) = waits.iter().map(|one| (one.0, one.1)).unzip();
-    sql_query(
-        "INSERT INTO refused_posts (namespace_id, manager_id, feed, post_key, account_id, time, bytes, post) \
-         SELECT waits.namespace_id, waits.manager_id, $1, post_key, n.account_id, given.time, given.bytes, given.post \
-         FROM unnest($2, $3, $4) AS waits (namespace_id, manager_id, post_key) \
-         JOIN unnest($5, $6, $7, $8) AS given (post_key, time, bytes, post) USING (post_key) \
-         JOIN namespaces AS n ON n.id = waits.namespace_id \
-         ORDER BY waits.namespace_id, waits.manager_id, post_key \
-         ON CONFLICT (namespace_id, manager_id, feed, post_key) DO UPDATE SET refuse_time = clock_timestamp()",
+    let (namespaces, managers): (Vec<Uuid>, Vec<Uuid>) =
+        waits.iter().map(|one| (one.0, one.1)).unzip();
+    query!(
+        "refused_posts/keep",
+        Text: feed.as_str(),
+        Array<SqlUuid>: namespaces,
+        Array<SqlUuid>: managers,
+        Array<SqlUuid>: waits.iter().map(|one| one.2).collect::<Vec<_>>(),
+        Array<SqlUuid>: keys,
+        Array<Timestamptz>: times,
+        Array<Integer>: sizes,
+        Array<Jsonb>: values,
     )
-    .bind::<Text, _>(feed.as_str())
-    .bind::<Array<SqlUuid>, Vec<Uuid>>(namespaces)
-    .bind::<Array<SqlUuid>, Vec<Uuid>>(managers)
-    .bind::<Array<SqlUuid>, _>(waits.iter().map(|one| one.2).collect::<Vec<_>>())
-    .bind::<Array<SqlUuid>, _>(keys)
-    .bind::<Array<Timestamptz>, _>(times)
-    .bind::<Array<Integer>, _>(sizes)
-    .bind::<Array<Jsonb>, _>(values)
     .execute(conn)
     .await?;
     // Each byte trims with the same probability, so that nothing has to be counted.
@@ -103,19 +98,11 @@ pub async fn keep(
 /// Removes posts beyond the limit of these Namespaces' accounts, the longest refused first. Leaves rows that another
 /// transaction has locked. Served by `refused_posts_account_idx`; reads all rows of the accounts, but not their texts.
 async fn trim(conn: &mut AsyncPgConnection, namespaces: Vec<Uuid>) -> QueryResult<usize> {
-    sql_query(
-        "DELETE FROM refused_posts WHERE ctid = ANY (ARRAY ( \
-             SELECT kept.ctid FROM refused_posts AS kept JOIN ( \
-                 SELECT namespace_id, manager_id, feed, post_key, \
-                     sum(bytes) OVER (PARTITION BY account_id ORDER BY refuse_time DESC, post_key, manager_id, feed \
-                         ROWS UNBOUNDED PRECEDING) AS total \
-                 FROM refused_posts \
-                 WHERE account_id IN (SELECT account_id FROM namespaces WHERE id = ANY ($1)) \
-             ) AS ranked USING (namespace_id, manager_id, feed, post_key) \
-             WHERE total > $2 FOR UPDATE OF kept SKIP LOCKED))",
+    query!(
+        "refused_posts/trim",
+        Array<SqlUuid>: namespaces,
+        BigInt: MAX_BYTES,
     )
-    .bind::<Array<SqlUuid>, _>(namespaces)
-    .bind::<BigInt, _>(MAX_BYTES)
     .execute(conn)
     .await
 }
@@ -135,17 +122,13 @@ pub async fn of(
         return Ok(Refused::default());
     }
     let (namespaces, ids) = ids(managers);
-    let rows: Vec<Row> = sql_query(
-        "SELECT post FROM ( \
-             SELECT DISTINCT ON (post_key) time, post FROM refused_posts \
-             JOIN unnest($2, $3) AS given (namespace_id, manager_id) USING (namespace_id, manager_id) \
-             WHERE feed = $1 ORDER BY post_key \
-         ) AS waiting ORDER BY time LIMIT $4",
+    let rows: Vec<Row> = query!(
+        "refused_posts/of",
+        Text: feed.as_str(),
+        Array<SqlUuid>: namespaces,
+        Array<SqlUuid>: ids,
+        BigInt: i64::try_from(AT_ONCE).unwrap_or(i64::MAX),
     )
-    .bind::<Text, _>(feed.as_str())
-    .bind::<Array<SqlUuid>, _>(namespaces)
-    .bind::<Array<SqlUuid>, _>(ids)
-    .bind::<BigInt, _>(i64::try_from(AT_ONCE).unwrap_or(i64::MAX))
     .load(conn)
     .await?;
     let more = rows.len() == AT_ONCE;
@@ -167,17 +150,13 @@ pub async fn forget(
     }
     let (namespaces, ids) = ids(managers);
     let keys: Vec<Uuid> = posts.iter().map(|post| key_of(&post.id)).collect();
-    sql_query(
-        "DELETE FROM refused_posts WHERE (namespace_id, manager_id, feed, post_key) IN ( \
-             SELECT namespace_id, manager_id, feed, post_key FROM refused_posts \
-             JOIN unnest($2, $3) AS given (namespace_id, manager_id) USING (namespace_id, manager_id) \
-             WHERE feed = $1 AND post_key = ANY ($4) \
-             ORDER BY namespace_id, manager_id, feed, post_key FOR UPDATE OF refused_posts)",
+    query!(
+        "refused_posts/forget",
+        Text: feed.as_str(),
+        Array<SqlUuid>: namespaces,
+        Array<SqlUuid>: ids,
+        Array<SqlUuid>: keys,
     )
-    .bind::<Text, _>(feed.as_str())
-    .bind::<Array<SqlUuid>, _>(namespaces)
-    .bind::<Array<SqlUuid>, _>(ids)
-    .bind::<Array<SqlUuid>, _>(keys)
     .execute(conn)
     .await?;
     Ok(())
@@ -185,13 +164,11 @@ pub async fn forget(
 
 /// Removes some posts that have waited for too long, and returns their number. Served by `refused_posts_time_idx`.
 pub async fn purge_old(conn: &mut AsyncPgConnection) -> QueryResult<usize> {
-    sql_query(
-        "DELETE FROM refused_posts WHERE ctid = ANY (ARRAY ( \
-             SELECT ctid FROM refused_posts WHERE refuse_time < clock_timestamp() - $1 * interval '1 second' \
-             LIMIT $2 FOR UPDATE SKIP LOCKED))",
+    query!(
+        "refused_posts/purge_old",
+        Double: MAX_AGE.as_secs_f64(),
+        BigInt: BATCH,
     )
-    .bind::<Double, _>(MAX_AGE.as_secs_f64())
-    .bind::<BigInt, _>(BATCH)
     .execute(conn)
     .await
 }
