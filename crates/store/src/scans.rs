@@ -20,6 +20,7 @@ use crate::{
     Error, QueryResult,
     fair::Round,
     listing::{Listing, Page, Rows, column, no_other_index, nullable},
+    prepared::query,
     words,
     work::{is_free, table},
 };
@@ -206,16 +207,18 @@ pub(crate) const SELECT_GIVEN: &str = "SELECT given.position \
 
 /// Returns a Scan. By primary key, because the id contains the time of its partition.
 pub async fn get(conn: &mut AsyncPgConnection, name: ScanName) -> Result<Option<Scan>, Error> {
-    sql_query(format!("{SELECT} AND s.create_time = $3 AND s.id = $4"))
-        .bind::<SqlUuid, _>(name.namespace.to_uuid())
-        .bind::<SqlUuid, _>(name.manager.to_uuid())
-        .bind::<diesel::sql_types::Timestamptz, _>(name.scan.time().to_chrono())
-        .bind::<SqlUuid, _>(name.scan.to_uuid())
-        .get_result::<ScanRow>(conn)
-        .await
-        .optional()?
-        .map(ScanRow::into_scan)
-        .transpose()
+    query!(
+        "scans/get",
+        SqlUuid: name.namespace.to_uuid(),
+        SqlUuid: name.manager.to_uuid(),
+        diesel::sql_types::Timestamptz: name.scan.time().to_chrono(),
+        SqlUuid: name.scan.to_uuid(),
+    )
+    .get_result::<ScanRow>(conn)
+    .await
+    .optional()?
+    .map(ScanRow::into_scan)
+    .transpose()
 }
 
 pub(crate) const LISTING: Listing = Listing {

@@ -23,7 +23,7 @@ use domain::{Id, ManagerName, Place, Post, ScanName, scan::MAX_PLACES};
 use matching::likeness::{Likeness, Sketch};
 use uuid::Uuid;
 
-use crate::{Error, QueryResult, words};
+use crate::{Error, QueryResult, prepared::query, words};
 
 /// How long after a Scan a near-duplicate still belongs to it.
 pub const ALIKE_WITHIN: Duration = Duration::from_hours(7 * 24);
@@ -91,20 +91,14 @@ impl Likes {
         let column = |id: fn(&ManagerName) -> Id| -> Vec<Uuid> {
             wanted.iter().map(|(name, _)| id(name).to_uuid()).collect()
         };
-        let rows: Vec<Like> = sql_query(
-            "SELECT l.namespace_id, l.manager_id, l.key, l.scan_id, l.sketch \
-             FROM unnest($1, $2, $3) AS given (namespace_id, manager_id, key) \
-             JOIN scan_likes AS l USING (namespace_id, manager_id, key) \
-             WHERE l.create_time > clock_timestamp() - $4 * interval '1 second' AND ($5 OR NOT l.silent) \
-               AND EXISTS (SELECT FROM scans AS s WHERE s.namespace_id = l.namespace_id \
-                   AND s.manager_id = l.manager_id AND s.create_time = l.create_time AND s.id = l.scan_id) \
-             ORDER BY l.create_time, l.scan_id",
+        let rows: Vec<Like> = query!(
+            "scans/find_likes",
+            Array<SqlUuid>: column(|name| name.namespace),
+            Array<SqlUuid>: column(|name| name.manager),
+            Array<BigInt>: wanted.iter().map(|(_, key)| *key).collect::<Vec<_>>(),
+            Double: ALIKE_WITHIN.as_secs_f64(),
+            Bool: silently,
         )
-        .bind::<Array<SqlUuid>, _>(column(|name| name.namespace))
-        .bind::<Array<SqlUuid>, _>(column(|name| name.manager))
-        .bind::<Array<BigInt>, _>(wanted.iter().map(|(_, key)| *key).collect::<Vec<_>>())
-        .bind::<Double, _>(ALIKE_WITHIN.as_secs_f64())
-        .bind::<Bool, _>(silently)
         .load(conn)
         .await?;
         for row in rows {
@@ -202,17 +196,16 @@ async fn insert_likes(
         return Ok(());
     }
     let columns = Columns::of(&scans);
-    sql_query(
-        "INSERT INTO scan_likes (namespace_id, manager_id, create_time, scan_id, key, sketch, silent) \
-         SELECT *, $7 FROM unnest($1, $2, $3, $4, $5, $6) ON CONFLICT DO NOTHING",
+    query!(
+        "scans/insert_likes",
+        Array<SqlUuid>: columns.namespaces,
+        Array<SqlUuid>: columns.managers,
+        Array<Timestamptz>: columns.times,
+        Array<SqlUuid>: columns.ids,
+        Array<BigInt>: keys,
+        Array<Nullable<Binary>>: sketches,
+        Bool: silently,
     )
-    .bind::<Array<SqlUuid>, _>(columns.namespaces)
-    .bind::<Array<SqlUuid>, _>(columns.managers)
-    .bind::<Array<Timestamptz>, _>(columns.times)
-    .bind::<Array<SqlUuid>, _>(columns.ids)
-    .bind::<Array<BigInt>, _>(keys)
-    .bind::<Array<Nullable<Binary>>, _>(sketches)
-    .bind::<Bool, _>(silently)
     .execute(conn)
     .await?;
     Ok(())
