@@ -19,7 +19,7 @@ use uuid::Uuid;
 
 use crate::{
     QueryResult,
-    prepared::Prepared,
+    prepared::query,
     words,
     work::{
         self, Candidate, Claim, Claimed, Leased, MAX_CANDIDATES, RESTED, Room, SUSPECT, Setback,
@@ -387,10 +387,10 @@ impl LateState {
 
 /// Returns what a search for late posts of `feed` starts from. By primary key.
 pub async fn late_state(conn: &mut AsyncPgConnection, feed: &FeedName) -> QueryResult<LateState> {
-    sql_query(
-        "SELECT late_reading AS reading, least(kept_since, ids_since) AS known_since FROM feeds WHERE name = $1",
+    query!(
+        "feeds/late_state",
+        Text: feed.as_str(),
     )
-    .bind::<Text, _>(feed.as_str())
     .get_result(conn)
     .await
 }
@@ -404,14 +404,11 @@ pub async fn lock(
     replica: Uuid,
     cursor: Option<&serde_json::Value>,
 ) -> QueryResult<bool> {
-    let held = Prepared(
-        sql_query(
-            "SELECT FROM feeds WHERE name = $1 AND leased_by = $2 AND cursor IS NOT DISTINCT FROM $3 \
-             FOR UPDATE",
-        )
-        .bind::<Text, _>(feed.as_str())
-        .bind::<SqlUuid, _>(replica)
-        .bind::<Nullable<Jsonb>, _>(cursor.cloned().map(words::json)),
+    let held = query!(
+        "feeds/lock",
+        Text: feed.as_str(),
+        SqlUuid: replica,
+        Nullable<Jsonb>: cursor.cloned().map(words::json),
     )
     .execute(conn)
     .await?;
@@ -529,44 +526,27 @@ async fn release_read(
         #[diesel(sql_type = Bool)]
         kept: bool,
     }
-    // A feed that was read before without storing its posts has them stored from now on.
-    let released: Option<Released> = Prepared(sql_query(
-        "UPDATE feeds SET leased_by = CASE WHEN $12 AND watched THEN leased_by END, last_poll_time = clock_timestamp(), read_time = clock_timestamp(), \
-             next_poll_time = clock_timestamp() + $3 * interval '1 second', slow = $4, \
-             kept_since = CASE WHEN $9 IS NULL THEN NULL ELSE greatest($11, CASE \
-                 WHEN $6 THEN coalesce($7, clock_timestamp()) \
-                 WHEN cursor IS NULL THEN $9 \
-                 ELSE coalesce(kept_since, clock_timestamp()) END) END, \
-             ids_since = CASE WHEN $14 THEN coalesce(ids_since, CASE WHEN cursor IS NULL THEN $9 END, clock_timestamp()) END, \
-             late_reading = coalesce($15, late_reading), \
-             cursor = coalesce($5, cursor), gap_count = gap_count + $6::integer, \
-             posts_per_day = coalesce($8, posts_per_day), \
-             last_post_time = greatest(last_post_time, $10), \
-             late_time = coalesce(clock_timestamp() + $13 * interval '1 second', late_time), \
-             notice = CASE WHEN $16 THEN $17 ELSE notice END, \
-             rewatch_time = CASE WHEN NOT $18 THEN rewatch_time END, \
-             failure_count = 0, last_error = NULL, trouble = NULL, crash_count = 0 \
-         WHERE name = $1 AND leased_by = $2 RETURNING leased_by IS NOT NULL AS kept",
+    let released: Option<Released> = query!(
+        "feeds/release_read",
+        Text: feed.as_str(),
+        SqlUuid: replica,
+        Double: next.poll_in.as_secs_f64(),
+        Bool: next.slow,
+        Nullable<Jsonb>: reading.cursor.clone().map(words::json),
+        Bool: reading.gap.is_some(),
+        Nullable<Timestamptz>: reading.gap.flatten().map(Timestamp::to_chrono),
+        Nullable<Double>: reading.posts_per_day,
+        Nullable<Timestamptz>: reading.kept_since.map(Timestamp::to_chrono),
+        Nullable<Timestamptz>: reading.newest_post.map(Timestamp::to_chrono),
+        Nullable<Timestamptz>: reading.kept_cut.map(Timestamp::to_chrono),
+        Bool: next.keeps_lease,
+        Nullable<Double>: reading.late_in.map(|wait| wait.as_secs_f64()),
+        Bool: reading.notes_ids,
+        Nullable<Jsonb>: reading.late_reading.clone().map(words::json),
+        Bool: reading.notice.is_some(),
+        Nullable<Text>: reading.notice.flatten(),
+        Bool: reading.caught_up,
     )
-    .bind::<Text, _>(feed.as_str())
-    .bind::<SqlUuid, _>(replica)
-    .bind::<Double, _>(next.poll_in.as_secs_f64())
-    .bind::<Bool, _>(next.slow)
-    .bind::<Nullable<Jsonb>, _>(reading.cursor.clone().map(words::json))
-    .bind::<Bool, _>(reading.gap.is_some())
-    .bind::<Nullable<Timestamptz>, _>(reading.gap.flatten().map(Timestamp::to_chrono))
-    .bind::<Nullable<Double>, _>(reading.posts_per_day)
-    .bind::<Nullable<Timestamptz>, _>(reading.kept_since.map(Timestamp::to_chrono))
-    .bind::<Nullable<Timestamptz>, _>(reading.newest_post.map(Timestamp::to_chrono))
-    .bind::<Nullable<Timestamptz>, _>(reading.kept_cut.map(Timestamp::to_chrono))
-    .bind::<Bool, _>(next.keeps_lease)
-    .bind::<Nullable<Double>, _>(reading.late_in.map(|wait| wait.as_secs_f64()))
-    .bind::<Bool, _>(reading.notes_ids)
-    .bind::<Nullable<Jsonb>, _>(reading.late_reading.clone().map(words::json))
-    .bind::<Bool, _>(reading.notice.is_some())
-    .bind::<Nullable<Text>, _>(reading.notice.flatten())
-    .bind::<Bool, _>(reading.caught_up),
-)
     .get_result(conn)
     .await
     .optional()?;
@@ -582,20 +562,16 @@ async fn release_failed(
     next: Next,
 ) -> QueryResult<()> {
     let failed = i32::from(trouble != Trouble::BudgetSpent);
-    sql_query(
-        "UPDATE feeds SET leased_by = NULL, last_poll_time = clock_timestamp(), \
-             next_poll_time = clock_timestamp() + $3 * interval '1 second', slow = $4, \
-             failure_count = failure_count + $5, last_error = $6, trouble = $7, \
-             crash_count = 0 \
-         WHERE name = $1 AND leased_by = $2",
+    query!(
+        "feeds/release_failed",
+        Text: feed.as_str(),
+        SqlUuid: replica,
+        Double: next.poll_in.as_secs_f64(),
+        Bool: next.slow,
+        Integer: failed,
+        Text: words::text(error),
+        Text: trouble.as_str(),
     )
-    .bind::<Text, _>(feed.as_str())
-    .bind::<SqlUuid, _>(replica)
-    .bind::<Double, _>(next.poll_in.as_secs_f64())
-    .bind::<Bool, _>(next.slow)
-    .bind::<Integer, _>(failed)
-    .bind::<Text, _>(words::text(error))
-    .bind::<Text, _>(trouble.as_str())
     .execute(conn)
     .await?;
     Ok(())
