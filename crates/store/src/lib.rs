@@ -5,6 +5,8 @@
 //! the caller decides what a missing row means. Every read of a tenant's data takes the Namespace. Time is an
 //! argument, except where an order must hold across replicas: there the database's clock counts.
 //!
+//! Statements that diesel's query builder cannot express are files in `queries/`, which `prepared::query!` runs.
+//!
 //! Every function that takes a connection fails if the database does not answer. An `# Errors` section lists
 //! further errors.
 

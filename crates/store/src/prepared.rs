@@ -11,7 +11,7 @@ use diesel::{
 };
 
 /// Statement in `queries/<name>.sql`, and its values in the order of `$1`, `$2` …, each after its type:
-/// `query!("lanes/due", BigInt: per_account)`.
+/// `query!("lanes/due", BigInt: per_account, Array<SqlUuid>: known)`.
 macro_rules! query {
     ($name:literal $(, $sql_type:ty: $value:expr)* $(,)?) => {
         $crate::prepared::Prepared(

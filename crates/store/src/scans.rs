@@ -8,7 +8,7 @@ use diesel::{
     pg::{Pg, PgValue},
     prelude::*,
     sql_query,
-    sql_types::{Array, Bool, Jsonb, Nullable, Text, Uuid as SqlUuid},
+    sql_types::{Array, Bool, Jsonb, Nullable, Text, Timestamptz, Uuid as SqlUuid},
 };
 use diesel_async::{AsyncPgConnection, RunQueryDsl};
 use domain::{
@@ -211,7 +211,7 @@ pub async fn get(conn: &mut AsyncPgConnection, name: ScanName) -> Result<Option<
         "scans/get",
         SqlUuid: name.namespace.to_uuid(),
         SqlUuid: name.manager.to_uuid(),
-        diesel::sql_types::Timestamptz: name.scan.time().to_chrono(),
+        Timestamptz: name.scan.time().to_chrono(),
         SqlUuid: name.scan.to_uuid(),
     )
     .get_result::<ScanRow>(conn)

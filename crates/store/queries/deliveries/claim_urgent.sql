@@ -1,10 +1,10 @@
 -- $1 uuid: replica
--- $2 uuid[]: Connections of which the replica holds enough
+-- $2 uuid[]: Connections with as many deliveries in hand as allowed
 -- $3 uuid[]: accounts that are left out
--- $4 uuid[]: other Connections of which the replica holds some
--- $5 bigint[]: how many of each
--- $6 uuid[]: accounts of which the replica holds some
--- $7 bigint[]: how many of each
+-- $4 uuid[]: other Connections with deliveries in hand
+-- $5 bigint[]: number of each
+-- $6 uuid[]: accounts with deliveries in hand
+-- $7 bigint[]: number of each
 -- $8 bigint: most of one Connection
 -- $9 bigint: free capacity
 WITH due AS (

@@ -3,7 +3,7 @@
 -- $3 bigint: most posts
 -- $4 bigint: most bytes
 -- $5 bigint: most bytes of an account
--- $6 bigint: number of accounts of which a feed keeps as much as any
+-- $6 bigint: a feed of so many accounts keeps as much as any
 WITH owners AS (
     SELECT account_id FROM account_feeds WHERE feed = $1 AND leave_time IS NULL LIMIT $6
 ), allowance AS (
