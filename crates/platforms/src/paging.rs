@@ -239,6 +239,11 @@ impl Pages {
         past_the_past || overlaps || enough || refreshed
     }
 
+    /// Returns true if the last page had a new post.
+    pub(crate) fn found_new(&self) -> bool {
+        self.part.idle == 0
+    }
+
     /// Number of posts read of this part, including earlier polls.
     pub(crate) fn read(&self) -> usize {
         self.part.read

@@ -1,0 +1,126 @@
+//! Reads a list page by page, from the newest post back to the known ones.
+//!
+//! An adapter describes its list as a [`Listing`]: how a page is requested, which page comes next, and how an item is
+//! read. [`walk`] does the rest for all of them, in the order that [`Reading`] and [`Pages`] need.
+
+use std::error::Error;
+
+use async_trait::async_trait;
+use domain::Timestamp;
+use serde_json::Value;
+
+use crate::{
+    PollError, PollLimits, Polled,
+    paging::Pages,
+    reading::{Made, Reading},
+};
+
+/// A list of posts, roughly newest first.
+#[async_trait]
+pub(crate) trait Listing: Send + Sync {
+    /// The position of a page. Polls that continue get it as text.
+    type At: ToString + Send + Sync;
+
+    /// A page with fewer items is the last one, unless one of them is new.
+    const PER_PAGE: usize = 0;
+
+    /// Returns the position that an earlier poll stored, or that of the newest page.
+    fn start(&self, stored: Option<&str>) -> Self::At;
+
+    /// Returns the page before, if posts move from page to page while others arrive; `None` for the newest page. A poll
+    /// that continues goes back until a page has a known post.
+    fn before(&self, at: &Self::At) -> Option<Self::At> {
+        let _ = at;
+        None
+    }
+
+    async fn page(&mut self, at: &Self::At) -> Result<Page<Self::At>, PollError>;
+
+    fn read(&self, value: &Value) -> Read<'_>;
+}
+
+/// The items of a page, and what comes after it.
+pub(crate) type Page<At> = (Vec<Value>, Next<At>);
+
+pub(crate) enum Next<At> {
+    Page(At),
+}
+
+/// An item that was read: `None` if the list is not of such items. The error is the reason why it cannot be read.
+pub(crate) type Read<'a> = Result<Option<Item<'a>>, Box<dyn Error>>;
+
+pub(crate) struct Item<'a> {
+    pub(crate) native_id: String,
+    /// Its time in the list.
+    pub(crate) time: Option<Timestamp>,
+    /// Builds the post.
+    pub(crate) make: Box<dyn FnOnce(Timestamp) -> Made + 'a>,
+}
+
+impl<'a> Item<'a> {
+    pub(crate) fn new(
+        native_id: String,
+        time: Option<Timestamp>,
+        make: impl FnOnce(Timestamp) -> Made + 'a,
+    ) -> Self {
+        Self {
+            native_id,
+            time,
+            make: Box::new(make),
+        }
+    }
+}
+
+/// Polls a list.
+///
+/// # Errors
+/// [`PollError`], if nothing could be read.
+pub(crate) async fn walk<L: Listing>(
+    list: &mut L,
+    mut reading: Reading,
+    limits: &PollLimits,
+) -> Result<Polled, PollError> {
+    let mut pages = Pages::new(&reading, limits);
+    let mut at = list.start(pages.position());
+    // True once no post can have moved past the position where the reading began.
+    let mut is_sure = false;
+    while pages.go_on() {
+        let (items, next) = match list.page(&at).await {
+            Ok(page) => page,
+            Err(error) => {
+                if pages.fail(error)? {
+                    at = list.start(None);
+                    continue;
+                }
+                break;
+            }
+        };
+        for value in &items {
+            match list.read(value) {
+                Ok(Some(item)) => take(item, &mut reading, &mut pages),
+                Ok(None) => {}
+                Err(reason) => reading.set_aside(value, &reason),
+            }
+        }
+        let before = list.before(&at);
+        is_sure |= pages.overlaps() || before.is_none();
+        let is_end = pages.turn();
+        if let Some(before) = before.filter(|_| !is_sure) {
+            at = before;
+            continue;
+        }
+        if is_end || (items.len() < L::PER_PAGE && !pages.found_new()) {
+            return Ok(pages.finish(reading, None));
+        }
+        match next {
+            Next::Page(next) => at = next,
+        }
+    }
+    Ok(pages.finish(reading, Some(at.to_string())))
+}
+
+fn take(item: Item<'_>, reading: &mut Reading, pages: &mut Pages) {
+    let known_before = reading.knew(&item.native_id);
+    let met = reading.offer(&item.native_id, item.time, item.make);
+    pages.met(met, known_before, item.time);
+}
