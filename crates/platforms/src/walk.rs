@@ -12,7 +12,7 @@ use serde_json::Value;
 use crate::{
     PollError, PollLimits, Polled,
     paging::Pages,
-    reading::{Made, Reading},
+    reading::{Made, Met, Reading},
 };
 
 /// A list of posts, roughly newest first.
@@ -34,6 +34,12 @@ pub(crate) trait Listing: Send + Sync {
         None
     }
 
+    /// Returns another position for the same page, to try when the platform does not know a stored one any more.
+    fn fallback(&self, at: &Self::At) -> Option<Self::At> {
+        let _ = at;
+        None
+    }
+
     async fn page(&mut self, at: &Self::At) -> Result<Page<Self::At>, PollError>;
 
     fn read(&self, value: &Value) -> Read<'_>;
@@ -44,6 +50,9 @@ pub(crate) type Page<At> = (Vec<Value>, Next<At>);
 
 pub(crate) enum Next<At> {
     Page(At),
+    End,
+    /// The same page again.
+    Stalled,
 }
 
 /// An item that was read: `None` if the list is not of such items. The error is the reason why it cannot be read.
@@ -53,6 +62,10 @@ pub(crate) struct Item<'a> {
     pub(crate) native_id: String,
     /// Its time in the list.
     pub(crate) time: Option<Timestamp>,
+    /// True if it is at the top regardless of its time.
+    pub(crate) is_pinned: bool,
+    /// The [`domain::Post::id`] of a deleted or removed item.
+    pub(crate) gone: Option<String>,
     /// Builds the post.
     pub(crate) make: Box<dyn FnOnce(Timestamp) -> Made + 'a>,
 }
@@ -66,6 +79,8 @@ impl<'a> Item<'a> {
         Self {
             native_id,
             time,
+            is_pinned: false,
+            gone: None,
             make: Box::new(make),
         }
     }
@@ -88,11 +103,14 @@ pub(crate) async fn walk<L: Listing>(
         let (items, next) = match list.page(&at).await {
             Ok(page) => page,
             Err(error) => {
-                if pages.fail(error)? {
+                if let Some(same) = list.fallback(&at).filter(|_| pages.is_refused(&error)) {
+                    at = same;
+                } else if pages.fail(error)? {
                     at = list.start(None);
-                    continue;
+                } else {
+                    break;
                 }
-                break;
+                continue;
             }
         };
         for value in &items {
@@ -114,6 +132,11 @@ pub(crate) async fn walk<L: Listing>(
         }
         match next {
             Next::Page(next) => at = next,
+            Next::End => return Ok(pages.finish(reading, None)),
+            Next::Stalled => {
+                reading.stalled = true;
+                return Ok(pages.finish(reading, None));
+            }
         }
     }
     Ok(pages.finish(reading, Some(at.to_string())))
@@ -121,6 +144,16 @@ pub(crate) async fn walk<L: Listing>(
 
 fn take(item: Item<'_>, reading: &mut Reading, pages: &mut Pages) {
     let known_before = reading.knew(&item.native_id);
-    let met = reading.offer(&item.native_id, item.time, item.make);
-    pages.met(met, known_before, item.time);
+    let met = match item.gone {
+        // It may be restored, so it is not remembered.
+        Some(_) if !known_before => Met::Known,
+        gone => {
+            reading.deleted.extend(gone);
+            reading.offer(&item.native_id, item.time, item.make)
+        }
+    };
+    // A pinned item says nothing about the position of its page.
+    if !item.is_pinned {
+        pages.met(met, known_before, item.time);
+    }
 }
