@@ -130,6 +130,13 @@ impl Reading {
         }
     }
 
+    /// Like [`Reading::window_start`], but the start that an earlier poll kept for the polls that continue it.
+    pub(crate) fn kept_window_start(&self) -> Option<Timestamp> {
+        let unread = self.cursor.unread.as_ref();
+        let kept = unread.and_then(|unread| unread.after.as_deref()?.parse().ok());
+        kept.and_then(from_seconds).or(self.window_start())
+    }
+
     /// Returns true if an earlier poll, or this one, has met the post.
     pub(crate) fn knows(&self, native_id: &str) -> bool {
         let key = key(native_id);

@@ -11,6 +11,7 @@ use serde_json::Value;
 
 use crate::{
     PollError, PollLimits, Polled,
+    cursor::to_seconds,
     paging::Pages,
     reading::{Made, Met, Reading},
 };
@@ -26,6 +27,12 @@ pub(crate) trait Listing: Send + Sync {
 
     /// Returns the position that an earlier poll stored, or that of the newest page.
     fn start(&self, stored: Option<&str>) -> Self::At;
+
+    /// Returns the start of the period to read, if the polls that continue this one must keep it. They get it from
+    /// [`Reading::kept_window_start`].
+    fn window_start(&self) -> Option<Timestamp> {
+        None
+    }
 
     /// Returns the page before, if posts move from page to page while others arrive; `None` for the newest page. A poll
     /// that continues goes back until a page has a known post.
@@ -138,6 +145,9 @@ pub(crate) async fn walk<L: Listing>(
                 return Ok(pages.finish(reading, None));
             }
         }
+    }
+    if let Some(start) = list.window_start() {
+        pages.note_after(to_seconds(start).to_string());
     }
     Ok(pages.finish(reading, Some(at.to_string())))
 }
