@@ -47,6 +47,12 @@ pub(crate) trait Listing: Send + Sync {
         None
     }
 
+    /// Returns the reason for a gap, if the list ended before the reading did.
+    fn gap(&self, pages: &Pages) -> Option<&'static str> {
+        let _ = pages;
+        None
+    }
+
     async fn page(&mut self, at: &Self::At) -> Result<Page<Self::At>, PollError>;
 
     fn read(&self, value: &Value) -> Read<'_>;
@@ -139,7 +145,10 @@ pub(crate) async fn walk<L: Listing>(
         }
         match next {
             Next::Page(next) => at = next,
-            Next::End => return Ok(pages.finish(reading, None)),
+            Next::End => {
+                reading.gap = list.gap(&pages).and_then(|reason| pages.gap(reason));
+                return Ok(pages.finish(reading, None));
+            }
             Next::Stalled => {
                 reading.stalled = true;
                 return Ok(pages.finish(reading, None));
