@@ -16,6 +16,9 @@ use crate::{
     reading::{Made, Met, Reading},
 };
 
+/// Maximum length of a position that is stored. In place of a longer one, the next poll begins at the newest page.
+const MAX_POSITION_BYTES: usize = 2_048;
+
 /// A list of posts, roughly newest first.
 #[async_trait]
 pub(crate) trait Listing: Send + Sync {
@@ -63,9 +66,13 @@ pub(crate) type Page<At> = (Vec<Value>, Next<At>);
 
 pub(crate) enum Next<At> {
     Page(At),
+    /// This page, but not in this poll.
+    Later(At),
     End,
     /// The same page again.
     Stalled,
+    /// A page that must not be requested, although the list goes on.
+    Nowhere(PollError),
 }
 
 /// An item that was read: `None` if the list is not of such items. The error is the reason why it cannot be read.
@@ -145,6 +152,10 @@ pub(crate) async fn walk<L: Listing>(
         }
         match next {
             Next::Page(next) => at = next,
+            Next::Later(next) => {
+                at = next;
+                break;
+            }
             Next::End => {
                 reading.gap = list.gap(&pages).and_then(|reason| pages.gap(reason));
                 return Ok(pages.finish(reading, None));
@@ -153,12 +164,20 @@ pub(crate) async fn walk<L: Listing>(
                 reading.stalled = true;
                 return Ok(pages.finish(reading, None));
             }
+            Next::Nowhere(error) => {
+                pages.lead_nowhere(error)?;
+                break;
+            }
         }
     }
     if let Some(start) = list.window_start() {
-        pages.note_after(to_seconds(start).to_string());
+        pages.set_after(to_seconds(start).to_string());
     }
-    Ok(pages.finish(reading, Some(at.to_string())))
+    let mut left = at.to_string();
+    if left.len() > MAX_POSITION_BYTES {
+        left.clear();
+    }
+    Ok(pages.finish(reading, Some(left)))
 }
 
 fn take(item: Item<'_>, reading: &mut Reading, pages: &mut Pages) {
