@@ -10,6 +10,8 @@
 //! afterwards, from the top. A position that cannot be read does not block the feed: the newest pages are read
 //! instead.
 //!
+//! [`crate::walk`] calls [`Pages`] in the right order.
+//!
 //! Cost: one page while less than a page of posts came in that time.
 
 use std::time::{Duration, Instant};

@@ -1,4 +1,6 @@
 //! New replies, from the list of all posts.
+//!
+//! A new reply may take a request for the name of its category. [`crate::walk`] offers items without requests.
 
 use domain::{Post, PostType, Timestamp};
 use serde::Deserialize;

@@ -1,4 +1,7 @@
 //! New topics: first the lists, then each topic's text.
+//!
+//! A list has no text, so its topics are not offered as they are read, and a poll reads no more of it than topics can
+//! wait. [`crate::walk`] offers items at once.
 
 use std::{collections::HashSet, time::Instant};
 
