@@ -70,7 +70,7 @@ async fn deliveries_of_a_post_that_is_missing_once_wait_for_the_second_look() {
     let [kettle, toaster] = ["kettle", "toaster"].map(|title| format!("hackernews:{title}"));
     let mut conn = world.database.connect().await;
     let gone = [kettle.clone(), toaster.clone()];
-    let decided = missing::note(&mut conn, "hackernews", &[], &gone).await;
+    let decided = missing::record(&mut conn, "hackernews", &[], &gone).await;
     assert!(decided.unwrap().is_empty());
     retry_now(&world).await;
     eventually("both are tried again", async || {
@@ -81,7 +81,7 @@ async fn deliveries_of_a_post_that_is_missing_once_wait_for_the_second_look() {
     let hour = "UPDATE missing_posts SET first_time = first_time - interval '1 hour'";
     world.database.run(hour).await;
     let (found, gone) = ([toaster], [kettle]);
-    let decided = missing::note(&mut conn, "hackernews", &found, &gone).await;
+    let decided = missing::record(&mut conn, "hackernews", &found, &gone).await;
     let decided = decided.unwrap();
     assert_eq!(decided, gone);
     assert_eq!(erasure::erase(&mut conn, &decided).await.unwrap(), 1);
