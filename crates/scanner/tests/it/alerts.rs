@@ -152,16 +152,25 @@ async fn alert_fires_when_plans_change_faster_than_polls_are_stored() {
     replica.stop().await;
 }
 
-#[tokio::test]
-async fn alerts_fire_when_a_platform_fails() {
+async fn answer_all_requests_with(status: u64) {
     let world = World::new().await;
     world.manager("kettle", &[LEMMY]).await;
     let replica = world.ready_scanner().await;
     let failing = Alert::watch("EarshotFeedsFailing", &replica).await;
-    let errors = Fault::new("lemmy", FaultKind::Status, 500);
+    let errors = Fault::new("lemmy", FaultKind::Status, status);
     world.platforms.fail(errors.times(1_000));
     failing.fires().await;
     replica.stop().await;
+}
+
+#[tokio::test]
+async fn alerts_fire_when_a_platform_fails() {
+    answer_all_requests_with(500).await;
+}
+
+#[tokio::test]
+async fn alert_fires_when_a_platform_accepts_no_credentials() {
+    answer_all_requests_with(401).await;
 }
 
 #[tokio::test]
