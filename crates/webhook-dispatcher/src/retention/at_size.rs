@@ -110,9 +110,17 @@ async fn retention(database: &std::sync::Arc<TestDatabase>) -> (Duration, Durati
     .await
 }
 
+/// Version of a migration that locks `deliveries`, and its reversal.
+const MIGRATION: &str = "20261126001340";
+const REVERSAL: &str = "ALTER TABLE deliveries DROP COLUMN crash_count";
+
 async fn migration(database: &std::sync::Arc<TestDatabase>) -> (Duration, Duration) {
+    database.run(REVERSAL).await;
+    let forget = format!("DELETE FROM __diesel_schema_migrations WHERE version = '{MIGRATION}'");
+    database.run(&forget).await;
     beside_services(database, async {
-        store::migrations::migrate(database.url()).await.unwrap();
+        let ran = store::migrations::migrate(database.url()).await;
+        assert_eq!(ran.unwrap(), [MIGRATION]);
         let mut conn = database.connect().await;
         store::migrations::ensure_partitions(&mut conn)
             .await
