@@ -26,6 +26,8 @@ pub const MAX_BYTES: i64 = 200_000_000;
 pub const MAX_AGE: Duration = Duration::from_hours(7 * 24);
 /// Maximum number of posts that [`of`] returns.
 pub const AT_ONCE: usize = 1_000;
+/// Size of posts after which [`of`] returns no further one.
+pub const PAGE_BYTES: i64 = 8_000_000;
 /// Average size of new posts after which an account is trimmed.
 const SLACK_BYTES: i64 = 4_000_000;
 /// Number of posts that are removed in one statement.
@@ -107,7 +109,8 @@ async fn trim(conn: &mut AsyncPgConnection, namespaces: Vec<Uuid>) -> QueryResul
     .await
 }
 
-/// Returns posts of the feed that were refused to these Managers, the oldest first. By primary key.
+/// Returns posts of the feed that were refused to these Managers, the oldest first: up to [`AT_ONCE`], and at least one.
+/// By primary key.
 pub async fn of(
     conn: &mut AsyncPgConnection,
     feed: &FeedName,
@@ -117,6 +120,8 @@ pub async fn of(
     struct Row {
         #[diesel(sql_type = Jsonb)]
         post: serde_json::Value,
+        #[diesel(sql_type = Integer)]
+        bytes: i32,
     }
     if managers.is_empty() {
         return Ok(Refused::default());
@@ -128,10 +133,12 @@ pub async fn of(
         Array<SqlUuid>: namespaces,
         Array<SqlUuid>: ids,
         BigInt: i64::try_from(AT_ONCE).unwrap_or(i64::MAX),
+        BigInt: PAGE_BYTES,
     )
     .load(conn)
     .await?;
-    let more = rows.len() == AT_ONCE;
+    let bytes: i64 = rows.iter().map(|row| i64::from(row.bytes)).sum();
+    let more = rows.len() == AT_ONCE || bytes >= PAGE_BYTES;
     let posts = rows.into_iter().map(|row| serde_json::from_value(row.post));
     let posts = posts.collect::<Result<_, _>>().map_err(Error::Json)?;
     Ok(Refused { posts, more })
