@@ -34,8 +34,8 @@ use crate::{
 /// Number of matches after which no further post is matched: a few megabytes. It is small in tests, so that few matches make
 /// several parts.
 const MOST: usize = if cfg!(test) { 100 } else { 50_000 };
-/// Maximum bytes of explanations that are held, and that are stored at a time.
-const EXPLAINED: usize = 4 << 20;
+/// Maximum bytes of explanations that are held, and that are stored at a time. Also smaller in tests.
+const EXPLAINED: usize = if cfg!(test) { 256 << 10 } else { 4 << 20 };
 /// If matching panics for all of at least this many posts, the fault is not one of a post, and none is left out.
 const GENERAL: usize = 10;
 /// Time of matching after which other work of the thread and of the account has its turn.
@@ -92,7 +92,9 @@ struct Found {
 }
 
 impl<'a, W: Fn(&ManagerName, &Post) -> bool> Matches<'a, W> {
-    /// Matches `posts` of `feed` against the plans of `index` that `wanted` selects.
+    /// Matches `posts` of `feed` against the plans of `index` that `wanted` selects. No further post is matched after
+    /// [`MOST`] matches. [`Self::posts`] returns the posts that were matched, at least one; the caller goes on with the
+    /// others.
     pub(crate) async fn of(
         plans: &Plans,
         index: Arc<Index>,
@@ -102,11 +104,10 @@ impl<'a, W: Fn(&ManagerName, &Post) -> bool> Matches<'a, W> {
         wanted: W,
     ) -> Self {
         let none = Arc::default();
-        Self::up_to(plans, index, account, feed, posts, wanted, none, usize::MAX).await
+        Self::refusing(plans, index, account, feed, posts, wanted, none).await
     }
 
-    /// Same as [`Self::of`], for new posts: readings end in time, and no further post is matched after [`MOST`] matches.
-    /// [`Self::posts`] returns the posts that were matched, at least one; the caller goes on with the others.
+    /// Same as [`Self::of`], for new posts: readings end in time.
     pub(crate) async fn of_first(
         plans: &Plans,
         index: Arc<Index>,
@@ -116,15 +117,14 @@ impl<'a, W: Fn(&ManagerName, &Post) -> bool> Matches<'a, W> {
         wanted: W,
         used_up: Arc<HashSet<Id>>,
     ) -> Self {
-        let first = Self::up_to(plans, index, account, feed, posts, wanted, used_up, MOST).await;
+        let first = Self::refusing(plans, index, account, feed, posts, wanted, used_up).await;
         Self {
             deadline: Some(OnceLock::new()),
             ..first
         }
     }
 
-    #[expect(clippy::too_many_arguments, reason = "they become the fields")]
-    async fn up_to(
+    async fn refusing(
         plans: &Plans,
         index: Arc<Index>,
         account: Id,
@@ -132,7 +132,6 @@ impl<'a, W: Fn(&ManagerName, &Post) -> bool> Matches<'a, W> {
         posts: &'a [Post],
         wanted: W,
         used_up: Arc<HashSet<Id>>,
-        most: usize,
     ) -> Self {
         let mut new = Self {
             feed,
@@ -148,7 +147,7 @@ impl<'a, W: Fn(&ManagerName, &Post) -> bool> Matches<'a, W> {
             deadline: None,
             may_ask: true,
         };
-        let (found, matched) = new.search(plans, &new.index, most).await;
+        let (found, matched) = new.search(plans, &new.index).await;
         new.found = found;
         new.posts = &posts[..matched];
         new
@@ -353,12 +352,14 @@ impl<'a, W: Fn(&ManagerName, &Post) -> bool> Matches<'a, W> {
         self.stored.extend(picks);
     }
 
-    /// Updates the matches to the current index. Returns the number of plans that were matched for it; `None` if
-    /// all were.
+    /// Updates the matches to the current index, and leaves out the last posts if there are too many matches then. Returns
+    /// the number of plans that were matched for it; `None` if all were.
     pub(crate) async fn update(&mut self, plans: &Plans) -> Option<usize> {
         let index = plans.index();
         let Some(changes) = plans.changes_between(self.index.version(), index.version()) else {
-            (self.found, _) = self.search(plans, &index, usize::MAX).await;
+            let (found, matched) = self.search(plans, &index).await;
+            self.found = found;
+            self.shorten(matched);
             self.lock_decided().clear();
             self.index = index;
             return None;
@@ -377,9 +378,10 @@ impl<'a, W: Fn(&ManagerName, &Post) -> bool> Matches<'a, W> {
         });
         let changed = Index::build(changed, index.version());
         if !changed.is_empty() {
-            let (found, _) = self.search(plans, &changed, usize::MAX).await;
+            let (found, matched) = self.search(plans, &changed).await;
             self.found.extend(found);
             self.found.sort_by_key(|found| found.pick);
+            self.shorten(matched);
         }
         for found in &mut self.found {
             if namespaces.contains(&found.pick.manager.namespace) {
@@ -393,15 +395,24 @@ impl<'a, W: Fn(&ManagerName, &Post) -> bool> Matches<'a, W> {
         Some(changed.len())
     }
 
-    /// Returns the matches of the first posts, and the number of these: no further post is matched after `most`
+    /// Keeps the first `matched` posts, and of these only as many as have [`MOST`] matches together: at least one.
+    fn shorten(&mut self, matched: usize) {
+        let exceeding = self.found.get(MOST).map(|found| found.pick.at.max(1));
+        let end = exceeding.map_or(matched, |at| at.min(matched));
+        self.posts = &self.posts[..end];
+        self.found.retain(|found| found.pick.at < end);
+        self.lock_broken().retain(|at| *at < end);
+    }
+
+    /// Returns the matches of the first posts, and the number of these: no further post is matched after [`MOST`]
     /// matches. Records the posts that cannot be matched.
-    async fn search(&self, plans: &Plans, index: &Index, most: usize) -> (Vec<Found>, usize) {
+    async fn search(&self, plans: &Plans, index: &Index) -> (Vec<Found>, usize) {
         let Self { posts, feed, .. } = *self;
         let span = tracing::info_span!("match posts", posts = posts.len(), matches = Empty);
         let mut matches = Vec::new();
         let (mut matched, mut explained, mut panics) = (0, 0, 0);
         let mut busy = Duration::ZERO;
-        while matched < posts.len() && matches.len() < most {
+        while matched < posts.len() && matches.len() < MOST {
             let _turn = plans.matching.take(self.account, 1).await;
             blocking(|| {
                 let _span = span.enter();
@@ -450,7 +461,7 @@ impl<'a, W: Fn(&ManagerName, &Post) -> bool> Matches<'a, W> {
                         tracing::debug!(post.id = %post.id, feed.name = %feed.masked(), plans = spent, "searches of a post spent their budget");
                     }
                     matches[first..].sort_by_key(|found| found.pick);
-                    if matches.len() >= most || begin.elapsed() > TURN {
+                    if matches.len() >= MOST || begin.elapsed() > TURN {
                         break;
                     }
                 }

@@ -94,17 +94,8 @@ impl Backfill {
                 since.is_some_and(|since| post.time >= since)
                     || catching_up.contains(manager) && waiting_posts.contains(post.id.as_str())
             };
-            let mut all = Matches::of(
-                &self.plans,
-                index,
-                waiting.account,
-                &waiting.feed,
-                &posts,
-                wanted,
-            )
-            .await;
             let span = span(waiting, &asked);
-            let stored = self.store_kept(waiting, &asked, &rests, &refused, &mut all);
+            let stored = self.store_kept(waiting, &asked, &rests, &refused, &posts, wanted);
             let Some((made, managers)) = stored.instrument(span).await? else {
                 break;
             };
@@ -115,17 +106,25 @@ impl Backfill {
         Ok(false)
     }
 
-    /// Stores the matches, and updates them if plans change. Returns the number of Scans created and of Managers
-    /// done.
+    /// Matches the posts in parts and stores the matches, and updates them if plans change. Returns the number of Scans
+    /// created and of Managers done.
     async fn store_kept(
         &self,
         waiting: &Waiting,
         asked: &[Asked],
         rests: &HashMap<ManagerName, (Timestamp, Rest)>,
         refused: &Refused,
-        all: &mut Matches<'_, impl Fn(&ManagerName, &Post) -> bool>,
+        posts: &[Post],
+        wanted: impl Fn(&ManagerName, &Post) -> bool,
     ) -> Result<Option<(usize, usize)>, store::Error> {
-        decide_by_post(&self.plans, all, &self.shutdown).await;
+        let plans = &self.plans;
+        let matches_of = |posts| {
+            let (index, account) = (plans.index(), waiting.account);
+            Matches::of(plans, index, account, &waiting.feed, posts, &wanted)
+        };
+        let mut unmatched = posts;
+        let mut all = matches_of(unmatched).await;
+        decide_by_post(plans, &all, &self.shutdown).await;
         let oldest = refused.posts.first().map(|post| post.time);
         let step = Step {
             pool: &self.backbone.pool,
@@ -148,21 +147,28 @@ impl Backfill {
             limits: &self.limits,
         };
         let mut before = Stored::default();
+        // Managers that are left to the next step.
+        let mut left: HashSet<ManagerName> = HashSet::new();
         let mut tries = 0;
         while tries < MAX_REMATCHES {
             tries += 1;
+            let is_last = all.posts().len() == unmatched.len();
             let mut picks = all.picks();
+            picks.retain(|pick| !left.contains(&pick.manager));
             // Stable: the posts of a Manager stay in order.
             picks.sort_by_key(|pick| pick.manager);
-            let (blocks, mut last) = step.split(&picks);
-            let done = store_blocks(&step, all, blocks, &mut before).await?;
+            let (blocks, mut last) = if is_last {
+                step.split(&picks)
+            } else {
+                (&picks[..], &[][..])
+            };
+            let done = store_blocks(&step, &all, blocks, &mut before).await?;
             all.record_stored(done);
             if !done.is_empty() {
                 tries = 0;
             }
             let rest = &blocks[done.len()..];
             let is_over = !rest.is_empty() && step.is_over(done, rest);
-            let mut left = HashSet::new();
             if is_over {
                 if self.shutdown.is_cancelled() {
                     return Ok(None);
@@ -170,8 +176,15 @@ impl Backfill {
                 left.extend(rest.iter().chain(last).map(|pick| pick.manager));
                 last = &[];
             }
+            if !is_last && (rest.is_empty() || is_over) {
+                unmatched = &unmatched[all.posts().len()..];
+                all = matches_of(unmatched).await;
+                decide_by_post(plans, &all, &self.shutdown).await;
+                tries = 0;
+                continue;
+            }
             if rest.is_empty() || is_over {
-                let last = step.decide(all, last).await;
+                let last = step.decide(&all, last).await;
                 let_others_pass(step.pool, waiting, &last).await?;
                 let _share = step.share().await;
                 let mut conn = self.backbone.pool.get().await?;

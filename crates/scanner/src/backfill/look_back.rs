@@ -74,8 +74,11 @@ impl Backfill {
             let reader = readers.get(manager);
             reader.is_some_and(|one| (one.since..one.before).contains(&post.time))
         };
-        let (feed, posts) = (&look_back.feed, &polled.posts);
-        let mut all = Matches::of(&self.plans, index, waiting.account, feed, posts, wanted).await;
+        let (plans, feed) = (&self.plans, &look_back.feed);
+        let matches_of =
+            |index, posts| Matches::of(plans, index, waiting.account, feed, posts, &wanted);
+        let mut left = &polled.posts[..];
+        let mut all = matches_of(index, left).await;
         decide_by_post(&self.plans, &all, &self.shutdown).await;
         let mut stored = Stored::default();
         let mut tries = 0;
@@ -97,7 +100,12 @@ impl Backfill {
             };
             // After a failure, each Manager is stored separately, because one of them may be the cause.
             let apart = look_back.failure_count > 0;
-            let (before, last) = step.split(&picks);
+            let is_last = all.posts().len() == left.len();
+            let (before, last) = if is_last {
+                step.split(&picks)
+            } else {
+                (&picks[..], &[][..])
+            };
             let (is_current, last) = if apart {
                 let done = store_by_manager(&step, &all, &picks, &mut stored);
                 (done.await?, &[][..])
@@ -112,6 +120,13 @@ impl Backfill {
             if !is_current {
                 self.plans.refresh().await?;
                 all.update(&self.plans).await;
+                continue;
+            }
+            if !is_last {
+                left = &left[all.posts().len()..];
+                all = matches_of(plans.index(), left).await;
+                decide_by_post(&self.plans, &all, &self.shutdown).await;
+                tries = 0;
                 continue;
             }
             let last = step.decide(&all, last).await;
