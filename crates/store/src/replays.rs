@@ -27,7 +27,7 @@ use crate::{
 
 mod advance;
 
-pub use advance::{Advanced, Pace, advance};
+pub use advance::{Advanced, Pace, advance, postpone};
 
 /// Maximum number of replays that run at a time for one Connection.
 pub const MAX_RUNNING: i64 = 10;

@@ -76,7 +76,7 @@ struct Job {
 }
 
 /// Takes the replay that has been due the longest, of the accounts that had no turn in this round, and gives it one
-/// turn. Returns `None` if none is due.
+/// turn, after a call of `begin` with its name. Returns `None` if none is due.
 ///
 /// Call inside a transaction: its row stays locked until the commit, and a row that another replica holds is
 /// skipped. Served by `replays_due_idx` and `deliveries_pkey`.
@@ -84,6 +84,7 @@ pub async fn advance(
     conn: &mut AsyncPgConnection,
     pace: Pace,
     round: &mut Round,
+    begin: impl FnOnce(ReplayName),
 ) -> QueryResult<Option<(ReplayName, Advanced)>> {
     let job = match take(conn, round).await? {
         None if round.end() => take(conn, round).await?,
@@ -91,12 +92,13 @@ pub async fn advance(
     };
     let Some(job) = job else { return Ok(None) };
     round.serve(Id::from_uuid(job.account_id));
+    begin(job.name());
     // A savepoint, so that a replay that cannot continue does not block the others.
     let advanced = conn.transaction(async |conn| job.advance(conn, pace).await);
     let advanced = match advanced.await {
         Err(error) if !is_passing(&error) => {
             tracing::error!(replay.name = %job.name(), retry_in = ?FAILED_PAUSE, "a replay cannot go on: {error}");
-            job.come_again(conn, FAILED_PAUSE).await?;
+            postpone(conn, job.name(), FAILED_PAUSE).await?;
             Advanced::Waiting
         }
         advanced => advanced?,
@@ -112,6 +114,24 @@ async fn take(conn: &mut AsyncPgConnection, round: &Round) -> QueryResult<Option
     .get_result(conn)
     .await
     .optional()
+}
+
+/// Postpones the next batch of a replay. By primary key.
+pub async fn postpone(
+    conn: &mut AsyncPgConnection,
+    replay: ReplayName,
+    wait: Duration,
+) -> QueryResult<()> {
+    query!(
+        "replays/postpone",
+        SqlUuid: replay.namespace.to_uuid(),
+        SqlUuid: replay.connection.to_uuid(),
+        SqlUuid: replay.replay.to_uuid(),
+        Double: wait.as_secs_f64(),
+    )
+    .execute(conn)
+    .await?;
+    Ok(())
 }
 
 impl Job {
@@ -136,7 +156,7 @@ impl Job {
             return Ok(Advanced::Counted);
         }
         if let Some(pause) = self.enough(conn, pace).await? {
-            self.come_again(conn, pause).await?;
+            postpone(conn, self.name(), pause).await?;
             return Ok(Advanced::Waiting);
         }
         self.reopen(conn, pace).await
@@ -205,19 +225,6 @@ impl Job {
         } else {
             None
         })
-    }
-
-    async fn come_again(&self, conn: &mut AsyncPgConnection, after: Duration) -> QueryResult<()> {
-        query!(
-            "replays/postpone",
-            SqlUuid: self.namespace_id,
-            SqlUuid: self.connection_id,
-            SqlUuid: self.id,
-            Double: after.as_secs_f64(),
-        )
-        .execute(conn)
-        .await?;
-        Ok(())
     }
 
     /// Reads the next deliveries of the window, reopens the relevant ones, and moves to the last one read. If there
