@@ -75,7 +75,7 @@ impl Work for Backfills {
     type Item = Waiting;
 
     fn settings(&self) -> Settings {
-        Settings::new("backfill", LOOK, STEPS)
+        Settings::new(backfills::KIND, LOOK, STEPS)
     }
 
     async fn claim(
@@ -86,7 +86,7 @@ impl Work for Backfills {
         let backfill = &self.0;
         backfill.catch_up(conn).await?;
         let (platforms, quota) = (backfill.platforms(), backfill.scans_per_day());
-        let waiting = backfills::waiting(conn, &platforms, claim.room, quota).await?;
+        let waiting = backfills::waiting(conn, &platforms, claim, quota).await?;
         Ok(table::lease(conn, self.settings().kind, waiting, claim).await?)
     }
 

@@ -28,9 +28,9 @@ use crate::{
     quotas::{HAS_SCANS_LEFT, TODAY},
     words,
     work::{
-        Room,
+        Claim,
         candidates::{self, CandidateRow},
-        table,
+        is_free, table,
     },
 };
 
@@ -155,22 +155,32 @@ const CATCH_UP: &str = "CASE WHEN b.state <> 'DONE' THEN b.catch_up_since END";
 /// Since when a waiting backfill is due. After the clock went back, only a postponed one waits for that time.
 const DUE: &str = "coalesce(next_time, create_time)";
 
-/// Returns the feeds with waiting backfills on the named platforms: of each account some, the longest waiting first.
-/// Locks nothing. Costs a step of `backfills_due_idx` for each Namespace with waiting backfills, and some more for the
-/// first of them.
+/// Kind of the leases of [`waiting`].
+pub const KIND: &str = "backfill";
+
+/// Returns the feeds with waiting backfills on the named platforms: of each account some, the longest waiting first,
+/// without those that are in hand, leased or set aside. Locks nothing. Costs a step of `backfills_due_idx` for each
+/// Namespace with waiting backfills, and some more for the first of them.
 pub async fn waiting(
     conn: &mut AsyncPgConnection,
     platforms: &[&str],
-    room: &Room,
+    claim: &Claim<'_>,
     scans_per_day: u32,
 ) -> QueryResult<Vec<table::Due<Waiting>>> {
+    let room = &*claim.room;
     let of_platforms = "split_part(feed, ':', 1) = ANY ($2)";
     let waiting = format!("state = 'WAITING' AND {}", candidates::often(of_platforms));
     let accounts =
         format!("JOIN accounts AS a ON a.id = n.account_id {TODAY} WHERE {HAS_SCANS_LEFT}");
     let namespaces = candidates::namespaces("backfills", DUE, &waiting, &accounts, "first", room);
+    let taken = format!(
+        "ARRAY (SELECT l.key FROM leases AS l WHERE l.kind = '{KIND}' \
+             AND NOT ((l.leased_by IS NOT NULL OR l.next_time <= clock_timestamp()) AND {}))",
+        is_free("l.leased_by", "$4", "$5")
+    );
     let is_due = candidates::often(&format!(
-        "{of_platforms} AND (next_time IS NULL OR next_time <= clock_timestamp())"
+        "{of_platforms} AND (next_time IS NULL OR next_time <= clock_timestamp()) \
+             AND n.account_id || ' ' || (notify || ' ' || feed) <> ALL ($3 || {taken})"
     ));
     // The next feed of a Namespace is the one of its next row that is not of the feeds before.
     let next = |found: &str, after: &str| {
@@ -195,6 +205,9 @@ pub async fn waiting(
     let rows: Vec<CandidateRow> = sql_query(candidates::by_account(&items, room))
         .bind::<BigInt, _>(i64::from(scans_per_day))
         .bind::<Array<Text>, _>(platforms)
+        .bind::<Array<Text>, _>(claim.known)
+        .bind::<SqlUuid, _>(claim.replica)
+        .bind::<Bool, _>(claim.take_over)
         .load(conn)
         .await?;
     let waiting = rows.into_iter().filter_map(|row| {

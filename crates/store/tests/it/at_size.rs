@@ -196,8 +196,8 @@ async fn statements_of_services_at_size() {
         &database,
         "waiting backfills: `backfills::waiting`",
         async |conn| {
-            let room = Room::new(4, 0, 4);
-            backfills::waiting(conn, &platforms, &room, 1_000)
+            let mut look = Look::with(Uuid::new_v4(), Room::new(4, 0, 4));
+            backfills::waiting(conn, &platforms, &look.claim(), 1_000)
                 .await
                 .unwrap();
         },

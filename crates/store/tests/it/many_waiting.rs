@@ -173,7 +173,8 @@ async fn due_feeds_of_an_account_with_many_are_found_over_several_looks() {
 #[tokio::test]
 async fn look_for_backfills_reads_few_rows() {
     let (mut at, other) = hostile_and_other().await;
-    let waiting = backfills::waiting(&mut at.conn, &["lemmy"], &room(), 1_000).await;
+    let mut look = Look::with(Uuid::new_v4(), room());
+    let waiting = backfills::waiting(&mut at.conn, &["lemmy"], &look.claim(), 1_000).await;
     let waiting = waiting.unwrap();
     assert_eq!(waiting.len(), 9, "eight, and the only one of the other");
     let found = waiting.iter().map(|due| due.item.account).collect();
