@@ -51,6 +51,8 @@ pub struct Entry {
     manager_id: Option<Uuid>,
     #[diesel(sql_type = Nullable<SqlUuid>)]
     connection_id: Option<Uuid>,
+    #[diesel(sql_type = SqlUuid)]
+    account_id: Uuid,
 }
 
 /// Schedules the rows of `subject` for deletion. Call in the transaction that deletes it.
@@ -69,27 +71,31 @@ pub(crate) async fn enqueue(conn: &mut AsyncPgConnection, subject: Subject) -> Q
     Ok(())
 }
 
-/// Returns the purges that are due, the longest due first, without those with the keys `known`. A purge that would be due
-/// much later than [`LOOK_AGAIN`] is due now: the database's clock went back. Reads a table that is mostly small.
+/// Returns the purges that are due, of each account the longest due first, without those with the keys `known`. A deleted
+/// Namespace counts as an account. A purge that would be due much later than [`LOOK_AGAIN`] is due now: the database's
+/// clock went back. Reads a table that is mostly small.
 pub async fn due(
     conn: &mut AsyncPgConnection,
     known: &[String],
 ) -> QueryResult<Vec<table::Due<Entry>>> {
     let entries: Vec<Entry> = sql_query(
-        "SELECT id, namespace_id, manager_id, connection_id FROM purges \
-         WHERE next_time NOT BETWEEN clock_timestamp() AND clock_timestamp() + interval '1 minute' \
-             AND id::text <> ALL ($1) \
-             AND NOT EXISTS (SELECT FROM leases AS l WHERE l.kind = 'purge' AND l.key = purges.id::text \
-                 AND l.leased_by IS NULL AND l.next_time > clock_timestamp()) \
-         ORDER BY next_time LIMIT 100",
+        "SELECT id, namespace_id, manager_id, connection_id, account_id FROM ( \
+             SELECT *, row_number() OVER (PARTITION BY account_id ORDER BY next_time, id) AS rank FROM ( \
+                 SELECT p.*, coalesce(n.account_id, p.namespace_id) AS account_id \
+                 FROM purges AS p LEFT JOIN namespaces AS n ON n.id = p.namespace_id \
+                 WHERE p.next_time NOT BETWEEN clock_timestamp() AND clock_timestamp() + interval '1 minute' \
+                     AND p.id::text <> ALL ($1) \
+                     AND NOT EXISTS (SELECT FROM leases AS l WHERE l.kind = 'purge' AND l.key = p.id::text \
+                         AND l.leased_by IS NULL AND l.next_time > clock_timestamp()) \
+             ) AS due \
+         ) AS ranked ORDER BY rank, next_time LIMIT 100",
     )
     .bind::<Array<Text>, _>(known)
     .load(conn)
     .await?;
     let due = entries.into_iter().map(|entry| table::Due {
         key: entry.id.to_string(),
-        // Of accounts that may be gone.
-        accounts: vec![Id::NIL],
+        accounts: vec![Id::from_uuid(entry.account_id)],
         item: entry,
     });
     Ok(due.collect())
