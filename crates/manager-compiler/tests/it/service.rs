@@ -226,18 +226,26 @@ async fn manager_that_ends_three_compilers_fails_and_the_others_go_on() {
 async fn manager_that_the_database_refuses_fails_and_the_others_go_on() {
     let world = World::new().await;
     let server = customer().await;
-    let refused = world.automatic(&[server.url("/espresso")]).await;
-    let id = refused.manager.to_uuid();
+    let automatic = world.automatic(&[server.url("/espresso")]).await;
+    let instructions = test_support::instructions("kettle");
+    let manual = world.manual(SourceType::Forum, instructions).await;
+    let [first, second] = [automatic, manual].map(|name| name.manager.to_uuid());
     let refuse = format!(
-        "ALTER TABLE managers ADD CONSTRAINT refuse CHECK (id <> '{id}' OR state <> 'APPLIED') NOT VALID"
+        "ALTER TABLE managers ADD CONSTRAINT refuse \
+         CHECK (id NOT IN ('{first}', '{second}') OR state <> 'APPLIED') NOT VALID"
     );
     world.database.run(&refuse).await;
     let compiler = world.compiler();
-    world.until(refused, "APPLY_FAILED").await;
-    let error = world.get(refused).await.apply_error.unwrap();
-    assert_eq!(error.code, ApplyErrorCode::NoUsableContent);
-    assert!(error.message.contains("its log"), "{}", error.message);
-    assert!(!error.message.contains("refuse"), "{}", error.message);
+    for (refused, code) in [
+        (automatic, ApplyErrorCode::NoUsableContent),
+        (manual, ApplyErrorCode::InvalidInstructions),
+    ] {
+        world.until(refused, "APPLY_FAILED").await;
+        let error = world.get(refused).await.apply_error.unwrap();
+        assert_eq!(error.code, code);
+        assert!(error.message.contains("its log"), "{}", error.message);
+        assert!(!error.message.contains("refuse"), "{}", error.message);
+    }
     let other = world.automatic(&[server.url("/espresso")]).await;
     world.until(other, "APPLIED").await;
     compiler.stop().await;
