@@ -62,6 +62,7 @@ test("from a pasted key to a Scan that is seen, judged, labelled, muted and expo
   const pane = page.getByRole("region", { name: "Reading" });
   assert.match((await pane.locator("mark").allTextContents()).join(" "), /backup/i);
   await pane.getByText(/^Score 0\.\d+, threshold 0\.\d+\./).waitFor();
+  await pane.getByText("Scored by words alone: comparing with what you sell does not work at the moment.").waitFor();
 
   // Judged by a key, taken back by another, judged again.
   const scan = async () => (await earshot.call("GET", `${name}/managers/-/scans?pageSize=100`)).scans.find(isOurs);

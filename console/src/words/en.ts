@@ -1,5 +1,5 @@
 // Every word that the console says, in English.
-import type { Action, Connection, Delivery, Feed, Focus, Kind, Manager, Mute, Sensitivity, SourceType } from "../api/types";
+import type { Action, Connection, Delivery, Feed, Focus, Kind, Manager, Match, Mute, Sensitivity, SourceType } from "../api/types";
 
 type ByWord = Record<string, string | undefined>;
 
@@ -147,6 +147,11 @@ export const w = {
   score: {
     title: "Score", alone: (score: string) => `Score ${score}.`, of: (score: string, threshold: string) => `Score ${score}, threshold ${threshold}.`,
     noTerms: "No term counted.", judged: "A language model was asked as well, and had the last word.", counted: (terms: string[]) => `${quotedList(terms)} counted.`,
+    reader: {
+      JUDGED: "The post was compared with what you sell, and the score comes from that.", OVER_BUDGET: "Scored by words alone: today's comparisons with what you sell are used up.", BUSY: "Scored by words alone: there was no time to compare the post with what you sell.",
+      UNAVAILABLE: "Scored by words alone: comparing with what you sell does not work at the moment.", NO_OFFERS: "Scored by words alone: nothing says what you sell.",
+      OTHER_LANGUAGE: "Scored by words alone: the post or what you sell is not in English.", UNTITLED: "Scored by words alone: the post has no title.",
+    } satisfies Record<NonNullable<Match["reader"]>, string>,
     tipped: (terms: string[], more: number) => `${quotedList(terms)} counted most${more > 0 ? `, and ${more} more` : ""}.`,
     signal: {
       buying: (percent: number) => `Reads like somebody who wants to buy (${percent}\u00a0%).`, comparison: (percent: number) => `Weighs things against each other (${percent}\u00a0%).`,
