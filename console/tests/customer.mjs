@@ -124,6 +124,7 @@ test("from a pasted key to a Scan that is seen, judged, labelled, muted and expo
   await page.getByLabel("Goods and services").fill("backup with tested restores");
   await page.getByLabel("Goods and services").press("Enter");
   await page.getByText(/\d+ kept/).first().waitFor();
+  await page.getByText("Words alone decide here.").waitFor();
   // A name that is watched: whose it is, and what else it is called.
   await page.getByLabel("Add a name…").fill("Duplicore");
   await page.getByLabel("Add a name…").press("Enter");
@@ -150,6 +151,7 @@ test("from a pasted key to a Scan that is seen, judged, labelled, muted and expo
   await page.getByLabel("Post, or its address").fill("I baked bread today.");
   await page.getByRole("button", { name: "Judge it" }).click();
   await page.getByText("Below threshold").waitFor();
+  await page.getByText("Words alone decide here.").waitFor();
   await look("tried");
 
   // The key is in sessionStorage alone, and in nothing that is copied.

@@ -205,6 +205,7 @@ export interface paths {
          *     one of the three. Of each feed the newest 1,000 posts or 72 hours are kept for it, whichever is less, save for
          *     streams of a whole network. Nothing is stored, and a disabled Manager can be asked too. `maxScansPerDay` and
          *     `duplicates` are not held against them: they depend on what else the day brings.
+         *     Words alone decide: neither the reader nor the LLM filter is asked, so a Scan can have another score.
          */
         post: operations["previewManager"];
         delete?: never;

@@ -114,6 +114,7 @@ export function Editor({ manager, instructions, put, onEnd }: { manager: Manager
       </form>
       <section class="editor-preview" aria-label={w.looks.effect}>
         <h2>{w.looks.effect}</h2>
+        {focus && <p class="hint">{w.preview.byWords}</p>}
         {previewFailed.value !== undefined && <Failed error={previewFailed.value} />}
         {before.value && after.value ? <Comparison before={before.value} after={after.value} threshold={threshold} /> : previewFailed.value === undefined && <p class="faint" role="status">{w.looks.counting}</p>}
       </section>

@@ -213,6 +213,7 @@ export const w = {
   preview: {
     count: (matched: number, all: number) => `${matched} of ${plural(all, "recent post", "recent posts")} would match.`, all: (count: number) => `Show all ${count}`,
     kept: (count: number) => `${count} kept`, lost: (count: number) => `${count} lost`, gained: (count: number) => `${count} gained`, lostMark: "lost", gainedMark: "gained", keptMark: "kept", showKept: (count: number) => `Show the ${count} that are kept`, hideKept: "Hide what is kept",
+    byWords: "Words alone decide here. Where posts are also compared with what you sell, a Scan can have another score.",
     ofRecent: (count: number) => `of ${plural(count, "post", "posts")}.`, noPosts: "No posts have been read yet: its feeds are looked at for the first time soon.",
   },
   reason: {
