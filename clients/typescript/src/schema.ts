@@ -1570,7 +1570,10 @@ export interface components {
             /** @description What is relevant, in a sentence or two. */
             brief?: string;
         };
-        /** @description What you sell, in plain words, to compare posts with by meaning. A compile writes it. An object without words counts as absent. */
+        /**
+         * @description What you sell, in plain words, to compare posts with by meaning. A compile writes it. A change of yours makes the Manager
+         *     `MANUAL`: then verdicts on its Scans teach it nothing. An object without words counts as absent.
+         */
         Sells: {
             /**
              * @description What you sell, and to whom, in a sentence or two. Without control characters, such as line breaks.

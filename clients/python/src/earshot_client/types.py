@@ -1027,7 +1027,8 @@ class InstructionsOffer(TypedDict):
 
 class Sells(TypedDict):
     """
-    What you sell, in plain words, to compare posts with by meaning. A compile writes it. An object without words counts as absent.
+    What you sell, in plain words, to compare posts with by meaning. A compile writes it. A change of yours makes the Manager
+    `MANUAL`: then verdicts on its Scans teach it nothing. An object without words counts as absent.
 
     """
 
