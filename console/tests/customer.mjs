@@ -46,11 +46,14 @@ test("from a pasted key to a Scan that is seen, judged, labelled, muted and expo
   await page.getByText("Sensitivity: Broad").waitFor();
   await page.getByRole("link", { name: "Settings" }).click();
   await page.getByLabel("Sensitivity").selectOption("BALANCED");
+  await page.getByLabel("Goods and services").fill("offsite backup");
+  await page.getByLabel("Goods and services").press("Enter");
   await page.locator("form").filter({ has: page.getByLabel("Sensitivity") }).getByRole("button", { name: "Save" }).click();
   await page.getByText("Sensitivity: Balanced").waitFor();
   await until("it is compiled again", async () => {
     const { managers } = await earshot.call("GET", `${name}/managers`);
-    return managers[0].input.sensitivity === "BALANCED" && managers[0].state === "APPLIED";
+    const [{ mode, state, input, instructions }] = managers;
+    return mode === "AUTOMATIC" && state === "APPLIED" && input.sensitivity === "BALANCED" && instructions.sells.offers.join() === "offsite backup";
   });
 
   // A post is made, and becomes a Scan with its words marked.

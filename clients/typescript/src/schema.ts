@@ -1387,6 +1387,7 @@ export interface components {
                     names?: components["schemas"]["TermText"][] | null;
                 };
                 sensitivity?: components["schemas"]["Sensitivity"] | null;
+                sells?: components["schemas"]["Sells"] | null;
             } | null;
             instructions?: components["schemas"]["Instructions"] | null;
             notices?: components["schemas"]["Notice"][] | null;
@@ -1494,6 +1495,7 @@ export interface components {
                 names?: components["schemas"]["TermText"][];
             };
             sensitivity?: components["schemas"]["Sensitivity"];
+            sells?: components["schemas"]["Sells"];
         };
         /**
          * @description How certain the service must be that a post is worth your attention. It sets `instructions.threshold`; your feedback
@@ -1571,8 +1573,9 @@ export interface components {
             brief?: string;
         };
         /**
-         * @description What you sell, in plain words, to compare posts with by meaning. A compile writes it. A change of yours makes the Manager
-         *     `MANUAL`: then verdicts on its Scans teach it nothing. An object without words counts as absent.
+         * @description What you sell, in plain words, to compare posts with by meaning. A compile writes it to `instructions`. In `input`, each
+         *     field that you give replaces what a compile takes from the pages, and the Manager stays `AUTOMATIC`. A change of
+         *     `instructions.sells` makes it `MANUAL`: then verdicts on its Scans teach it nothing. An object without words counts as absent.
          */
         Sells: {
             /**

@@ -21,6 +21,7 @@ export type Mute = S["Mute"];
 export type Instructions = S["Instructions"];
 export type WatchedName = S["WatchedName"];
 export type Focus = S["Focus"];
+export type Sells = S["Sells"];
 export type Sensitivity = S["Sensitivity"];
 export type Stats = S["Stats"];
 export type Point = S["StatsPoint"];

@@ -241,7 +241,7 @@ export const w = {
   },
   settings: {
     general: "General", mutes: "Mutes of this Manager", mutesHint: "Posts that make no Scans, whatever the instructions say.", namespaceMutes: "Mutes of the whole Namespace", namespaceMutesHint: "They hold for all its Managers.", noMutes: "Nothing is muted.",
-    input: "Pages, focus and sensitivity", inputMeans: "Saving compiles the Manager again. What is at work stays so until that is done.", inputTakesBack: "This Manager is kept by hand; saving pages makes it automatic again.", urls: "Pages",
+    sellsHint: "What you leave empty is taken from your pages.", input: "Pages, focus, sensitivity and what you sell", inputMeans: "Saving compiles the Manager again. What is at work stays so until that is done.", inputTakesBack: "This Manager is kept by hand; saving pages makes it automatic again.", urls: "Pages",
     screen: "What is let through", screenHint: "Of posts that match.", languages: "Languages", languagesHint: "Tags such as en or pt; without any, all are welcome.", anyLanguage: "all", kinds: "Kinds",
     kindWords: { POST: "Posts", COMMENT: "Comments" } satisfies Record<Kind, string>, duplicates: "The same post in several places", duplicatesHint: "Collapsed, it is one Scan that lists the places.",
     keep: "A Scan each", collapse: "One Scan", maxScans: "Scans a day, at most", maxScansHint: "A guard against floods: near the bound only the best come through.", noMax: "no bound",

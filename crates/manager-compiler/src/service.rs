@@ -186,6 +186,9 @@ impl ManagerCompiler {
                 if !read.missed.unread_note.is_empty() {
                     compile::add_to_brief(&mut compiled, &read.missed.unread_note);
                 }
+                if let Some(given) = &input.sells {
+                    compiled.sells.get_or_insert_default().replace_with(given);
+                }
                 let verdicts = self.verdicts(submission.manager).await;
                 let (focus, sensitivity) = (input.focus.focus_type, input.sensitivity);
                 feedback::apply(&mut compiled, focus, sensitivity, &verdicts);

@@ -985,6 +985,7 @@ class UpdateManagerInput(TypedDict):
     urls: NotRequired[list[UpdateManagerInputUrl]]
     focus: NotRequired[UpdateManagerInputFocus]
     sensitivity: NotRequired[Sensitivity | None]
+    sells: NotRequired[Sells | None]
 
 
 class InputFocus(TypedDict):
@@ -1010,6 +1011,7 @@ class Input(TypedDict):
     """
     focus: InputFocus
     sensitivity: NotRequired[Sensitivity]
+    sells: NotRequired[Sells]
 
 
 InstructionsRequireItem: TypeAlias = list[TermText]
@@ -1027,8 +1029,9 @@ class InstructionsOffer(TypedDict):
 
 class Sells(TypedDict):
     """
-    What you sell, in plain words, to compare posts with by meaning. A compile writes it. A change of yours makes the Manager
-    `MANUAL`: then verdicts on its Scans teach it nothing. An object without words counts as absent.
+    What you sell, in plain words, to compare posts with by meaning. A compile writes it to `instructions`. In `input`, each
+    field that you give replaces what a compile takes from the pages, and the Manager stays `AUTOMATIC`. A change of
+    `instructions.sells` makes it `MANUAL`: then verdicts on its Scans teach it nothing. An object without words counts as absent.
 
     """
 

@@ -204,6 +204,33 @@ async fn sensitivity_rejects_unknown_values() {
 }
 
 #[tokio::test]
+async fn sells_of_the_input_leaves_a_manager_automatic() {
+    let app = TestApp::start().await;
+    let acme = app.account("acme").await;
+    let namespace = acme.namespace().await;
+    let manager = acme.manager(&namespace).await;
+    let sells = json!({"summary": "Backups for families.", "offers": ["online backup"]});
+    let given = patch(&acme, &manager, &json!({"input": {"sells": sells}})).await;
+    assert_eq!(given.status, 200, "{}", given.body);
+    assert_eq!(
+        (&given.body["mode"], &given.body["state"]),
+        (&json!("AUTOMATIC"), &json!("PENDING_APPLY"))
+    );
+    let read = acme.get(&format!("/v1/{manager}")).await;
+    assert_eq!(read.body["input"]["sells"], sells);
+
+    let wrong = json!({"input": {"sells": {"offers": ["drives", "Drives"]}}});
+    let refused = patch(&acme, &manager, &wrong).await;
+    let details = [("input.sells.offers[1]", "duplicate")];
+    assert_eq!(
+        (refused.status, refused.details().as_slice()),
+        (400, &details[..])
+    );
+    let removed = masked(&acme, &manager, "input.sells", &json!({})).await;
+    assert_eq!(removed.body["input"].get("sells"), None);
+}
+
+#[tokio::test]
 async fn manager_can_switch_to_manual_mode_and_back() {
     let app = TestApp::start().await;
     let acme = app.account("acme").await;

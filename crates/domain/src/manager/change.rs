@@ -181,7 +181,7 @@ mod tests {
         Focus, Id, Instructions, Issue, Issues, ManagerName, Sensitivity, Timestamp,
         address::AddressPolicy,
         feed::OneForum,
-        instructions::Term,
+        instructions::{Sells, Term},
         manager::{
             Input, InputFocus, InputType, Manager, ManagerState, ManagerType, PATHS, Rules, Source,
         },
@@ -217,6 +217,7 @@ mod tests {
                         names: Vec::new(),
                     },
                     sensitivity: Sensitivity::default(),
+                    sells: None,
                 }),
                 instructions: None,
                 notices: Vec::new(),
@@ -439,6 +440,41 @@ mod tests {
             let change = changed(&precise, body, mask).unwrap();
             assert_eq!(sensitivity_of(&change), Some(expected), "{body} {mask:?}");
         }
+    }
+
+    #[test]
+    fn sells_of_the_input_is_merged_and_removed() {
+        let sells = |offer: &str| Sells {
+            summary: "Tea.".to_owned(),
+            offers: vec![offer.to_owned()],
+        };
+        let mut current = applied();
+        if let Some(input) = &mut current.manager.input {
+            input.sells = Some(sells("tea"));
+        }
+        let offers = json!({"input": {"sells": {"offers": ["cups"]}}});
+        let none = json!({"input": {"sells": null}});
+        let urls = json!({"input": {"urls": ["https://example.com/tea"]}});
+        for (body, mask, expected) in [
+            (&offers, None, Some(sells("cups"))),
+            (&offers, Some("input.sells.offers"), Some(sells("cups"))),
+            (&urls, None, Some(sells("tea"))),
+            (&none, None, None),
+            (&json!({}), Some("input.sells"), None),
+        ] {
+            let change = changed(&current, body, mask).unwrap();
+            match change.origin {
+                Some(Origin::Input(input)) => {
+                    assert_eq!(input.sells, expected, "{body} {mask:?}");
+                }
+                other => panic!("{body} {mask:?}: {other:?}"),
+            }
+        }
+        let wrong = json!({"input": {"sells": {"offers": ["tea", "Tea"]}}});
+        assert_eq!(
+            changed(&current, &wrong, None).unwrap_err(),
+            [("input.sells.offers[1]".to_owned(), Issue::Duplicate)]
+        );
     }
 
     #[test]

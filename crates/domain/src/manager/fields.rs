@@ -89,12 +89,14 @@ pub(super) fn input(input: Object<'_>, rules: Rules<'_>) -> Option<Input> {
         None => Some(Sensitivity::default()),
         given => input.word("sensitivity", given),
     };
+    let sells = instructions::parse_sells(&input);
     input.finish();
     Some(Input {
         input_type: input_type?,
         urls: urls?,
         focus: focus?,
         sensitivity: sensitivity?,
+        sells,
     })
 }
 

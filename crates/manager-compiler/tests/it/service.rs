@@ -2,7 +2,10 @@
 
 use std::time::Duration;
 
-use domain::manager::{ApplyErrorCode, Origin, SourceType};
+use domain::{
+    instructions::Sells,
+    manager::{ApplyErrorCode, Mode, Origin, SourceType},
+};
 use test_support::{Answer, TestServer, eventually};
 
 use crate::support::{World, applied, input};
@@ -55,6 +58,29 @@ async fn a_result_for_an_older_input_is_dropped() {
     let manager = world.get(name).await;
     assert_eq!(manager.instructions.unwrap().brief, brief);
     assert_eq!(plan_version(&world).await, event.plan_version.to_string());
+}
+
+#[tokio::test]
+async fn sells_of_the_input_replaces_what_the_pages_say() {
+    let world = World::new().await;
+    let server = customer().await;
+    let mut origin = input(&[server.url("/bikes")]);
+    let given = Sells {
+        summary: "Bicycles that fold.".to_owned(),
+        offers: vec!["folding bike".to_owned()],
+    };
+    if let Origin::Input(input) = &mut origin {
+        input.sells = Some(given.clone());
+    }
+    let name = world
+        .waiting_of(&world.fixture, SourceType::Forum, origin)
+        .await;
+    let compiler = world.compiler();
+    world.tell(name, 1).await;
+    let manager = world.until(name, "APPLIED").await;
+    compiler.stop().await;
+    assert_eq!(manager.mode, Mode::Automatic);
+    assert_eq!(manager.instructions.unwrap().sells, Some(given));
 }
 
 #[tokio::test]

@@ -132,6 +132,7 @@ pub(crate) fn input(urls: &[String]) -> Origin {
             names: Vec::new(),
         },
         sensitivity: Sensitivity::Balanced,
+        sells: None,
     })
 }
 
