@@ -976,18 +976,6 @@ class UpdateManagerInputFocus(TypedDict):
     names: NotRequired[list[TermText] | None]
 
 
-class UpdateManagerInput(TypedDict):
-    """
-    As `Input`; what is left out stays as it is.
-    """
-
-    type: NotRequired[Literal["STRUCTURED"]]
-    urls: NotRequired[list[UpdateManagerInputUrl]]
-    focus: NotRequired[UpdateManagerInputFocus]
-    sensitivity: NotRequired[Sensitivity | None]
-    sells: NotRequired[Sells | None]
-
-
 class InputFocus(TypedDict):
     type: Focus
     names: NotRequired[list[TermText]]
@@ -995,23 +983,6 @@ class InputFocus(TypedDict):
     Names to watch: competitors, brands, products. Without them they are taken from the pages.
 
     """
-
-
-class Input(TypedDict):
-    """
-    What the instructions are compiled from.
-    """
-
-    type: Literal["STRUCTURED"]
-    urls: list[InputUrl]
-    """
-    Pages about your product, and pages of communities to watch. `http` or `https`, without credentials, on public
-    hosts.
-
-    """
-    focus: InputFocus
-    sensitivity: NotRequired[Sensitivity]
-    sells: NotRequired[Sells]
 
 
 InstructionsRequireItem: TypeAlias = list[TermText]
@@ -1270,6 +1241,35 @@ class NamespaceList(TypedDict):
 
 class FeedList(TypedDict):
     feeds: list[Feed]
+
+
+class UpdateManagerInput(TypedDict):
+    """
+    As `Input`; what is left out stays as it is.
+    """
+
+    type: NotRequired[Literal["STRUCTURED"]]
+    urls: NotRequired[list[UpdateManagerInputUrl]]
+    focus: NotRequired[UpdateManagerInputFocus]
+    sensitivity: NotRequired[Sensitivity | None]
+    sells: NotRequired[Sells | None]
+
+
+class Input(TypedDict):
+    """
+    What the instructions are compiled from.
+    """
+
+    type: Literal["STRUCTURED"]
+    urls: list[InputUrl]
+    """
+    Pages about your product, and pages of communities to watch. `http` or `https`, without credentials, on public
+    hosts.
+
+    """
+    focus: InputFocus
+    sensitivity: NotRequired[Sensitivity]
+    sells: NotRequired[Sells]
 
 
 class Instructions(TypedDict):

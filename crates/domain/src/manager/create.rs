@@ -18,10 +18,6 @@ use crate::{
 
 /// Source of the instructions.
 #[derive(Debug, Clone, PartialEq)]
-#[expect(
-    clippy::large_enum_variant,
-    reason = "one for each request, and it is not kept"
-)]
 pub enum Origin {
     Input(Input),
     Instructions(Instructions),

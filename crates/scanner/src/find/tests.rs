@@ -517,7 +517,7 @@ async fn backfill_in_parts_misses_no_match() {
             .await
             .unwrap();
     }
-    assert!(MANAGERS * POSTS > 2 * MOST, "they fit into one part");
+    const { assert!(MANAGERS * POSTS > 2 * MOST, "they fit into one part") };
     // What is delivered has a pace.
     database.run("DELETE FROM backfills WHERE notify").await;
     let release = "UPDATE backfills SET next_time = NULL";

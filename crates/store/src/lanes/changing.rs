@@ -8,7 +8,7 @@ use diesel_async::{AsyncPgConnection, RunQueryDsl};
 use domain::ConnectionName;
 use uuid::Uuid;
 
-use super::{LockedLane, LaneRow, keys};
+use super::{LaneRow, LockedLane, keys};
 use crate::{QueryResult, prepared::query};
 
 /// Locks the lanes whose record an attempt changes: all with `failed` attempts, and others that are not yet known

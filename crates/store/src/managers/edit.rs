@@ -50,7 +50,7 @@ pub async fn lock(
 /// Adds what other tables hold of a Manager to its row.
 async fn editable(
     conn: &mut AsyncPgConnection,
-    (row, generation): (Row, i64),
+    (row, generation): (ManagerRow, i64),
 ) -> Result<Editable, Error> {
     let namespace = Id::from_uuid(row.namespace_id);
     let submitted = row.submitted_instructions.as_ref().map(read).transpose()?;
@@ -152,9 +152,9 @@ async fn edit(
     } else {
         None
     };
-    let mut written: (Row, i64) = diesel::update(row(name))
+    let mut written: (ManagerRow, i64) = diesel::update(row(name))
         .set((changes, managers::update_time.eq(now.to_chrono())))
-        .returning((Row::as_returning(), managers::generation))
+        .returning((ManagerRow::as_returning(), managers::generation))
         .get_result(conn)
         .await?;
     if let Some(content) = content {
@@ -221,7 +221,7 @@ async fn submit(
     conn: &mut AsyncPgConnection,
     name: ManagerName,
     now: Timestamp,
-) -> QueryResult<(Row, i64)> {
+) -> QueryResult<(ManagerRow, i64)> {
     diesel::update(row(name))
         .set((
             managers::state.eq(ManagerState::PendingApply.as_str()),
@@ -232,7 +232,7 @@ async fn submit(
             managers::apply_error_message.eq(None::<String>),
             managers::update_time.eq(now.to_chrono()),
         ))
-        .returning((Row::as_returning(), managers::generation))
+        .returning((ManagerRow::as_returning(), managers::generation))
         .get_result(conn)
         .await
 }
