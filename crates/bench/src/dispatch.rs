@@ -33,7 +33,7 @@ pub(crate) struct Options {
     /// Length of each run at a given rate, in seconds
     #[arg(long, default_value_t = 20)]
     seconds: u64,
-    /// Only these parts: drain, broker, latency, hung, memory, limit
+    /// Only these parts: drain, broker, latency, hung, three, memory, limit
     #[arg(long, value_delimiter = ',')]
     only: Vec<String>,
     /// Directory of the servers during the run
@@ -76,6 +76,9 @@ async fn measure(options: &Options) -> Result<Report> {
     }
     if options.wants("latency") || options.wants("hung") {
         latency::run(options, &mut stack, &receiver, &mut report).await?;
+    }
+    if options.wants("three") {
+        latency::of_three(options, &mut stack, &receiver, &mut report).await?;
     }
     if options.wants("limit") {
         rate_limit(&mut stack, &receiver, &mut report).await?;

@@ -64,6 +64,42 @@ pub(super) async fn run(
     Ok(())
 }
 
+/// Measures a thousand Scans a second for three dispatchers.
+pub(super) async fn of_three(
+    options: &Options,
+    stack: &mut Stack,
+    receiver: &Receiver,
+    report: &mut Report,
+) -> Result<()> {
+    const BATCH: usize = 10;
+    let mut stream = Stream::start(stack, receiver).await?;
+    let connections = stream.load.connections(64, &receiver.url("/ok")).await?;
+    let managers = stream.load.managers(&connections).await?;
+    stack.start_dispatcher().await?;
+    let mut others = Vec::new();
+    for _ in 0..2 {
+        others.push(stack.spawn_dispatcher().await?);
+    }
+    stream.send(&managers[..1], 3).await?;
+    stream.batch = BATCH;
+    let (p50, p99) = stream.send(&managers, options.seconds).await?;
+    report.row(
+        Row::new(
+            "1,000/s with three dispatchers: committed to received",
+            format!("p50 {p50:.1}, p99 {p99:.1} ms"),
+        )
+        .goal("p99 <= 50 ms", p99 <= 50.0),
+    );
+    for mut dispatcher in others {
+        dispatcher.kill()?;
+        dispatcher.wait()?;
+    }
+    stream.load.forget().await?;
+    stream.stop().await?;
+    stack.kill_dispatcher();
+    Ok(())
+}
+
 /// Measures a thousand Connections; a hundred of them hang.
 async fn many(options: &Options, stream: &mut Stream<'_>, report: &mut Report) -> Result<()> {
     let well = stream
@@ -97,6 +133,8 @@ struct Stream<'a> {
     waker: bus::OutboxWaker,
     stop: CancellationToken,
     relaying: JoinHandle<()>,
+    /// Scans of one transaction.
+    batch: usize,
 }
 
 impl<'a> Stream<'a> {
@@ -112,6 +150,7 @@ impl<'a> Stream<'a> {
             waker,
             stop,
             relaying,
+            batch: 1,
         })
     }
 
@@ -121,7 +160,7 @@ impl<'a> Stream<'a> {
         Ok(self.relaying.await?)
     }
 
-    /// Commits a hundred Scans a second for each of up to two Managers, or in turn over all. Returns p50 and p99 of
+    /// Makes a hundred commits a second for each of up to two Managers, or in turn over all. Returns p50 and p99 of
     /// the delays in milliseconds: of the first Connection's requests with two Managers, and of all requests otherwise.
     async fn send(&mut self, managers: &[ManagerName], seconds: u64) -> Result<(f64, f64)> {
         let each = Duration::from_secs(1) / (PER_SECOND * if managers.len() == 2 { 2 } else { 1 });
@@ -131,7 +170,8 @@ impl<'a> Stream<'a> {
         while begin.elapsed() < Duration::from_secs(seconds) {
             tokio::time::sleep_until((begin + each * number).into()).await;
             let manager = managers[usize::try_from(number)? % managers.len()];
-            let names = self.load.commit(manager, &[Id::generate()]).await?;
+            let ids: Vec<Id> = (0..self.batch).map(|_| Id::generate()).collect();
+            let names = self.load.commit(manager, &ids).await?;
             let committed = Instant::now();
             self.waker.wake();
             sent.extend(names.into_iter().map(|name| (name, committed)));
