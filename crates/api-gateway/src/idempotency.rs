@@ -131,23 +131,23 @@ impl AppState {
         self.write(caller, async move |conn| {
             if let Some(first) = idempotency::begin(conn, sealer, &request).await? {
                 return if first.body_hash == body_hash {
-                    Ok(Outcome(Made::Before(first), None))
+                    Ok(Outcome::of(Made::Before(first), None))
                 } else {
                     let mut issues = Issues::default();
                     issues.add_with_hint(FIELD, Issue::Conflict, "came before with another body");
                     Err(issues.into())
                 };
             }
-            let Outcome(made, entry) = work(conn).await?;
-            let body =
-                serde_json::to_string(&made).map_err(|error| ApiError::Internal(error.into()))?;
+            let outcome = work(conn).await?;
+            let body = serde_json::to_string(&outcome.answer)
+                .map_err(|error| ApiError::Internal(error.into()))?;
             let answer = Answer {
                 body_hash,
                 status: StatusCode::CREATED.as_u16(),
                 body,
             };
             idempotency::finish(conn, sealer, &request, &answer).await?;
-            Ok(Outcome(Made::Now(made), entry))
+            Ok(outcome.map(Made::Now))
         })
         .await
     }

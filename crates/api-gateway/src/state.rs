@@ -10,7 +10,7 @@ use std::{
 
 use anyhow::Context as _;
 use backbone::Backbone;
-use bus::OutboxWaker;
+use bus::EventPublisher;
 use domain::{Id, address::AddressPolicy, manager::Rules};
 use runtime::Config;
 use store::{quotas, rates::Limits, seal::Sealer};
@@ -36,7 +36,7 @@ pub(crate) struct AppState {
     pub(crate) database: Arc<Database>,
     previews: Shares,
     assistants: Shares,
-    pub(crate) outbox: OutboxWaker,
+    pub(crate) events: EventPublisher,
     pub(crate) sealer: Sealer,
     pub(crate) keys: KeyCache,
     pub(crate) guesses: Guesses,
@@ -69,7 +69,7 @@ impl AppState {
             )),
             previews: Shares::each(PREVIEWS),
             assistants: Shares::each(ASSISTANTS),
-            outbox: backbone.outbox.clone(),
+            events: backbone.events.clone(),
             sealer: backbone::sealer(config).context("the API gateway seals header values")?,
             keys: KeyCache::default(),
             guesses: Guesses::new(config.gateway.trusted_proxies.clone()),

@@ -49,7 +49,6 @@ pub async fn read_news<R: NewsReader>(
         () = shutdown.cancelled() => {}
         () = reading => {}
     }
-    subscription.stop().await;
 }
 
 async fn resync<R: NewsReader>(reader: &R) {
@@ -79,6 +78,4 @@ async fn handle<R: NewsReader>(reader: &R, delivery: Delivery) {
         tracing::debug!("could not handle a broadcast, reading the database instead: {error:#}");
         resync(reader).await;
     }
-    // Broadcasts are not repeated, so a failed acknowledgement does not matter.
-    let _ = delivery.settle.ack().await;
 }

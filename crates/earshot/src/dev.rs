@@ -1,6 +1,6 @@
 //! `earshot dev`: all four services in one process, on a private PostgreSQL server.
 //!
-//! It uses the same service code, SQL and outbox as the distributed form; only the bus is in the process. All
+//! It uses the same service code and SQL as the distributed form; only the bus is in the process. All
 //! persistent data is in the data directory: the database, the key that seals secrets, and the API key.
 
 mod demo;

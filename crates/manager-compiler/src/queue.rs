@@ -32,7 +32,7 @@ const AUTOMATIC: usize = 8;
 /// MANUAL Managers compiled concurrently.
 const MANUAL: usize = 16;
 /// Longest time between two looks.
-const LOOK: Duration = Duration::from_secs(2);
+const LOOK: Duration = Duration::from_secs(1);
 
 /// The Managers of one mode that wait for compilation.
 pub(crate) struct Queue {

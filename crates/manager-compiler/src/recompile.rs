@@ -16,7 +16,6 @@ use store::{
     AsyncConnection, AsyncPgConnection,
     feedback::{self, Due},
     managers::{self, Submission},
-    outbox,
     work::{Claim, Claimed, Leased, Setback, table},
 };
 
@@ -128,11 +127,15 @@ impl ManagerCompiler {
             applied = self.reapply(name, generation, &instructions).await;
         }
         match applied {
-            Ok(true) => {
-                self.backbone.outbox.wake();
+            Ok(Some(plan_version)) => {
+                self.backbone.events.publish(ManagerApplied {
+                    name,
+                    generation,
+                    plan_version,
+                });
                 tracing::info!(manager.name = %name, generation, "compiled again");
             }
-            Ok(false) => {}
+            Ok(None) => {}
             Err(store::Error::QuotaExceeded(exceeded)) => {
                 tracing::info!(manager.name = %name, reason = %exceeded, "kept the previous instructions");
             }
@@ -141,27 +144,17 @@ impl ManagerCompiler {
         Ok(())
     }
 
-    /// Stores the instructions and announces them. Returns false for a stale result.
+    /// Stores the instructions. Returns the plan's version; `None` for a stale result.
     async fn reapply(
         &self,
         name: ManagerName,
         generation: i64,
         instructions: &Instructions,
-    ) -> Result<bool, store::Error> {
+    ) -> Result<Option<i64>, store::Error> {
         let mut conn = self.backbone.pool.get().await?;
         conn.transaction(async |conn| {
             let (quotas, now) = (&self.quotas, Timestamp::now());
-            let version =
-                feedback::reapply(conn, name, generation, instructions, quotas, now).await?;
-            if let Some(plan_version) = version {
-                let event = ManagerApplied {
-                    name,
-                    generation,
-                    plan_version,
-                };
-                outbox::enqueue(conn, &event).await?;
-            }
-            Ok(version.is_some())
+            feedback::reapply(conn, name, generation, instructions, quotas, now).await
         })
         .await
     }

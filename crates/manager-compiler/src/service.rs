@@ -7,7 +7,7 @@
 use std::{sync::Arc, time::Instant};
 
 use backbone::{Backbone, places::Places};
-use bus::{Consumer, Outcome};
+use bus::Consumer;
 use domain::{
     FeedName, Id, Instructions, ManagerName, Timestamp,
     instructions::MAX_FEEDS,
@@ -22,7 +22,7 @@ use store::{
     AsyncConnection,
     feedback::Verdict,
     managers::{self, Generation, Submission},
-    outbox, quotas,
+    quotas,
 };
 use tracing::Instrument as _;
 
@@ -112,9 +112,8 @@ impl Consumer for ManagerCompiler {
     const QUEUE: &'static str = bus::topology::MANAGER_SUBMITTED;
     type Event = ManagerSubmitted;
 
-    async fn consume(&self, event: ManagerSubmitted) -> Outcome {
+    fn consume(&self, event: ManagerSubmitted) {
         self.arrivals.announce(event.name);
-        Outcome::Done
     }
 }
 
@@ -360,20 +359,7 @@ impl ManagerCompiler {
         let applied = conn
             .transaction(async |conn| {
                 let (quotas, now) = (&self.quotas, Timestamp::now());
-                let version =
-                    managers::apply(conn, name, generation, instructions, quotas, now).await?;
-                if let Some(plan_version) = version {
-                    outbox::enqueue(
-                        conn,
-                        &ManagerApplied {
-                            name,
-                            generation,
-                            plan_version,
-                        },
-                    )
-                    .await?;
-                }
-                Ok::<_, store::Error>(version.is_some())
+                managers::apply(conn, name, generation, instructions, quotas, now).await
             })
             .await;
         drop(conn);
@@ -385,11 +371,15 @@ impl ManagerCompiler {
             }
             applied => applied?,
         };
-        if !applied {
+        let Some(plan_version) = applied else {
             tracing::info!(manager.name = %name, generation, "dropped a stale result");
             return Ok("stale");
-        }
-        self.backbone.outbox.wake();
+        };
+        self.backbone.events.publish(ManagerApplied {
+            name,
+            generation,
+            plan_version,
+        });
         tracing::info!(
             manager.name = %name,
             generation,

@@ -233,7 +233,6 @@ impl Backfill {
 
     fn report(&self, source: &str, feed: &FeedName, made: usize) {
         if made > 0 {
-            self.backbone.outbox.wake();
             metrics::BACKFILLS
                 .with_label_values(&[source])
                 .inc_by(made as u64);

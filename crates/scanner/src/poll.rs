@@ -36,7 +36,7 @@ use tracing::{Instrument as _, Span};
 use crate::{adapt, budget, find::Matches, metrics, plans::backfill_start};
 
 use commit::{Found, Stored, broken_by_us};
-pub(crate) use commit::{enqueue_events, report_dropped};
+pub(crate) use commit::{publish, report_dropped};
 pub(crate) use context::{Limits, Poll, SLOW};
 use late::Late;
 pub(crate) use used_up::UsedUp;
@@ -209,7 +209,7 @@ impl Poll {
                 Err(error) if self.may_be_of_a_post(&error) => {
                     // Boxed, because it is rare and a large future.
                     let stored = Box::pin(self.commit_by_halves(&found));
-                    stored.instrument(span).await
+                    stored.instrument(span.clone()).await
                 }
                 stored => stored,
             };
@@ -248,7 +248,7 @@ impl Poll {
                     kept,
                     quarantined,
                 } => {
-                    self.report_batch(&batch);
+                    span.in_scope(|| self.report_batch(&batch));
                     self.report(&polled, erased);
                     metrics::LATE
                         .with_label_values(&[self.watched.name()])

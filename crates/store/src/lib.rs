@@ -39,7 +39,6 @@ pub mod lanes;
 pub mod managers;
 pub mod migrations;
 pub mod namespaces;
-pub mod outbox;
 pub mod planner_statistics;
 pub mod plans;
 pub mod platform_budgets;

@@ -137,8 +137,8 @@ fn write(value: &impl serde::Serialize) -> Result<serde_json::Value, Error> {
         .map_err(Error::Json)
 }
 
-/// Stores a Manager in PENDING_APPLY, generation 1, with its notices and its clock. The caller enqueues the event,
-/// in the same transaction. An exceeded quota is an error.
+/// Stores a Manager in PENDING_APPLY, generation 1, with its notices and its clock. The caller publishes the event
+/// after the commit. An exceeded quota is an error.
 pub async fn insert(
     conn: &mut AsyncPgConnection,
     namespace: Id,

@@ -302,7 +302,7 @@ mod tests {
     fn statement_is_labelled_by_its_first_word_and_table() {
         for (text, operation, table) in [
             ("SELECT \"a\".\"b\" FROM \"keys\" WHERE x", "SELECT", "keys"),
-            ("INSERT INTO outbox (a) VALUES ($1)", "INSERT", "outbox"),
+            ("INSERT INTO purges (a) VALUES ($1)", "INSERT", "purges"),
             ("update feeds set a = 1", "UPDATE", "feeds"),
             (
                 "WITH due AS (SELECT * FROM unnest($1)) UPDATE scans AS s",

@@ -57,7 +57,7 @@ pub(crate) async fn create(
                 feeds: feeds.collect(),
             };
             let entry = Entry::of(Action::Backfill, namespace, name);
-            Ok(Outcome(Found(backfill), Some(entry)))
+            Ok(Outcome::of(Found(backfill), Some(entry)))
         })
         .await
 }

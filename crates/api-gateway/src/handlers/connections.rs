@@ -44,7 +44,7 @@ pub(crate) async fn create(
             creation(conn, account, Resource::Connection, &defaults).await?;
             let made = connections::insert(conn, sealer, namespace, &draft).await?;
             let entry = Entry::of(Action::Create, namespace, made.name);
-            Ok(Outcome(made, Some(entry)))
+            Ok(Outcome::of(made, Some(entry)))
         })
         .await
 }
@@ -132,7 +132,7 @@ pub(crate) async fn update(
             let now = Timestamp::now();
             let updated = connections::update(conn, sealer, current, &change, now).await?;
             let entry = Entry::update(namespace, name, fields);
-            Ok(Outcome((Found(updated), entry.is_some()), entry))
+            Ok(Outcome::of((Found(updated), entry.is_some()), entry))
         })
         .await?;
     // The response contains secrets, although no update is recorded.
@@ -165,7 +165,7 @@ pub(crate) async fn enable(
             let now = Timestamp::now();
             let updated = connections::update(conn, sealer, current, &change, now).await?;
             let entry = Entry::of(Action::Enable, namespace, name);
-            Ok(Outcome(Found(updated), Some(entry)))
+            Ok(Outcome::of(Found(updated), Some(entry)))
         })
         .await?;
     if caller.test_mode {
@@ -200,7 +200,7 @@ pub(crate) async fn delete(
                 Deletion::Refused => Err(Issues::one("force", Issue::InUse).into()),
                 Deletion::Done(_) => {
                     let entry = Entry::of(Action::Delete, namespace, name);
-                    Ok(Outcome(Deleted, Some(entry)))
+                    Ok(Outcome::of(Deleted, Some(entry)))
                 }
             }
         })

@@ -101,7 +101,7 @@ pub(crate) async fn retry(
             body.nothing()?;
             if let Some(delivery) = reopened {
                 let entry = Entry::of(Action::Retry, namespace, name);
-                return Ok(Outcome(Found(delivery), Some(entry)));
+                return Ok(Outcome::of(Found(delivery), Some(entry)));
             }
             let mut issues = Issues::default();
             let hint = "its scan is no longer kept, so there is nothing to send";

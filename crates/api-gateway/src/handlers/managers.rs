@@ -11,7 +11,6 @@ use events::{ManagerChanged, ManagerSubmitted};
 use store::{
     AsyncPgConnection, connections,
     managers::{self, Updated},
-    outbox,
     quotas::{self, Resource},
 };
 
@@ -71,9 +70,8 @@ pub(crate) async fn create(
                 name: manager.name,
                 generation: FIRST_GENERATION,
             };
-            outbox::enqueue(conn, &event).await?;
             let entry = Entry::of(Action::Create, namespace, manager.name);
-            Ok(Outcome(manager, Some(entry)))
+            Ok(Outcome::of(manager, Some(entry)).with_events([event]))
         })
         .await
 }
@@ -188,14 +186,12 @@ pub(crate) async fn update(
             };
             let updated =
                 updated.map_err(|error| refused(content_field(change.origin.as_ref()), error))?;
-            if resubmits {
-                submitted(conn, &updated).await?;
-            }
-            if let Some(plan_version) = updated.plan_version {
-                outbox::enqueue(conn, &ManagerChanged { name, plan_version }).await?;
-            }
+            let submitted = resubmits.then(|| submitted(&updated));
+            let changed =
+                { updated.plan_version }.map(|plan_version| ManagerChanged { name, plan_version });
             let entry = Entry::update(namespace, name, fields);
-            Ok(Outcome(Found(updated.manager), entry))
+            let outcome = Outcome::of(Found(updated.manager), entry);
+            Ok(outcome.with_events(submitted).with_events(changed))
         })
         .await
 }
@@ -216,9 +212,9 @@ pub(crate) async fn apply(
             found.ok_or(ApiError::NotFound("manager"))?;
             body.nothing()?;
             let updated = managers::resubmit(conn, name, Timestamp::now()).await?;
-            submitted(conn, &updated).await?;
+            let event = submitted(&updated);
             let entry = Entry::of(Action::Apply, namespace, name);
-            Ok(Outcome(Found(updated.manager), Some(entry)))
+            Ok(Outcome::of(Found(updated.manager), Some(entry)).with_events([event]))
         })
         .await
 }
@@ -239,25 +235,23 @@ pub(crate) async fn delete(
     let test_mode = caller.test_mode;
     state
         .write(&caller, async move |conn| {
+            let mut event = None;
             if test_mode {
                 Parent::Manager(name).check(conn).await?;
             } else {
                 let plan_version = managers::delete(conn, name, Timestamp::now()).await?;
                 let plan_version = plan_version.ok_or(ApiError::NotFound("manager"))?;
-                outbox::enqueue(conn, &ManagerChanged { name, plan_version }).await?;
+                event = Some(ManagerChanged { name, plan_version });
             }
             let entry = Entry::of(Action::Delete, namespace, name);
-            Ok(Outcome(Deleted, Some(entry)))
+            Ok(Outcome::of(Deleted, Some(entry)).with_events(event))
         })
         .await
 }
 
-/// Notifies the compiler.
-async fn submitted(conn: &mut AsyncPgConnection, updated: &Updated) -> Result<(), ApiError> {
-    let event = ManagerSubmitted {
+fn submitted(updated: &Updated) -> ManagerSubmitted {
+    ManagerSubmitted {
         name: updated.manager.name,
         generation: updated.generation,
-    };
-    outbox::enqueue(conn, &event).await?;
-    Ok(())
+    }
 }

@@ -11,7 +11,6 @@ use events::ManagerChanged;
 use serde_json::Value;
 use store::{
     namespaces::{self, Deletion},
-    outbox,
     quotas::{self, Resource},
 };
 
@@ -46,7 +45,7 @@ pub(crate) async fn create(
                 .await
                 .map_err(|error| refused("mutes", error))?;
             let entry = Entry::of(Action::Create, made.name.namespace, made.name);
-            Ok(Outcome(made, Some(entry)))
+            Ok(Outcome::of(made, Some(entry)))
         })
         .await
 }
@@ -112,7 +111,7 @@ pub(crate) async fn update(
             };
             let updated = updated.map_err(|error| refused("mutes", error))?;
             let entry = Entry::update(namespace, updated.name, fields);
-            Ok(Outcome(Found(updated), entry))
+            Ok(Outcome::of(Found(updated), entry))
         })
         .await
 }
@@ -141,10 +140,10 @@ pub(crate) async fn delete(
                 Deletion::Refused => Err(Issues::one("force", Issue::NotEmpty).into()),
                 Deletion::Done(gone) => {
                     let changed = |(name, plan_version)| ManagerChanged { name, plan_version };
-                    outbox::enqueue_all(conn, gone.into_iter().map(changed)).await?;
+                    let changes = gone.into_iter().map(changed);
                     let name = NamespaceName { namespace };
                     let entry = Entry::of(Action::Delete, namespace, name);
-                    Ok(Outcome(Deleted, Some(entry)))
+                    Ok(Outcome::of(Deleted, Some(entry)).with_events(changes))
                 }
             }
         })

@@ -42,7 +42,7 @@ pub(crate) async fn create(
             let replay = replays::insert(conn, connection, &draft).await?;
             let replay = replay.ok_or_else(too_many)?;
             let entry = Entry::of(Action::Replay, namespace, replay.name);
-            Ok(Outcome(Found(replay), Some(entry)))
+            Ok(Outcome::of(Found(replay), Some(entry)))
         })
         .await
 }
@@ -115,7 +115,7 @@ pub(crate) async fn cancel(
             if replays::cancel(conn, name).await? {
                 query.none()?;
                 let entry = Entry::of(Action::Cancel, namespace, name);
-                Ok(Outcome(Found(Map::new()), Some(entry)))
+                Ok(Outcome::of(Found(Map::new()), Some(entry)))
             } else {
                 Err(ApiError::NotFound("replay"))
             }

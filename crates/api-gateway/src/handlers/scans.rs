@@ -108,7 +108,7 @@ pub(crate) async fn update(
                 ScanChange::parse(&patch.apply(&Value::Null, PATHS))
             })?;
             let updated = scans::update(conn, current, &change, Timestamp::now()).await?;
-            Ok(Outcome(
+            Ok(Outcome::of(
                 Found(updated),
                 Entry::update(namespace, name, fields),
             ))

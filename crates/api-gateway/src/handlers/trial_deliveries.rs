@@ -55,12 +55,12 @@ pub(crate) async fn test(
             }
             body.nothing()?;
             if !trial_deliveries::is_any_alive(conn, DISPATCHERS).await? {
-                return Ok(Outcome(None, None));
+                return Ok(Outcome::of(None, None));
             }
             let id = trial_deliveries::request(conn, connection).await?;
             let id = id.ok_or(ApiError::TooManyAtOnce)?;
             let entry = Entry::of(Action::Test, namespace, connection);
-            Ok(Outcome(Some(id), Some(entry)))
+            Ok(Outcome::of(Some(id), Some(entry)))
         })
         .await?;
     Ok(Found(match asked {

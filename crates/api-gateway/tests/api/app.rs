@@ -1,9 +1,13 @@
 //! A gateway for one test: its own database, its own port.
 
-use std::sync::Arc;
+use std::sync::{
+    Arc,
+    atomic::{AtomicUsize, Ordering},
+};
 
 use api_gateway::Gateway;
 use backbone::Backbone;
+use bus::EventPublisher;
 use domain::{Id, Timestamp, key::ApiKey, key::Role, manager::SourceType};
 use runtime::{
     Config,
@@ -22,6 +26,10 @@ pub(crate) struct TestApp {
     pub(crate) base: String,
     shutdown: CancellationToken,
     serving: JoinHandle<anyhow::Result<()>>,
+    /// No task sends them.
+    events: EventPublisher,
+    /// Number of events that are forgotten.
+    forgotten: AtomicUsize,
 }
 
 impl TestApp {
@@ -33,13 +41,26 @@ impl TestApp {
         let database = TestDatabase::create().await;
         let mut config = config(&database.url_of(store::roles::Service::Gateway));
         change(&mut config);
-        let (base, shutdown, serving) = spawn(&config);
+        let (base, shutdown, serving, events) = spawn(&config);
         Self {
             database,
             base,
             shutdown,
             serving,
+            events,
+            forgotten: AtomicUsize::new(0),
         }
+    }
+
+    /// Routing keys of the published events, except the forgotten ones.
+    pub(crate) fn events(&self) -> Vec<String> {
+        let all = self.events.waiting();
+        all[self.forgotten.load(Ordering::Relaxed)..].to_vec()
+    }
+
+    pub(crate) fn forget_events(&self) {
+        let all = self.events.waiting().len();
+        self.forgotten.store(all, Ordering::Relaxed);
     }
 
     /// Starts the stop.
@@ -137,11 +158,18 @@ pub(crate) fn config(database_url: &str) -> Config {
 
 /// Serves until the token is cancelled, and returns the address.
 pub(crate) fn serve(config: &Config) -> (String, CancellationToken) {
-    let (base, shutdown, _serving) = spawn(config);
+    let (base, shutdown, _serving, _events) = spawn(config);
     (base, shutdown)
 }
 
-fn spawn(config: &Config) -> (String, CancellationToken, JoinHandle<anyhow::Result<()>>) {
+fn spawn(
+    config: &Config,
+) -> (
+    String,
+    CancellationToken,
+    JoinHandle<anyhow::Result<()>>,
+    EventPublisher,
+) {
     let backbone = Backbone::in_process(config).unwrap();
     let gateway = Gateway::new(api_gateway::listen(config).unwrap(), config, &backbone)
         .unwrap()
@@ -154,10 +182,11 @@ fn spawn(config: &Config) -> (String, CancellationToken, JoinHandle<anyhow::Resu
     let base = format!("{scheme}://{}", gateway.local_addr());
     let shutdown = CancellationToken::new();
     let stop = shutdown.clone();
+    let events = backbone.events.clone();
     let serving = Arc::new(backbone);
     let serving = tokio::spawn(async move {
         let _kept = serving;
         gateway.serve(stop).await
     });
-    (base, shutdown, serving)
+    (base, shutdown, serving, events)
 }

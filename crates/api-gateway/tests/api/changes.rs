@@ -3,7 +3,7 @@
 use domain::{ManagerName, key::Role, list::SCAN_FIELDS};
 use reqwest::Method;
 use serde_json::{Value, json};
-use store::{managers, outbox};
+use store::managers;
 use test_support::{instructions, post};
 
 use crate::{
@@ -31,15 +31,6 @@ async fn masked(client: &Client, name: &str, mask: &str, body: &Value) -> Answer
         .await
 }
 
-/// Keys of the waiting events.
-async fn events(app: &TestApp) -> Vec<String> {
-    app.database.texts("event", "outbox ORDER BY id").await
-}
-
-async fn forget_events(app: &TestApp) {
-    app.database.run("DELETE FROM outbox").await;
-}
-
 /// Applies instructions, as the compiler does.
 async fn apply(app: &TestApp, name: &str) {
     let manager: ManagerName = name.parse().unwrap();
@@ -56,7 +47,7 @@ async fn apply(app: &TestApp, name: &str) {
     .await
     .unwrap();
     assert!(version.is_some());
-    forget_events(app).await;
+    app.forget_events();
 }
 
 #[tokio::test]
@@ -117,17 +108,14 @@ async fn changed_input_is_compiled_while_the_old_instructions_stay_in_use() {
         json!(["https://example.com/backup"])
     );
     assert_eq!(answer.body["instructions"]["include"][0]["text"], "backup");
-    assert_eq!(events(&app).await, ["manager.submitted"]);
+    assert_eq!(app.events(), ["manager.submitted"]);
     assert_eq!(app.database.count("feed_watchers").await, 1);
     let answer = acme.post(&format!("/v1/{manager}:apply"), &json!({})).await;
     assert_eq!(
         (answer.status, &answer.body["state"]),
         (200, &json!("PENDING_APPLY"))
     );
-    assert_eq!(
-        events(&app).await,
-        ["manager.submitted", "manager.submitted"]
-    );
+    assert_eq!(app.events(), ["manager.submitted", "manager.submitted"]);
     let generations = app.database.texts("generation::text", "managers").await;
     assert_eq!(generations, ["3"]);
 }
@@ -153,7 +141,7 @@ async fn sensitivity_can_be_set_read_and_changed() {
     assert_eq!(answer.body["input"]["sensitivity"], "BROAD");
     assert_eq!(answer.body["input"]["urls"], body["input"]["urls"]);
     assert_eq!(answer.body["instructions"]["include"][0]["text"], "backup");
-    assert_eq!(events(&app).await, ["manager.submitted"]);
+    assert_eq!(app.events(), ["manager.submitted"]);
     let generations = app.database.texts("generation::text", "managers").await;
     assert_eq!(generations, ["2"]);
 
@@ -270,10 +258,7 @@ async fn manager_can_switch_to_manual_mode_and_back() {
         (answer.status, &answer.body["mode"]),
         (200, &json!("AUTOMATIC"))
     );
-    assert_eq!(
-        events(&app).await,
-        ["manager.submitted", "manager.submitted"]
-    );
+    assert_eq!(app.events(), ["manager.submitted", "manager.submitted"]);
 }
 
 #[tokio::test]
@@ -347,7 +332,7 @@ async fn disabling_and_changed_notices_take_effect_at_once() {
         (&json!(true), &notices)
     );
     assert_eq!(app.database.count("feed_watchers").await, 1);
-    assert_eq!(events(&app).await, ["manager.changed", "manager.changed"]);
+    assert_eq!(app.events(), ["manager.changed", "manager.changed"]);
     assert_eq!(
         app.database.texts("version::text", "plan_version").await,
         ["3"]
@@ -596,13 +581,7 @@ async fn test_mode_changes_and_deletes_nothing() {
         assert_eq!(answer.status, 200, "{method} {name}: {}", answer.body);
         assert_eq!(acme.get(&read).await.body, before, "{method} {name}");
     }
-    let mut conn = app.database.connect().await;
-    assert!(
-        outbox::take(&mut conn, 0, 1, &std::collections::BTreeSet::new())
-            .await
-            .unwrap()
-            .is_empty()
-    );
+    assert!(app.events().is_empty());
     assert_eq!(app.database.count("purges").await, 0);
 }
 

@@ -19,7 +19,7 @@ pub(crate) struct Gateway {
 }
 
 impl Gateway {
-    /// Starts the gateway on the database at `url`. It has no broker: events wait in the outbox.
+    /// Starts the gateway on the database at `url`. It has no broker: events stay in the process.
     pub(crate) fn start(url: &str, home: &Path) -> Result<Self> {
         let program = std::env::current_exe()?.with_file_name("api-gateway");
         let (address, ops) = (free_address()?, free_address()?);

@@ -1,13 +1,11 @@
 //! Latency from a Scan's commit to its request at a hundred a second: alone, and with endpoints that hang.
 
-use std::{
-    sync::Arc,
-    time::{Duration, Instant},
-};
+use std::time::{Duration, Instant};
 
 use anyhow::Result;
-use bus::{RabbitMq, RabbitMqOptions, Relay};
+use bus::{EventPublisher, RabbitMq, RabbitMqOptions};
 use domain::{Id, ManagerName, ScanName};
+use events::ScanCreated;
 use tokio::task::JoinHandle;
 use tokio_util::sync::CancellationToken;
 
@@ -126,13 +124,13 @@ async fn many(options: &Options, stream: &mut Stream<'_>, report: &mut Report) -
     Ok(())
 }
 
-/// Commits Scans as the scanner does, with its relay.
+/// Commits Scans and publishes their events, as the scanner does.
 struct Stream<'a> {
     load: Load,
     receiver: &'a Receiver,
-    waker: bus::OutboxWaker,
+    events: EventPublisher,
     stop: CancellationToken,
-    relaying: JoinHandle<()>,
+    publishing: JoinHandle<()>,
     /// Scans of one transaction.
     batch: usize,
 }
@@ -140,16 +138,16 @@ struct Stream<'a> {
 impl<'a> Stream<'a> {
     async fn start(stack: &Stack, receiver: &'a Receiver) -> Result<Self> {
         let rabbitmq = RabbitMq::new(&stack.rabbitmq().amqp_url(), RabbitMqOptions::default())?;
-        let relay = Relay::new(store::connect(stack.url(), 4)?, Arc::new(rabbitmq));
-        let (waker, stop) = (relay.waker(), CancellationToken::new());
-        let relaying = tokio::spawn(relay.run(stop.clone()));
+        let (events, stop) = (EventPublisher::default(), CancellationToken::new());
+        let (own, until) = (events.clone(), stop.clone());
+        let publishing = tokio::spawn(async move { own.run(&rabbitmq, &until).await });
         receiver.follow(true);
         Ok(Self {
             load: Load::new(stack.url()).await?,
             receiver,
-            waker,
+            events,
             stop,
-            relaying,
+            publishing,
             batch: 1,
         })
     }
@@ -157,7 +155,7 @@ impl<'a> Stream<'a> {
     async fn stop(self) -> Result<()> {
         self.receiver.follow(false);
         self.stop.cancel();
-        Ok(self.relaying.await?)
+        Ok(self.publishing.await?)
     }
 
     /// Makes a hundred commits a second for each of up to two Managers, or in turn over all. Returns p50 and p99 of
@@ -173,7 +171,11 @@ impl<'a> Stream<'a> {
             let ids: Vec<Id> = (0..self.batch).map(|_| Id::generate()).collect();
             let names = self.load.commit(manager, &ids).await?;
             let committed = Instant::now();
-            self.waker.wake();
+            self.events
+                .publish_all(names.iter().map(|name| ScanCreated {
+                    name: *name,
+                    create_time: name.scan.time(),
+                }));
             sent.extend(names.into_iter().map(|name| (name, committed)));
             number += 1;
         }

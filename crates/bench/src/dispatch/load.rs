@@ -13,8 +13,7 @@ use domain::{
     ConnectionName, Id, Instructions, ManagerName, ScanName, Timestamp,
     connection::{CreateConnection, Headers, Method},
 };
-use events::ScanCreated;
-use store::{connections, keys, namespaces, outbox, seal::Sealer};
+use store::{connections, keys, namespaces, seal::Sealer};
 
 /// Rows per statement.
 const BULK: usize = 5_000;
@@ -197,7 +196,7 @@ impl Load {
         Ok(())
     }
 
-    /// Stores Scans and their events, the same number for each Manager, in transactions of a few hundred.
+    /// Stores Scans without events, the same number for each Manager, in transactions of a few hundred.
     pub(crate) async fn scans(&mut self, managers: &[ManagerName], count: u32) -> Result<()> {
         let each = usize::try_from(count)? / managers.len();
         for manager in managers {
@@ -209,7 +208,7 @@ impl Load {
         Ok(())
     }
 
-    /// Stores Scans and their events in one transaction, like the scanner.
+    /// Stores Scans in one transaction, like the scanner.
     pub(crate) async fn commit(
         &mut self,
         manager: ManagerName,
@@ -225,11 +224,6 @@ impl Load {
             .collect();
         sql_query("BEGIN").execute(&mut self.conn).await?;
         self.store(manager.manager, ids, false).await?;
-        let events = names.iter().map(|name| ScanCreated {
-            name: *name,
-            create_time: name.scan.time(),
-        });
-        outbox::enqueue_all(&mut self.conn, events).await?;
         sql_query("COMMIT").execute(&mut self.conn).await?;
         Ok(names)
     }

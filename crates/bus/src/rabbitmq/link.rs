@@ -135,7 +135,7 @@ impl Link {
     }
 }
 
-pub(super) fn away(error: lapin::Error) -> Error {
+fn away(error: lapin::Error) -> Error {
     Error::Away(Box::new(error))
 }
 

@@ -109,16 +109,10 @@ async fn two_compilers_and_repeated_events_apply_once() {
         // A late event has no effect.
         world.tell(name, 1).await;
     }
-    eventually("all events are handled", async || {
-        let depth = world.bus.depth(bus::topology::MANAGER_SUBMITTED).await;
-        depth.unwrap().ready == 0
-    })
-    .await;
     for compiler in compilers {
         compiler.stop().await;
     }
     assert_eq!(plan_version(&world).await, (before + 3).to_string());
-    assert_eq!(world.database.count("outbox").await, 0);
 }
 
 #[tokio::test]

@@ -128,6 +128,7 @@ impl Backfill {
         let oldest = refused.posts.first().map(|post| post.time);
         let step = Step {
             pool: &self.backbone.pool,
+            events: &self.backbone.events,
             plans: &self.plans,
             waiting,
             catch_up: { asked.iter() }
@@ -214,7 +215,8 @@ impl Backfill {
                         Ok((stored.made, claimed.len()))
                     });
                 if let Some((last, managers)) = stored.await? {
-                    return Ok(Some((before.made + last, managers)));
+                    step.publish(&last);
+                    return Ok(Some((before.made.len() + last.len(), managers)));
                 }
             }
             self.plans.refresh().await?;

@@ -89,6 +89,7 @@ impl Backfill {
             picks.retain(|one| readers.contains_key(&one.manager));
             let step = Step {
                 pool: &self.backbone.pool,
+                events: &self.backbone.events,
                 plans: &self.plans,
                 waiting: &waiting,
                 catch_up: { readers.values() }
@@ -140,7 +141,7 @@ impl Backfill {
             let refused_before = &stored.refused;
             let rest = unless_changed(&mut conn, all.index(), &step, async |conn, counter| {
                 if !look_backs::lock(conn, look_back, replica).await? {
-                    return Ok(0);
+                    return Ok(Vec::new());
                 }
                 let mut last = record_past(conn, &step, &last, counter).await?;
                 last.refused.extend(refused_before);
@@ -162,7 +163,8 @@ impl Backfill {
                 all.update(&self.plans).await;
                 continue;
             };
-            let made = stored.made + rest;
+            step.publish(&rest);
+            let made = stored.made.len() + rest.len();
             self.report("look_back", &look_back.feed, made);
             tracing::debug!(feed.name = %look_back.feed.masked(), posts = polled.posts.len(), scans = made, more = polled.more, "looked back");
             return Ok(());

@@ -2,6 +2,7 @@
 
 use std::{collections::HashSet, sync::Arc};
 
+use bus::EventPublisher;
 use domain::{Id, ManagerName, Post, ScanName, Timestamp};
 use events::ScanCreated;
 use matching::Index;
@@ -11,7 +12,7 @@ use store::{
     feeds::{
         self, DayCounts, FeedGap, IdCounts, Next, PollOutcome, QuarantineKind, Quarantined, Reading,
     },
-    keyed, outbox, recent_posts, refused_posts,
+    keyed, recent_posts, refused_posts,
     scans::{self, NewScan, Origin, ScanCounter},
 };
 
@@ -272,7 +273,7 @@ impl Poll {
         counter.refusing_accounts(found.racing.clone())
     }
 
-    /// Stores Scans with their events; `posts` were read. Posts of a feed's first reading count as past ones.
+    /// Stores Scans; `posts` were read. Posts of a feed's first reading count as past ones.
     async fn record(
         &self,
         conn: &mut AsyncPgConnection,
@@ -292,7 +293,6 @@ impl Poll {
         self.limits
             .used_up
             .add(refused.iter().map(|(manager, _)| manager.namespace));
-        enqueue_events(conn, &recorded.made).await?;
         Ok(Batch {
             made: recorded.made,
             refused: refused.len(),
@@ -301,9 +301,9 @@ impl Poll {
         })
     }
 
-    /// Counts and logs the Scans of a transaction, after its commit.
+    /// Publishes, counts and logs the Scans of a transaction, after its commit.
     pub(super) fn report_batch(&self, batch: &Batch) {
-        self.backbone.outbox.wake();
+        publish(&self.backbone.events, &batch.made);
         let label = [self.watched.name()];
         metrics::SCANS
             .with_label_values(&label)
@@ -341,15 +341,10 @@ pub(crate) fn report_dropped(matches: usize) {
     }
 }
 
-/// Enqueues the events of Scans, in the transaction that created them.
-pub(crate) async fn enqueue_events(
-    conn: &mut AsyncPgConnection,
-    made: &[ScanName],
-) -> Result<(), store::Error> {
-    let events = made.iter().map(|name| ScanCreated {
+/// Publishes the events of Scans, after the commit that created them.
+pub(crate) fn publish(events: &EventPublisher, made: &[ScanName]) {
+    events.publish_all(made.iter().map(|name| ScanCreated {
         name: *name,
         create_time: name.scan.time(),
-    });
-    outbox::enqueue_all(conn, events).await?;
-    Ok(())
+    }));
 }

@@ -1,11 +1,11 @@
 //! Measures what repeated statements of the services read in a large installation: a table for `docs/benchmarks.md`.
 
-use std::{collections::BTreeSet, future::poll_fn, time::Instant};
+use std::{future::poll_fn, time::Instant};
 
 use diesel::{QueryableByName, sql_query, sql_types::Double};
 use diesel_async::{AsyncPgConnection, RunQueryDsl};
 use domain::{Id, list::MANAGER_FIELDS, manager::Mode};
-use store::{backfills, deliveries, erasure, feeds, managers, outbox, plans, waiting, work::Room};
+use store::{backfills, deliveries, erasure, feeds, managers, plans, waiting, work::Room};
 use test_support::TestDatabase;
 use tokio::sync::mpsc::{UnboundedReceiver, unbounded_channel};
 use tokio_postgres::{AsyncMessage, NoTls};
@@ -118,37 +118,64 @@ async fn fill(conn: &mut AsyncPgConnection, count: u64) {
     let managers = format!("FROM generate_series(1, {count}) AS n");
     let owners = format!("FROM generate_series(1, {accounts}) AS n");
     for sql in [
-        format!("accounts (id, name, create_time) SELECT md5('ns' || n % {accounts})::uuid, 'account-' || n, now() {owners}"),
-        format!("namespaces (id, account_id, nickname, create_time, update_time) SELECT {namespace}, {namespace}, 'n', now(), now() {owners}"),
-        format!("connections (namespace_id, id, nickname, url, method, headers_sealed, state, create_time, update_time) \
-             SELECT {namespace}, {namespace}, 'c', '', 'POST', '', CASE WHEN n % 2 = 0 THEN 'ACTIVE' ELSE 'DISABLED' END, now(), now() {owners}"),
-        format!("connection_lanes (namespace_id, connection_id, account_id, next_due_time) SELECT {namespace}, {namespace}, {namespace}, now() {owners} ON CONFLICT DO NOTHING"),
-        format!("deliveries (namespace_id, connection_id, id, create_time, update_time, manager_id, scan_id, state, next_attempt_time) \
-             SELECT {namespace}, {namespace}, gen_random_uuid(), now(), now(), gen_random_uuid(), gen_random_uuid(), 'PENDING', now() {owners}"),
-        format!("managers (namespace_id, id, nickname, enable, mode, source, state, input, instructions, submit_time, apply_time, create_time, update_time) \
+        format!(
+            "accounts (id, name, create_time) SELECT md5('ns' || n % {accounts})::uuid, 'account-' || n, now() {owners}"
+        ),
+        format!(
+            "namespaces (id, account_id, nickname, create_time, update_time) SELECT {namespace}, {namespace}, 'n', now(), now() {owners}"
+        ),
+        format!(
+            "connections (namespace_id, id, nickname, url, method, headers_sealed, state, create_time, update_time) \
+             SELECT {namespace}, {namespace}, 'c', '', 'POST', '', CASE WHEN n % 2 = 0 THEN 'ACTIVE' ELSE 'DISABLED' END, now(), now() {owners}"
+        ),
+        format!(
+            "connection_lanes (namespace_id, connection_id, account_id, next_due_time) SELECT {namespace}, {namespace}, {namespace}, now() {owners} ON CONFLICT DO NOTHING"
+        ),
+        format!(
+            "deliveries (namespace_id, connection_id, id, create_time, update_time, manager_id, scan_id, state, next_attempt_time) \
+             SELECT {namespace}, {namespace}, gen_random_uuid(), now(), now(), gen_random_uuid(), gen_random_uuid(), 'PENDING', now() {owners}"
+        ),
+        format!(
+            "managers (namespace_id, id, nickname, enable, mode, source, state, input, instructions, submit_time, apply_time, create_time, update_time) \
              SELECT {namespace}, md5('m' || n)::uuid, 'Watch ' || n, true, 'AUTOMATIC', 'FORUM', \
                  CASE WHEN n % 100 = 0 THEN 'PENDING_APPLY' WHEN n % 100 = 1 THEN 'APPLY_FAILED' ELSE 'APPLIED' END, '{{}}', \
-                 jsonb_build_object('brief', repeat('x', 500)), now(), now(), now() - n * interval '1 second', now() {managers}"),
-        format!("feeds (name, platform, watched, next_poll_time, create_time, last_poll_time) \
-             SELECT 'lemmy:c' || n || '@forum.example', 'lemmy', true, now() - n * interval '1 ms', now(), now() FROM generate_series(0, {count} / 10 - 1) AS n"),
-        format!("feed_watchers SELECT 'lemmy:c' || n % ({count} / 10) || '@forum.example', {namespace}, md5('m' || n)::uuid {managers}"),
-        format!("backfills (namespace_id, manager_id, feed, notify) \
-             SELECT {namespace}, md5('m' || n)::uuid, 'lemmy:c' || n % ({count} / 10) || '@forum.example', true {managers} WHERE n % 10 = 0"),
-        format!("look_backs (feed, notify, since) SELECT 'lemmy:c' || n || '@forum.example', true, now() {owners}"),
-        format!("backfills (namespace_id, manager_id, feed, notify, state, look_back_id) \
-             SELECT {namespace}, md5('m' || n)::uuid, 'lemmy:c' || n || '@forum.example', false, 'READING', n {owners}"),
-        format!("scans (namespace_id, manager_id, id, create_time, update_time, post_id, post_receive_time, value, matched, fanned_out) \
+                 jsonb_build_object('brief', repeat('x', 500)), now(), now(), now() - n * interval '1 second', now() {managers}"
+        ),
+        format!(
+            "feeds (name, platform, watched, next_poll_time, create_time, last_poll_time) \
+             SELECT 'lemmy:c' || n || '@forum.example', 'lemmy', true, now() - n * interval '1 ms', now(), now() FROM generate_series(0, {count} / 10 - 1) AS n"
+        ),
+        format!(
+            "feed_watchers SELECT 'lemmy:c' || n % ({count} / 10) || '@forum.example', {namespace}, md5('m' || n)::uuid {managers}"
+        ),
+        format!(
+            "backfills (namespace_id, manager_id, feed, notify) \
+             SELECT {namespace}, md5('m' || n)::uuid, 'lemmy:c' || n % ({count} / 10) || '@forum.example', true {managers} WHERE n % 10 = 0"
+        ),
+        format!(
+            "look_backs (feed, notify, since) SELECT 'lemmy:c' || n || '@forum.example', true, now() {owners}"
+        ),
+        format!(
+            "backfills (namespace_id, manager_id, feed, notify, state, look_back_id) \
+             SELECT {namespace}, md5('m' || n)::uuid, 'lemmy:c' || n || '@forum.example', false, 'READING', n {owners}"
+        ),
+        format!(
+            "scans (namespace_id, manager_id, id, create_time, update_time, post_id, post_receive_time, value, matched, fanned_out) \
              SELECT {namespace}, md5('m' || n)::uuid, gen_random_uuid(), at, at, gen_random_uuid(), at, true, '{{}}', true \
-             {managers}, generate_series(1, 10) AS s, LATERAL (SELECT now() - s * interval '1 day' AS at) AS t"),
-        format!("scans (namespace_id, manager_id, id, create_time, update_time, post_id, post_receive_time, value, matched, fanned_out) \
+             {managers}, generate_series(1, 10) AS s, LATERAL (SELECT now() - s * interval '1 day' AS at) AS t"
+        ),
+        format!(
+            "scans (namespace_id, manager_id, id, create_time, update_time, post_id, post_receive_time, value, matched, fanned_out) \
              SELECT namespace_id, id, gen_random_uuid(), at, at, gen_random_uuid(), at, true, '{{}}', true \
              FROM managers, generate_series(1, 50) AS s, LATERAL (SELECT now() - s * interval '1 minute' AS at) AS t \
-             WHERE namespace_id = '{BUSY}'"),
-        format!("posts (id, receive_time, post_key, feed, type, time, post_id, title, text, url, user_id, user_name, user_url) \
+             WHERE namespace_id = '{BUSY}'"
+        ),
+        format!(
+            "posts (id, receive_time, post_key, feed, type, time, post_id, title, text, url, user_id, user_name, user_url) \
              SELECT gen_random_uuid(), at, gen_random_uuid(), CASE WHEN n % 10 = 0 THEN 'lemmy:all' ELSE 'bluesky:jetstream' END, \
                  'FORUM_LINK', at, 'post:' || n, 'A kettle', repeat('x', 300), '', 'u', 'u', '' \
-             {managers}, LATERAL (SELECT now() - n * interval '10 days' / {count} AS at) AS t"),
-        "outbox (event, message_id, payload) SELECT 'scan.created', gen_random_uuid(), '' FROM generate_series(1, 100000)".to_owned(),
+             {managers}, LATERAL (SELECT now() - n * interval '10 days' / {count} AS at) AS t"
+        ),
     ] {
         let begin = Instant::now();
         run(conn, format!("INSERT INTO {sql}")).await;
@@ -269,14 +296,6 @@ async fn statements_of_services_at_size() {
     measure(&database, "oldest work: `waiting::oldest`", async |conn| {
         waiting::oldest(conn).await.unwrap();
     })
-    .await;
-    measure(
-        &database,
-        "events to publish: `outbox::take`",
-        async |conn| {
-            outbox::take(conn, 0, 500, &BTreeSet::new()).await.unwrap();
-        },
-    )
     .await;
     measure(
         &database,

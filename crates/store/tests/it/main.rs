@@ -32,7 +32,6 @@ mod managers;
 mod many_waiting;
 mod migration_locks;
 mod migrations;
-mod outbox;
 mod plan_locks;
 mod planner_statistics;
 mod plans;

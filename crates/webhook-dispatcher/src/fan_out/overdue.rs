@@ -1,9 +1,9 @@
-//! Fans out Scans whose events were lost, or wait for a broker that is away.
+//! Fans out Scans whose events were lost, or do not come because the broker is away.
 //!
 //! Dispatchers share the work: each leases what it takes, and continues while there is more. Accounts take turns, so
-//! that a Scan does not wait for the backlog of another account, whether it is in the broker or here. A Scan that the
-//! database refuses is retried alone, less and less often, and blocks no other. A Scan that was in hand when
-//! dispatchers died three times in a row is set aside for a while.
+//! that a Scan does not wait for the backlog of another account. A Scan that the database refuses is retried alone,
+//! less and less often, and blocks no other. A Scan that was in hand when dispatchers died three times in a row is set
+//! aside for a while.
 
 use std::{
     collections::HashMap,
@@ -28,9 +28,8 @@ use super::fan_out;
 use crate::{Dispatcher, metrics};
 
 const LOOK: Duration = Duration::from_millis(500);
-/// How long an event may be in transit before the sweep fans out its Scan. So the queue's backlog of one account delays
-/// the others hardly longer.
-const OVERDUE: Duration = Duration::from_secs(1);
+/// How long an event may be in transit before the sweep fans out its Scan. A lost event costs this time and one look.
+const OVERDUE: Duration = Duration::from_millis(500);
 const BATCH: u32 = 128;
 const FIRST_RETRY: Duration = Duration::from_secs(2);
 const MAX_RETRY: Duration = Duration::from_secs(60);

@@ -369,8 +369,6 @@ async fn requested_retries_are_all_sent() {
 #[tokio::test]
 async fn unreadable_connection_delays_no_other() {
     let mut world = World::new().await;
-    // A smaller prefetch than the number of events that cannot be handled at once.
-    world.config.bus.prefetch = 2;
     let (locked, open) = (
         always(Answer::Status(200)).await,
         always(Answer::Status(200)).await,
