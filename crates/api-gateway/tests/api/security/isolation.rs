@@ -13,6 +13,7 @@ use super::estate::{Estate, operations, stored};
 use crate::{
     app::TestApp,
     client::{Answer, Client, manager_body},
+    surface::call,
 };
 
 /// Content of a response, without the parts that always differ.
@@ -48,9 +49,12 @@ async fn namespace_of_another_account_reveals_nothing_and_never_changes() {
             continue;
         }
         for client in [&globex, &narrowed] {
-            let there = estate.path(what, depth, None);
-            let there = operation.call(client, &there, false).await;
+            let path = estate.path(what, depth, None);
+            let there = operation.call(client, &path, false).await;
             assert_eq!(there.status, 403, "{} {what}", operation.method);
+            // Permissions are checked before the query and the body.
+            let invalid = call(client, &operation.method, &format!("{path}?colour=red")).await;
+            assert_eq!(invalid.status, 403, "{} {what}", operation.method);
             let not_there = estate.path(what, 1, None);
             let not_there = operation.call(client, &not_there, false).await;
             assert_eq!(

@@ -3,7 +3,7 @@
 use domain::key::Role;
 
 use super::estate::{Estate, Operation, operations, stored};
-use crate::app::TestApp;
+use crate::{app::TestApp, surface::call};
 
 /// Returns the lowest role that may run the operation. A new operation counts as a write unless it is a GET.
 fn least(operation: &Operation) -> Role {
@@ -41,6 +41,9 @@ async fn each_role_has_exactly_its_permissions() {
                 // Nothing undoes it, so it must not happen.
                 let answer = operation.call(&client, &path, false).await;
                 assert_eq!(answer.status, 403, "{what}");
+                // Roles are checked before the body.
+                let invalid = call(&client, &operation.method, &path).await;
+                assert_eq!(invalid.status, 403, "{what}");
             } else {
                 let answer = operation.call(&client, &path, true).await;
                 let taken = matches!(answer.status, 200 | 201 | 400);
