@@ -53,14 +53,3 @@ async fn each_role_has_exactly_its_permissions() {
         assert_eq!(stored(&app.database).await, before, "{role:?}");
     }
 }
-
-/// A key for some Namespaces could not see a new one.
-#[tokio::test]
-async fn restricted_key_creates_no_namespaces() {
-    let app = TestApp::start().await;
-    let own = app.account("acme").await.namespace().await;
-    let narrowed = app.key("acme", Role::Owner, Some(&[&own])).await;
-    let body = serde_json::json!({"nickname": "x"});
-    assert_eq!(narrowed.post("/v1/namespaces", &body).await.status, 403);
-    assert!(narrowed.connection(&own).await.contains("connections/"));
-}
