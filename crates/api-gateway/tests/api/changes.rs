@@ -547,45 +547,6 @@ async fn concurrent_changes_are_all_kept() {
 }
 
 #[tokio::test]
-async fn test_mode_changes_and_deletes_nothing() {
-    let app = TestApp::start().await;
-    let acme = app.account("acme").await;
-    let namespace = acme.namespace().await;
-    let manager = acme.manager(&namespace).await;
-    let hook = acme.connection(&namespace).await;
-    apply(&app, &manager).await;
-    for (method, name, body) in [
-        (
-            Method::PATCH,
-            manager.clone(),
-            json!({"enable": false, "source": {"type": "NETWORK"}}),
-        ),
-        (Method::PATCH, hook.clone(), json!({"state": "DISABLED"})),
-        (
-            Method::PATCH,
-            namespace.clone(),
-            json!({"nickname": "test"}),
-        ),
-        (Method::POST, format!("{manager}:apply"), json!({})),
-        (Method::DELETE, manager.clone(), json!({})),
-        (Method::DELETE, hook.clone(), json!({})),
-        (Method::DELETE, format!("{namespace}?force=true"), json!({})),
-    ] {
-        let read = format!("/v1/{}", name.split([':', '?']).next().unwrap());
-        let before = acme.get(&read).await.body;
-        let answer = acme
-            .send(method.clone(), &format!("/v1/{name}"), |request| {
-                request.header("x-test", "true").json(&body)
-            })
-            .await;
-        assert_eq!(answer.status, 200, "{method} {name}: {}", answer.body);
-        assert_eq!(acme.get(&read).await.body, before, "{method} {name}");
-    }
-    assert!(app.events().is_empty());
-    assert_eq!(app.database.count("purges").await, 0);
-}
-
-#[tokio::test]
 async fn caller_resource_shows_permissions() {
     let app = TestApp::start().await;
     let acme = app.account("acme").await;

@@ -31,6 +31,7 @@ async fn each_role_has_exactly_its_permissions() {
     let app = TestApp::start().await;
     let owner = app.account("acme").await;
     let estate = Estate::make(&app, &owner).await;
+    app.forget_events();
     for role in [Role::Viewer, Role::Editor, Role::Owner] {
         let client = app.key("acme", role, None).await;
         let before = stored(&app.database).await;
@@ -51,5 +52,6 @@ async fn each_role_has_exactly_its_permissions() {
             }
         }
         assert_eq!(stored(&app.database).await, before, "{role:?}");
+        assert!(app.events().is_empty(), "{role:?}");
     }
 }
