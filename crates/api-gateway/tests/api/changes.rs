@@ -164,34 +164,6 @@ async fn sensitivity_can_be_set_read_and_changed() {
 }
 
 #[tokio::test]
-async fn sensitivity_rejects_unknown_values() {
-    let app = TestApp::start().await;
-    let acme = app.account("acme").await;
-    let namespace = acme.namespace().await;
-    let manager = acme.manager(&namespace).await;
-    let mut body = manager_body();
-    for (value, issue) in [
-        (json!("HIGH"), "invalid_enum"),
-        (json!("precise"), "invalid_enum"),
-        (json!(1), "invalid_type"),
-    ] {
-        body["input"]["sensitivity"] = value;
-        let details = [("input.sensitivity", issue)];
-        let path = format!("/v1/{namespace}/managers");
-        let refused = acme.post(&path, &body).await;
-        assert_eq!(
-            (refused.status, refused.details().as_slice()),
-            (400, &details[..])
-        );
-        let refused = masked(&acme, &manager, "input.sensitivity", &body).await;
-        assert_eq!(
-            (refused.status, refused.details().as_slice()),
-            (400, &details[..])
-        );
-    }
-}
-
-#[tokio::test]
 async fn sells_of_the_input_leaves_a_manager_automatic() {
     let app = TestApp::start().await;
     let acme = app.account("acme").await;
