@@ -65,10 +65,6 @@ pub(crate) fn all(shared: &Arc<Shared>) -> Vec<Test> {
     tests.extend([
         shared.test("page_leads_to_scans_of_relevant_posts", customer_day::run),
         shared.test(
-            "delivery_succeeds_at_the_third_attempt",
-            delivery::third_try,
-        ),
-        shared.test(
             "hanging_receiver_is_cut_off_and_retried_end_to_end",
             delivery::hanging,
         ),
