@@ -141,7 +141,7 @@ pub(crate) async fn run(stack: &Stack) {
         // Before the next event, some Scans are polled, and printed where that is possible.
         eventually("a post is served", LONG, async || {
             let served = stack.simulator.served().await;
-            ids.iter().any(|id| served.contains_key(id)).then_some(())
+            ids.iter().any(|id| served.contains(id)).then_some(())
         })
         .await;
         if runs && is_reachable {

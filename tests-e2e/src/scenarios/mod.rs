@@ -10,7 +10,6 @@ mod demo;
 mod drains;
 mod idle;
 mod kills;
-mod latency;
 mod listening;
 mod quickstart;
 mod receivers;
@@ -67,10 +66,6 @@ pub(crate) fn all(shared: &Arc<Shared>) -> Vec<Test> {
         shared.test(
             "hanging_receiver_is_cut_off_and_retried_end_to_end",
             delivery::hanging,
-        ),
-        shared.test(
-            "posts_that_come_one_by_one_are_delivered_once",
-            latency::measure,
         ),
         shared.test("unusable_page_is_explained", apply_errors::run),
         shared.test("killed_services_lose_nothing", crashes::run),
