@@ -68,9 +68,10 @@ pub(crate) fn all(shared: &Arc<Shared>) -> Vec<Test> {
             delivery::hanging,
         ),
         shared.test("unusable_page_is_explained", apply_errors::run),
-        shared.test("killed_services_lose_nothing", crashes::run),
     ]);
-    if kind == Kind::Distributed {
+    if kind == Kind::Dev {
+        tests.push(shared.test("killed_process_loses_nothing", crashes::run));
+    } else {
         let name = "request_to_webhook_is_one_trace";
         tests.push(shared.test(name, tracing::run));
         let name = "secrets_appear_in_no_output";
@@ -81,8 +82,6 @@ pub(crate) fn all(shared: &Arc<Shared>) -> Vec<Test> {
         tests.push(shared.test(name, listening::run));
         let name = "kills_at_random_moments_lose_no_delivery";
         tests.push(shared.test(name, kills::run));
-    }
-    if kind == Kind::Distributed {
         let name = "metrics_equal_the_reference";
         tests.push(shared.test(name, telemetry::metrics));
     }
