@@ -75,7 +75,7 @@ pub(crate) fn all(shared: &Arc<Shared>) -> Vec<Test> {
         let name = "request_to_webhook_is_one_trace";
         tests.push(shared.test(name, tracing::run));
         let name = "secrets_appear_in_no_output";
-        tests.push(shared.test_alone(name, async move || canary::run(kind).await));
+        tests.push(shared.test_alone(name, canary::run));
         let name = "draining_services_lose_and_repeat_nothing";
         tests.push(shared.test(name, drains::run));
         let name = "listen_misses_and_repeats_nothing_through_interruptions";
