@@ -1,6 +1,5 @@
 //! The tests. Their names say what the service promises.
 
-mod apply_errors;
 mod canary;
 mod command_line;
 mod crashes;
@@ -67,7 +66,6 @@ pub(crate) fn all(shared: &Arc<Shared>) -> Vec<Test> {
             "hanging_receiver_is_cut_off_and_retried_end_to_end",
             delivery::hanging,
         ),
-        shared.test("unusable_page_is_explained", apply_errors::run),
     ]);
     if kind == Kind::Dev {
         tests.push(shared.test("killed_process_loses_nothing", crashes::run));
