@@ -12,7 +12,6 @@ mod fairness;
 mod fleet;
 mod host;
 mod keys;
-mod lists;
 mod mcp;
 mod memory;
 mod networks;
@@ -46,7 +45,6 @@ pub fn run() -> ExitCode {
         secrets::tests(&shared),
         keys::tests(&shared),
         mcp::tests(&shared),
-        lists::tests(&shared),
         test_deliveries::tests(&shared),
         networks::tests(&shared),
         redirects::tests(&shared),

@@ -158,3 +158,19 @@ async fn bodies_and_headers_cannot_reach_resources_of_others() {
     assert_eq!(create(&acme).await, first);
     assert_ne!(create(&globex).await, first);
 }
+
+/// So the time of a response does not depend on them.
+#[tokio::test]
+async fn scans_of_others_are_not_read_before_the_403() {
+    let app = TestApp::start().await;
+    let theirs = Estate::make(&app, &app.account("acme").await).await;
+    let globex = app.account("globex").await;
+    let _locked = app
+        .database
+        .begin(&["LOCK TABLE scans IN ACCESS EXCLUSIVE MODE"])
+        .await;
+    let path = format!("/v1/{}/scans", theirs.manager);
+    let search = [("filter", r#"post.text : "nowhere""#)];
+    // A read would wait for the lock, and be cut off with 503.
+    assert_eq!(globex.get_with(&path, &search).await.status, 403);
+}
