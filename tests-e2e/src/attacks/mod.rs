@@ -11,7 +11,6 @@
 mod fairness;
 mod fleet;
 mod host;
-mod keys;
 mod mcp;
 mod memory;
 mod networks;
@@ -43,7 +42,6 @@ pub fn run() -> ExitCode {
     let tests = [
         posts::tests(&shared),
         secrets::tests(&shared),
-        keys::tests(&shared),
         mcp::tests(&shared),
         test_deliveries::tests(&shared),
         networks::tests(&shared),
