@@ -18,7 +18,6 @@ mod posts;
 mod redirects;
 mod secrets;
 mod stage;
-mod test_deliveries;
 
 use std::{process::ExitCode, sync::Arc};
 
@@ -43,7 +42,6 @@ pub fn run() -> ExitCode {
         posts::tests(&shared),
         secrets::tests(&shared),
         mcp::tests(&shared),
-        test_deliveries::tests(&shared),
         networks::tests(&shared),
         redirects::tests(&shared),
         fairness::tests(&shared),
