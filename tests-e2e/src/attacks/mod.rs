@@ -14,7 +14,6 @@ mod host;
 mod mcp;
 mod memory;
 mod networks;
-mod posts;
 mod redirects;
 mod secrets;
 mod stage;
@@ -39,7 +38,6 @@ pub fn run() -> ExitCode {
         fleet: OnceCell::new(),
     });
     let tests = [
-        posts::tests(&shared),
         secrets::tests(&shared),
         mcp::tests(&shared),
         networks::tests(&shared),

@@ -42,12 +42,6 @@ impl Stage {
         let owner_key = self.service.key(&name, "OWNER");
         Account::create(&self.service.api_url, owner_key, name).await
     }
-
-    /// Returns a client with another key of the account.
-    pub(super) fn viewer(&self, account: &Account) -> Api {
-        let key = self.service.key(&account.name, "VIEWER");
-        Api::new(&self.service.api_url, &key)
-    }
 }
 
 /// An account, used by its OWNER.
