@@ -30,8 +30,6 @@ pub(super) enum Reply {
     Answer(Response<Body>),
     /// Answers after this time.
     Late(Duration, Response<Body>),
-    /// Never answers.
-    Hang,
 }
 
 pub(super) struct Host {
@@ -106,7 +104,6 @@ where
                 tokio::time::sleep(wait).await;
                 response
             }
-            Reply::Hang => std::future::pending().await,
         }
     }
 }

@@ -12,7 +12,7 @@ use crate::harness::{api::Api, config, eventually, service::Service};
 
 pub(super) const PATIENCE: Duration = Duration::from_secs(120);
 /// Name of the platform whose feeds customers name by their addresses.
-pub(super) const BLOGS: &str = "blogs";
+const BLOGS: &str = "blogs";
 
 pub(super) struct Stage {
     pub(super) service: Service,
