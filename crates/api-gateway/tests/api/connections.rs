@@ -130,21 +130,3 @@ async fn plain_http_needs_permission_of_the_operator() {
         .await;
     assert_eq!(answer.details(), [("url", "forbidden")]);
 }
-
-#[tokio::test]
-async fn a_connection_of_another_namespace_is_not_found() {
-    let app = TestApp::start().await;
-    let acme = app.account("acme").await;
-    let (one, other) = (acme.namespace().await, acme.namespace().await);
-    let name = acme.connection(&one).await;
-    let id = name.rsplit('/').next().unwrap();
-    for path in [
-        format!("/v1/{other}/connections/{id}"),
-        format!("/v1/{one}/connections/nonsense"),
-        format!("/v1/{one}/connections/{}", id.to_uppercase()),
-    ] {
-        let answer = acme.get(&path).await;
-        assert_eq!(answer.status, 404, "{path}");
-        assert_eq!(answer.body["message"], "connection not found");
-    }
-}

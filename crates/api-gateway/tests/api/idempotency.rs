@@ -148,6 +148,7 @@ async fn malformed_idempotency_keys_are_refused() {
         (longer.as_bytes(), Some("too_long")),
         (b"", Some("too_short")),
         (b"a b", Some("invalid_format")),
+        (b"a\tb", Some("invalid_format")),
         (b"\xff\xfe", Some("invalid_format")),
         ("ключ".as_bytes(), Some("invalid_format")),
     ] {
@@ -159,6 +160,7 @@ async fn malformed_idempotency_keys_are_refused() {
             })
             .await;
         let shown = String::from_utf8_lossy(key).into_owned();
+        assert!(!answer.headers.contains_key("idempotency-key"), "{shown}");
         match issue {
             None => assert_eq!(answer.status, 201, "{shown}"),
             Some(issue) => assert_eq!(answer.details(), [("Idempotency-Key", issue)], "{shown}"),

@@ -49,17 +49,6 @@ async fn only_the_exact_key_is_valid() {
 }
 
 #[tokio::test]
-async fn expired_key_is_refused() {
-    let app = TestApp::start().await;
-    let key = ApiKey::generate();
-    let past = Timestamp::now().minus(Duration::from_secs(1));
-    app.store_key("acme", &key, Role::Owner, None, Some(past))
-        .await;
-    let client = Client::new(&app.base, Some(key.expose()));
-    assert_eq!(client.get("/v1/namespaces").await.status, 401);
-}
-
-#[tokio::test]
 async fn revoked_key_is_refused_by_every_replica_that_cached_it() {
     let app = TestApp::start().await;
     let (other, _shutdown) = serve(&config(app.database.url()));

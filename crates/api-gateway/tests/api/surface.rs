@@ -336,47 +336,6 @@ async fn every_list_takes_the_same_parameters() {
 }
 
 #[tokio::test]
-async fn a_resource_that_does_not_exist_is_not_found() {
-    let app = TestApp::start().await;
-    let acme = app.account("acme").await;
-    let world = World::make(&app, &acme).await;
-    for (method, template, operation) in contract::operations() {
-        if operation["responses"]["404"].is_null() || !template.replace(NAMESPACE, "").contains('{')
-        {
-            continue;
-        }
-        // A well-formed body, so that the resource is looked up.
-        let body = contract::examples(operation).into_iter().next();
-        let required: Vec<(&str, &str)> = contract::parameters(&template, operation)
-            .into_iter()
-            .filter(|one| one["in"] == "query" && one["required"] == true)
-            .map(|one| {
-                let example = one.get("example").unwrap_or(&one["schema"]["example"]);
-                (one["name"].as_str().unwrap(), example.as_str().unwrap())
-            })
-            .collect();
-        let missing = path(&template, &world.namespace);
-        let malformed = template
-            .replace(NAMESPACE, &world.namespace)
-            .replace('{', "-")
-            .replace('}', "");
-        for path in [missing, malformed] {
-            let method: Method = method.parse().unwrap();
-            let answer = acme
-                .send(method, &path, |request| {
-                    let request = request.query(&required);
-                    match &body {
-                        Some(body) => request.json(body),
-                        None => request,
-                    }
-                })
-                .await;
-            assert_eq!(answer.status, 404, "{template}: {}", answer.body);
-        }
-    }
-}
-
-#[tokio::test]
 async fn unknown_parameters_are_named_by_every_operation() {
     let app = TestApp::start().await;
     let acme = app.account("acme").await;
