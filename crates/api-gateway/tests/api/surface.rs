@@ -6,13 +6,12 @@ use std::collections::BTreeSet;
 use domain::Id;
 use reqwest::Method;
 use serde_json::json;
-use test_support::post;
 
 use crate::{
     app::TestApp,
     client::{Answer, Client},
     contract,
-    scans::record,
+    estate::Estate,
 };
 
 #[test]
@@ -87,7 +86,7 @@ async fn a_namespace_that_does_not_exist_is_not_found() {
 async fn request_examples_are_accepted() {
     let app = TestApp::start().await;
     let acme = app.account("acme").await;
-    let world = World::make(&app, &acme).await;
+    let estate = Estate::make(&app, &acme).await;
     let mut seen = 0;
     for (method, template, operation) in contract::operations() {
         let media = &operation["requestBody"]["content"]["application/json"];
@@ -95,12 +94,10 @@ async fn request_examples_are_accepted() {
             let reference = media["schema"]["$ref"].as_str().unwrap();
             contract::assert_valid(&template, reference, &example);
             // A test of a Connection waits for a dispatcher, and none runs here.
-            let Some(path) = world
-                .path(&template)
-                .filter(|path| !path.ends_with(":test"))
-            else {
+            let path = estate.existing(&template);
+            if path.ends_with(":test") {
                 continue;
-            };
+            }
             let method: Method = method.parse().unwrap();
             let answer = acme
                 .send(method, &path, |request| request.json(&example))
@@ -215,60 +212,12 @@ async fn valid_request_ids_are_repeated() {
     }
 }
 
-/// One of each resource that an operation's path may name.
-struct World {
-    namespace: String,
-    manager: String,
-    connection: String,
-    scan: String,
-}
-
-impl World {
-    async fn make(app: &TestApp, client: &Client) -> Self {
-        let namespace = client.namespace().await;
-        let manager = client.manager(&namespace).await;
-        let connection = client.connection(&namespace).await;
-        record(app, &manager, &[post("1", "first")]).await;
-        let scans = client.get(&format!("/v1/{manager}/scans")).await;
-        let scan = scans.body["scans"][0]["name"].as_str().unwrap().to_owned();
-        Self {
-            namespace,
-            manager,
-            connection,
-            scan,
-        }
-    }
-
-    /// Returns an existing path for this template; `None` if the test cannot create the resource.
-    fn path(&self, template: &str) -> Option<String> {
-        let path = [
-            (
-                format!("{NAMESPACE}/managers/{{managerId}}/scans/{{scanId}}"),
-                &self.scan,
-            ),
-            (format!("{NAMESPACE}/managers/{{managerId}}"), &self.manager),
-            (
-                format!("{NAMESPACE}/connections/{{connectionId}}"),
-                &self.connection,
-            ),
-            (NAMESPACE.to_owned(), &self.namespace),
-        ]
-        .into_iter()
-        .fold(template.to_owned(), |path, (part, name)| {
-            path.replace(&part, name)
-        });
-        (!path.contains('{')).then_some(path)
-    }
-}
-
-const NAMESPACE: &str = "namespaces/{namespaceId}";
-
 /// 2.1 of the specification: a resource's name is its path.
 #[tokio::test]
 async fn resource_names_are_their_paths() {
     let app = TestApp::start().await;
     let acme = app.account("acme").await;
-    let world = World::make(&app, &acme).await;
+    let estate = Estate::make(&app, &acme).await;
     let mut seen = 0;
     for (method, template, operation) in contract::operations() {
         let resource = contract::resolve(&operation["responses"]["200"]);
@@ -276,9 +225,10 @@ async fn resource_names_are_their_paths() {
         let named = ["Namespace", "Manager", "Connection", "Scan"]
             .iter()
             .any(|kind| *schema == format!("#/components/schemas/{kind}"));
-        let Some(path) = world.path(&template).filter(|_| named && method == "GET") else {
+        if !named || method != "GET" {
             continue;
-        };
+        }
+        let path = estate.existing(&template);
         let answer = acme.get(&path).await;
         let name = answer.body["name"].as_str().unwrap();
         assert_eq!(format!("/v1/{name}"), path, "{template}");
@@ -292,7 +242,7 @@ async fn resource_names_are_their_paths() {
 async fn every_list_takes_the_same_parameters() {
     let app = TestApp::start().await;
     let acme = app.account("acme").await;
-    let world = World::make(&app, &acme).await;
+    let estate = Estate::make(&app, &acme).await;
     let mut seen = 0;
     for (method, template, operation) in contract::operations() {
         if method != "GET"
@@ -310,9 +260,7 @@ async fn every_list_takes_the_same_parameters() {
                 "{template}: {name}"
             );
         }
-        let Some(path) = world.path(&template) else {
-            continue;
-        };
+        let path = estate.existing(&template);
         let filter = "createTime > \"2020-01-01T00:00:00Z\" AND name != \"x\"";
         let query = [
             ("pageSize", "1"),
@@ -339,14 +287,12 @@ async fn every_list_takes_the_same_parameters() {
 async fn unknown_parameters_are_named_by_every_operation() {
     let app = TestApp::start().await;
     let acme = app.account("acme").await;
-    let world = World::make(&app, &acme).await;
+    let estate = Estate::make(&app, &acme).await;
     for (method, template, operation) in contract::operations() {
-        let Some(path) = world
-            .path(&template)
-            .filter(|path| path.starts_with("/v1/"))
-        else {
+        if !template.starts_with("/v1/") {
             continue;
-        };
+        }
+        let path = estate.existing(&template);
         let body = contract::examples(operation).into_iter().next();
         let method: Method = method.parse().unwrap();
         let answer = acme
@@ -368,11 +314,12 @@ async fn unknown_parameters_are_named_by_every_operation() {
 async fn every_get_answers_head() {
     let app = TestApp::start().await;
     let acme = app.account("acme").await;
-    let world = World::make(&app, &acme).await;
+    let estate = Estate::make(&app, &acme).await;
     for (method, template, operation) in contract::operations() {
-        let Some(path) = world.path(&template).filter(|_| method == "GET") else {
+        if method != "GET" {
             continue;
-        };
+        }
+        let path = estate.existing(&template);
         let parameters = contract::parameters(&template, operation);
         if parameters
             .iter()

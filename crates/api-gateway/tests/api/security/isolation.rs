@@ -6,10 +6,10 @@
 use domain::key::Role;
 use serde_json::json;
 
-use super::estate::{Estate, operations, stored};
 use crate::{
     app::{TestApp, last_id},
     client::{Answer, manager_body},
+    estate::{Estate, operations, stored},
     surface::call,
 };
 

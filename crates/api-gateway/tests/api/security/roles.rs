@@ -2,8 +2,11 @@
 
 use domain::key::Role;
 
-use super::estate::{Estate, Operation, operations, stored};
-use crate::{app::TestApp, surface::call};
+use crate::{
+    app::TestApp,
+    estate::{Estate, Operation, operations, stored},
+    surface::call,
+};
 
 /// Returns the lowest role that may run the operation. A new operation counts as a write unless it is a GET.
 fn least(operation: &Operation) -> Role {

@@ -15,23 +15,23 @@ use crate::{
 
 /// Full resource names.
 #[derive(Clone)]
-pub(super) struct Estate {
-    pub(super) namespace: String,
-    pub(super) manager: String,
-    pub(super) connection: String,
-    pub(super) scan: String,
+pub(crate) struct Estate {
+    pub(crate) namespace: String,
+    pub(crate) manager: String,
+    pub(crate) connection: String,
+    pub(crate) scan: String,
     delivery: String,
     replay: String,
 }
 
 impl Estate {
-    pub(super) async fn make(app: &TestApp, owner: &Client) -> Self {
+    pub(crate) async fn make(app: &TestApp, owner: &Client) -> Self {
         let namespace = owner.namespace().await;
         Self::make_in(app, owner, namespace).await
     }
 
     /// Creates resources in addition to those of the Namespace.
-    pub(super) async fn make_in(app: &TestApp, owner: &Client, namespace: String) -> Self {
+    pub(crate) async fn make_in(app: &TestApp, owner: &Client, namespace: String) -> Self {
         let connection = owner.connection(&namespace).await;
         let manager = owner.manager(&namespace).await;
         record(app, &manager, &[post("1", "first")]).await;
@@ -85,9 +85,14 @@ impl Estate {
         last_id(name).to_string()
     }
 
+    /// Builds a path of existing resources from this template.
+    pub(crate) fn existing(&self, template: &str) -> String {
+        self.path(template, usize::MAX, None)
+    }
+
     /// Builds a path from this template. The first `depth` parameters come from `self`, and the rest from `other`
     /// or, without it, name nothing.
-    pub(super) fn path(&self, template: &str, depth: usize, other: Option<&Self>) -> String {
+    pub(crate) fn path(&self, template: &str, depth: usize, other: Option<&Self>) -> String {
         let mut path = String::new();
         let mut rest = template;
         let mut met = 0;
@@ -108,14 +113,14 @@ impl Estate {
 }
 
 /// An operation of `openapi.yaml`.
-pub(super) struct Operation {
-    pub(super) method: String,
-    pub(super) template: String,
+pub(crate) struct Operation {
+    pub(crate) method: String,
+    pub(crate) template: String,
     described: &'static Value,
 }
 
 /// Operations that need a key.
-pub(super) fn operations() -> Vec<Operation> {
+pub(crate) fn operations() -> Vec<Operation> {
     let all: Vec<Operation> = contract::operations()
         .into_iter()
         .filter(|(_, _, described)| described["security"] != json!([]))
@@ -131,12 +136,12 @@ pub(super) fn operations() -> Vec<Operation> {
 
 impl Operation {
     /// Number of resources in its path.
-    pub(super) fn depth(&self) -> usize {
+    pub(crate) fn depth(&self) -> usize {
         self.template.matches('{').count()
     }
 
     /// Builds a valid request that changes something if the operation can.
-    pub(super) async fn call(&self, client: &Client, path: &str, test_mode: bool) -> Answer {
+    pub(crate) async fn call(&self, client: &Client, path: &str, test_mode: bool) -> Answer {
         let body = contract::examples(self.described).into_iter().next();
         let parameters = contract::parameters(&self.template, self.described);
         let takes_force = parameters.iter().any(|one| one["name"] == "force");
@@ -168,7 +173,7 @@ impl Operation {
 
 /// All stored data except request costs, the last use of keys, replicas, and reads of secrets. It is equal before and
 /// after a request without effect.
-pub(super) async fn stored(database: &TestDatabase) -> Vec<String> {
+pub(crate) async fn stored(database: &TestDatabase) -> Vec<String> {
     let digest = "t.table_name || ' ' || md5(query_to_xml(format('SELECT to_jsonb(r) - ''last_use_time'' FROM %I AS r \
                       WHERE to_jsonb(r)->>''action'' IS DISTINCT FROM ''READ_SECRETS'' ORDER BY r::text', t.table_name), true, true, '')::text)";
     let tables = "information_schema.tables AS t WHERE table_schema = 'public' AND table_type = 'BASE TABLE' \
