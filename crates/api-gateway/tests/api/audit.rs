@@ -22,9 +22,7 @@ async fn log(client: &Client, scope: &str) -> Vec<(String, String)> {
 }
 
 async fn patch(client: &Client, name: &str, body: &Value) -> u16 {
-    let send = |request: reqwest::RequestBuilder| request.json(body);
-    let path = format!("/v1/{name}");
-    client.send(Method::PATCH, &path, send).await.status
+    client.patch(&format!("/v1/{name}"), body).await.status
 }
 
 #[tokio::test]
@@ -38,9 +36,7 @@ async fn changes_are_recorded_with_their_author_and_without_values() {
     // Sends no field, so nothing changes, but the response shows the address.
     assert_eq!(patch(&acme, &connection, &json!({})).await, 200);
     acme.get(&format!("/v1/{connection}")).await;
-    let gone = acme
-        .send(Method::DELETE, &format!("/v1/{connection}"), |it| it)
-        .await;
+    let gone = acme.delete(&format!("/v1/{connection}")).await;
     assert_eq!(gone.status, 200);
 
     let pair = |action: &str, name: &str| (action.to_owned(), name.to_owned());
@@ -83,7 +79,7 @@ async fn changes_are_recorded_with_their_author_and_without_values() {
 
     // A deleted Namespace is still in the log of its account.
     let path = format!("/v1/{namespace}?force=true");
-    acme.send(Method::DELETE, &path, |it| it).await;
+    acme.delete(&path).await;
     let whole = log(&acme, "namespaces/-").await;
     assert_eq!(whole.last(), Some(&pair("DELETE", &namespace)));
 }

@@ -13,10 +13,7 @@ use crate::{
 };
 
 async fn patch(client: &Client, name: &str, body: &Value) -> Answer {
-    let path = format!("/v1/{name}");
-    client
-        .send(Method::PATCH, &path, |request| request.json(body))
-        .await
+    client.patch(&format!("/v1/{name}"), body).await
 }
 
 async fn masked(client: &Client, name: &str, mask: &str, body: &Value) -> Answer {

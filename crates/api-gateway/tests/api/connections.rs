@@ -74,11 +74,7 @@ async fn addresses_are_sealed_and_hidden_from_viewers() {
     assert!(!stored.concat().contains("canary"), "{stored:?}");
     // A changed address is sealed too.
     let change = json!({"url": "https://hooks.slack.com/services/other"});
-    let changed = acme
-        .send(reqwest::Method::PATCH, &format!("/v1/{name}"), |request| {
-            request.json(&change)
-        })
-        .await;
+    let changed = acme.patch(&format!("/v1/{name}"), &change).await;
     assert_eq!(changed.body["url"], change["url"]);
     assert_eq!(
         acme.get(&format!("/v1/{name}")).await.body["url"],

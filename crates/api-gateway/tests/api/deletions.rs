@@ -1,6 +1,5 @@
 //! DELETE: the resource disappears from every response at once.
 
-use reqwest::Method;
 use serde_json::json;
 use test_support::post;
 
@@ -11,9 +10,7 @@ use crate::{
 };
 
 async fn delete(client: &Client, name: &str) -> Answer {
-    client
-        .send(Method::DELETE, &format!("/v1/{name}"), |request| request)
-        .await
+    client.delete(&format!("/v1/{name}")).await
 }
 
 #[tokio::test]
@@ -69,9 +66,7 @@ async fn deleting_a_manager_deletes_its_scans() {
         assert_eq!(acme.get(&format!("/v1/{name}")).await.status, 404, "{name}");
     }
     let answer = acme
-        .send(Method::PATCH, &format!("/v1/{scan}"), |request| {
-            request.json(&json!({"value": false}))
-        })
+        .patch(&format!("/v1/{scan}"), &json!({"value": false}))
         .await;
     assert_eq!(answer.status, 404);
     let left = acme.get(&all).await.body;
@@ -88,9 +83,10 @@ async fn deleting_a_connection_in_use_needs_force() {
     let hook = acme.connection(&namespace).await;
     let manager = acme.manager(&namespace).await;
     let answer = acme
-        .send(Method::PATCH, &format!("/v1/{manager}"), |request| {
-            request.json(&json!({"notices": [{"type": "HTTP_REQUEST", "connection": hook}]}))
-        })
+        .patch(
+            &format!("/v1/{manager}"),
+            &json!({"notices": [{"type": "HTTP_REQUEST", "connection": hook}]}),
+        )
         .await;
     assert_eq!(answer.status, 200);
     assert_eq!(delete(&acme, &hook).await.details(), [("force", "in_use")]);

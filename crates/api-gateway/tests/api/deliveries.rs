@@ -177,11 +177,7 @@ async fn replay_can_be_created_read_and_cancelled() {
         json!({"replays": [made.body]})
     );
 
-    let delete = async |client: &Client| {
-        client
-            .send(Method::DELETE, &format!("/v1/{name}"), |request| request)
-            .await
-    };
+    let delete = async |client: &Client| client.delete(&format!("/v1/{name}")).await;
     let viewer = world.app.key("acme", Role::Viewer, None).await;
     assert_eq!(delete(&viewer).await.status, 403);
     for _ in 0..2 {

@@ -35,8 +35,7 @@ async fn large_scans(app: &TestApp) -> (String, String) {
 }
 
 fn remaining(answer: &Answer) -> i64 {
-    let remaining = answer.headers["x-ratelimit-remaining"].to_str().unwrap();
-    remaining.parse().unwrap()
+    answer.number("x-ratelimit-remaining")
 }
 
 fn names(page: &Value) -> Vec<String> {

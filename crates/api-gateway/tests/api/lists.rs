@@ -216,11 +216,7 @@ async fn managers_are_filtered_and_ordered_by_sensitivity() {
         let query = [("filter", filter), ("orderBy", order)];
         let page = acme.get_with(&path, &query).await;
         assert_eq!(page.status, 200, "{filter}: {}", page.body);
-        let items = page.body["managers"].as_array().unwrap();
-        let found: Vec<&str> = items
-            .iter()
-            .map(|one| one["name"].as_str().unwrap())
-            .collect();
+        let found = page.names("managers");
         assert_eq!(found, expected, "{filter} {order}");
     }
     let query = [("filter", "input.sensitivity = precise")];
@@ -280,11 +276,7 @@ async fn lists_can_be_filtered_by_problem() {
         let query = [("filter", filter), ("orderBy", "createTime")];
         let page = acme.get_with(&path, &query).await;
         assert_eq!(page.status, 200, "{filter}: {}", page.body);
-        let items = page.body["managers"].as_array().unwrap();
-        let found: Vec<&str> = items
-            .iter()
-            .map(|one| one["name"].as_str().unwrap())
-            .collect();
+        let found = page.names("managers");
         assert_eq!(found, kept, "{filter}");
     }
     let query = [("filter", "applyError.code = bad_luck")];

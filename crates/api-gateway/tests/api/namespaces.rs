@@ -67,19 +67,12 @@ async fn accounts_list_only_their_own_namespaces() {
     let (first, second) = (acme.namespace().await, acme.namespace().await);
     globex.namespace().await;
 
-    let names = |body: &serde_json::Value| -> Vec<String> {
-        let items = body["namespaces"].as_array().unwrap();
-        items
-            .iter()
-            .map(|one| one["name"].as_str().unwrap().to_owned())
-            .collect()
-    };
     let listed = acme.get("/v1/namespaces").await;
-    assert_eq!(names(&listed.body), [second.clone(), first.clone()]);
+    assert_eq!(listed.names("namespaces"), [&second, &first]);
 
     let narrowed = app.key("acme", Role::Owner, Some(&[&first])).await;
     let listed = narrowed.get("/v1/namespaces").await;
-    assert_eq!(names(&listed.body), std::slice::from_ref(&first));
+    assert_eq!(listed.names("namespaces"), [&first]);
     assert_eq!(narrowed.get(&format!("/v1/{first}")).await.status, 200);
     assert_eq!(narrowed.get(&format!("/v1/{second}")).await.status, 403);
 }

@@ -43,13 +43,6 @@ async fn manager_of(app: &TestApp, acme: &Client, namespace: &str, feed: &str) -
     name
 }
 
-async fn patch(client: &Client, path: &str, body: &Value) -> crate::client::Answer {
-    let method = reqwest::Method::PATCH;
-    client
-        .send(method, path, |request| request.json(body))
-        .await
-}
-
 fn post(id: &str, title: &str) -> Post {
     test_support::post(id, title)
 }
@@ -176,7 +169,9 @@ async fn preview_accepts_recent_posts_and_addresses() {
     let globex = app.account("globex").await;
     let theirs = globex.namespace().await;
     let other = manager(&app, &globex, &theirs).await;
-    let disabled = patch(&globex, &format!("/v1/{other}"), &json!({"enable": false})).await;
+    let disabled = globex
+        .patch(&format!("/v1/{other}"), &json!({"enable": false}))
+        .await;
     assert_eq!(disabled.status, 200);
     let unseen = globex
         .post(&format!("/v1/{other}:preview"), &json!({"urls": [old.url]}))
@@ -329,13 +324,13 @@ async fn changed_kinds_are_compiled_and_duplicates_are_stored() {
     assert!(shown.get("kinds").is_none() && shown.get("duplicates").is_none());
 
     let body = json!({"duplicates": "COLLAPSE"});
-    let collapsing = patch(&acme, &format!("/v1/{name}"), &body).await;
+    let collapsing = acme.patch(&format!("/v1/{name}"), &body).await;
     assert_eq!(
         (collapsing.status, &collapsing.body["state"]),
         (200, &json!("APPLIED"))
     );
     let body = json!({"kinds": ["COMMENT", "POST"]});
-    let hearing = patch(&acme, &format!("/v1/{name}"), &body).await;
+    let hearing = acme.patch(&format!("/v1/{name}"), &body).await;
     assert_eq!(hearing.body["state"], "PENDING_APPLY");
     let shown = acme.get(&format!("/v1/{name}")).await.body;
     assert_eq!(shown["kinds"], json!(["POST", "COMMENT"]));
@@ -350,6 +345,8 @@ async fn changed_kinds_are_compiled_and_duplicates_are_stored() {
         (&shown["kinds"], &shown["duplicates"]),
         (&json!(["COMMENT"]), &json!("COLLAPSE"))
     );
-    let cleared = patch(&acme, &format!("/v1/{made}"), &json!({"kinds": null})).await;
+    let cleared = acme
+        .patch(&format!("/v1/{made}"), &json!({"kinds": null}))
+        .await;
     assert!(cleared.body.get("kinds").is_none(), "{}", cleared.body);
 }

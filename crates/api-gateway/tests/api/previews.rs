@@ -184,11 +184,7 @@ async fn preview_shows_exclusions_which_take_effect_at_once() {
         ),
         (&manager, json!({"languages": ["de", "en-GB"]}), "MATCHED"),
     ] {
-        let changed = acme
-            .send(reqwest::Method::PATCH, &format!("/v1/{name}"), |request| {
-                request.json(&body)
-            })
-            .await;
+        let changed = acme.patch(&format!("/v1/{name}"), &body).await;
         assert_eq!(changed.status, 200, "{}", changed.body);
         let answer = acme.post(&path, &posts).await;
         assert_eq!(reasons(&answer.body), [reason], "{body}");

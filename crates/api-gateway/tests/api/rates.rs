@@ -45,7 +45,7 @@ async fn costly(client: &Client) -> Answer {
 /// Limit and remaining points from the headers.
 fn points(answer: &Answer) -> (i64, i64) {
     let [limit, remaining] = ["x-ratelimit-limit", "x-ratelimit-remaining"];
-    (number(answer, limit), number(answer, remaining))
+    (answer.number(limit), answer.number(remaining))
 }
 
 async fn limit_account(app: &TestApp, limit: Option<u32>) {
@@ -56,10 +56,6 @@ async fn limit_account(app: &TestApp, limit: Option<u32>) {
     let mut conn = app.database.connect().await;
     let set = quotas::set(&mut conn, "acme", &change).await.unwrap();
     assert!(set.is_some());
-}
-
-fn number(answer: &Answer, header: &str) -> i64 {
-    answer.headers[header].to_str().unwrap().parse().unwrap()
 }
 
 /// Maximum number of points since `begin`: the limit for each minute, because a slow machine may need several
@@ -111,10 +107,10 @@ async fn two_gateways_share_the_limit_of_a_key() {
             // Long after the last point was spent.
             while refused.load(Ordering::Relaxed) < 400 {
                 let answer = client.get("/v1/namespaces").await;
-                assert_eq!(number(&answer, "x-ratelimit-limit"), 600);
-                let left = number(&answer, "x-ratelimit-remaining");
+                assert_eq!(answer.number("x-ratelimit-limit"), 600);
+                let left = answer.number("x-ratelimit-remaining");
                 assert!((0..600).contains(&left), "{left}");
-                let reset = number(&answer, "x-ratelimit-reset") - now();
+                let reset = answer.number("x-ratelimit-reset") - now();
                 assert!((1..=67).contains(&reset), "{reset}");
                 if answer.status == 200 {
                     through.fetch_add(1, Ordering::Relaxed);
@@ -122,7 +118,7 @@ async fn two_gateways_share_the_limit_of_a_key() {
                     assert_eq!(answer.status, 429);
                     let expected = json!({"code": 429, "message": "rate limit exceeded"});
                     assert_eq!(answer.body, expected);
-                    let wait = number(&answer, "retry-after");
+                    let wait = answer.number("retry-after");
                     assert!((1..=66).contains(&wait), "{wait}");
                     refused.fetch_add(1, Ordering::Relaxed);
                 }
@@ -141,7 +137,7 @@ async fn requests_cost_their_points_and_report_the_rest() {
     let acme = Client::new(&app.base, Some(key(&app).await));
     let namespace = acme.namespace().await;
     let answer = acme.get(&format!("/v1/{namespace}")).await;
-    assert_eq!(number(&answer, "x-ratelimit-remaining"), 94);
+    assert_eq!(answer.number("x-ratelimit-remaining"), 94);
     // Requests cost points regardless of their outcome.
     for (method, path, status, left) in [
         (Method::GET, "/v1/nowhere", 404, 93),
@@ -163,7 +159,7 @@ async fn requests_cost_their_points_and_report_the_rest() {
             assert!(answer.headers.contains_key(name), "{method} {path}: {name}");
         }
         assert_eq!(
-            number(&answer, "x-ratelimit-remaining"),
+            answer.number("x-ratelimit-remaining"),
             left,
             "{method} {path}"
         );
@@ -171,7 +167,7 @@ async fn requests_cost_their_points_and_report_the_rest() {
     // Points of others are not affected, and requests without a key have none.
     let other = Client::new(&app.base, Some(key(&app).await));
     let answer = other.get("/v1/namespaces").await;
-    assert_eq!(number(&answer, "x-ratelimit-remaining"), 99);
+    assert_eq!(answer.number("x-ratelimit-remaining"), 99);
     let answer = app.stranger().get("/v1/namespaces").await;
     assert!(!answer.headers.contains_key("x-ratelimit-limit"));
 }
@@ -189,7 +185,7 @@ async fn exhausted_key_gets_429_before_any_other_check() {
     for path in ["/v1/namespaces", "/v1/nowhere"] {
         let answer = acme.get(path).await;
         assert_eq!(answer.status, 429, "{path}");
-        assert_eq!(number(&answer, "x-ratelimit-remaining"), 0);
+        assert_eq!(answer.number("x-ratelimit-remaining"), 0);
     }
     assert_eq!(app.stranger().get("/v1/namespaces").await.status, 401);
     // A request that costs more than the limit takes the whole limit.
@@ -216,7 +212,7 @@ async fn spent_points_survive_their_gateway() {
     let (base, _shutdown) = serve(&config);
     // Spent points stay spent, and unspent points of the lease come back.
     let answer = Client::new(&base, Some(key)).get("/v1/namespaces").await;
-    assert_eq!(number(&answer, "x-ratelimit-remaining"), 190);
+    assert_eq!(answer.number("x-ratelimit-remaining"), 190);
 }
 
 #[tokio::test]
@@ -236,7 +232,7 @@ async fn unused_lease_is_returned() {
         tokio::time::sleep(Duration::from_millis(200)).await;
         let answer = other.get("/v1/namespaces").await;
         spent += 1;
-        number(&answer, "x-ratelimit-remaining") == 200 - spent
+        answer.number("x-ratelimit-remaining") == 200 - spent
     })
     .await;
 }
@@ -256,7 +252,7 @@ async fn keys_share_the_limit_of_their_account_only() {
     for _ in 0..2 {
         let answer = costly(&two).await;
         assert_eq!((answer.status, points(&answer)), (429, (30, 10)));
-        assert!((1..=66).contains(&number(&answer, "retry-after")));
+        assert!((1..=66).contains(&answer.number("retry-after")));
         let expected = json!({"code": 429, "message": "rate limit exceeded"});
         assert_eq!(answer.body, expected);
     }
@@ -334,7 +330,7 @@ async fn two_gateways_share_the_limit_of_an_account() {
                     through.fetch_add(1, Ordering::Relaxed);
                 } else {
                     assert_eq!(answer.status, 429);
-                    assert_eq!(number(&answer, "x-ratelimit-limit"), i64::from(LIMIT));
+                    assert_eq!(answer.number("x-ratelimit-limit"), i64::from(LIMIT));
                     refused += 1;
                 }
             }

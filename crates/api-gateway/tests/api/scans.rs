@@ -1,5 +1,4 @@
 use domain::{Id, ManagerName, Match, Post, PostType, Timestamp};
-use reqwest::Method;
 use serde_json::{Value, json};
 use store::{AsyncConnection, scans};
 use test_support::post;
@@ -199,7 +198,7 @@ async fn missing_resource_is_reported_before_an_invalid_query() {
         &format!("{hook}/replays/{}", Id::generate()),
     ] {
         let path = format!("/v1/{name}?colour=red");
-        let answer = acme.send(Method::DELETE, &path, |request| request).await;
+        let answer = acme.delete(&path).await;
         assert_eq!(answer.status, 404, "{path}");
     }
 }

@@ -142,7 +142,7 @@ async fn test_mode_waits_for_no_lock_that_only_the_real_request_needs() {
     drop((version, rows));
     for (path, answer) in paths.iter().zip(answers) {
         let full = format!("/v1/{path}");
-        let done = acme.send(Method::DELETE, &full, |request| request).await;
+        let done = acme.delete(&full).await;
         assert_eq!((done.status, done.body), answer, "{path}");
         assert_eq!(tested(Method::DELETE, path, &Value::Null).await.status, 404);
     }

@@ -168,10 +168,7 @@ async fn expensive_filter_is_refused_until_it_is_narrowed() {
 async fn search_costs_points_in_proportion_to_rows_read() {
     let app = TestApp::start_with(|config| config.gateway.rate_limit_per_minute = 600).await;
     let (acme, path) = manager_with_scans(&app, 10_000).await;
-    let left = |answer: &Answer| -> i64 {
-        let left = answer.headers["x-ratelimit-remaining"].to_str().unwrap();
-        left.parse().unwrap()
-    };
+    let left = |answer: &Answer| answer.number("x-ratelimit-remaining");
     let before = acme.get(&path).await;
     let polled = acme.get(&path).await;
     assert_eq!(left(&before) - left(&polled), 1);
@@ -306,8 +303,7 @@ async fn reads_cost_points_in_proportion_to_rows_read() {
     ] {
         let answer = acme.get_with(&path, query).await;
         assert_eq!(answer.status, 200, "{path}: {}", answer.body);
-        let now = answer.headers["x-ratelimit-remaining"].to_str().unwrap();
-        let now: u32 = now.parse().unwrap();
+        let now = answer.number("x-ratelimit-remaining");
         if let Some(before) = left.replace(now) {
             costs.push(before - now);
         }

@@ -1,7 +1,6 @@
 //! Line breaks and markup in any value that a client can write: they appear in no response header, and only in the
 //! value itself.
 
-use reqwest::Method;
 use serde_json::json;
 use test_support::post;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
@@ -113,9 +112,7 @@ async fn markup_is_returned_as_text() {
     assert_eq!(scan["post"]["text"], markup);
     let name = scan["name"].as_str().unwrap().to_owned();
     let renamed = acme
-        .send(Method::PATCH, &format!("/v1/{namespace}"), |request| {
-            request.json(&json!({"nickname": markup}))
-        })
+        .patch(&format!("/v1/{namespace}"), &json!({"nickname": markup}))
         .await;
     assert_eq!(renamed.body["nickname"], markup);
     let refused = acme.get_with(&list, &[("<script>", "1")]).await;

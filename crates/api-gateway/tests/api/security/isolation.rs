@@ -65,14 +65,8 @@ async fn namespace_of_another_account_reveals_nothing_and_never_changes() {
     assert_eq!(stored(&app.database).await, before);
     // Operations without a Namespace in the path show the caller's own resources.
     for (client, expected) in [(&globex, &own), (&narrowed, &other)] {
-        let listed = client.get("/v1/namespaces?pageSize=100").await.body;
-        let names: Vec<&str> = listed["namespaces"]
-            .as_array()
-            .unwrap()
-            .iter()
-            .map(|one| one["name"].as_str().unwrap())
-            .collect();
-        assert_eq!(names, [expected]);
+        let listed = client.get("/v1/namespaces?pageSize=100").await;
+        assert_eq!(listed.names("namespaces"), [expected]);
         let caller = client.get("/v1/caller").await.body.to_string();
         assert!(!caller.contains(&estate.namespace), "{caller}");
     }
