@@ -75,7 +75,14 @@ impl TestApp {
 
     /// Returns a client with a new OWNER key of the account `name`. Creates the account if it does not exist.
     pub(crate) async fn account(&self, name: &str) -> Client {
-        self.key(name, Role::Owner, None).await
+        Client::new(&self.base, Some(self.owner_key(name).await))
+    }
+
+    /// Returns a new OWNER key of the account.
+    pub(crate) async fn owner_key(&self, account: &str) -> String {
+        let key = ApiKey::generate();
+        self.store_key(account, &key, Role::Owner, None, None).await;
+        key.expose()
     }
 
     pub(crate) async fn key(

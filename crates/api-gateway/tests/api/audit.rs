@@ -2,7 +2,7 @@
 
 use std::net::{IpAddr, Ipv4Addr};
 
-use domain::key::{ApiKey, Role};
+use domain::key::Role;
 use reqwest::Method;
 use serde_json::{Value, json};
 
@@ -179,16 +179,15 @@ async fn refused_request_records_no_read_of_secrets() {
 #[tokio::test]
 async fn secrets_are_recorded_again_for_another_address() {
     let app = TestApp::start().await;
-    let key = ApiKey::generate();
-    app.store_key("acme", &key, Role::Owner, None, None).await;
-    let acme = Client::new(&app.base, Some(key.expose()));
+    let key = app.owner_key("acme").await;
+    let acme = Client::new(&app.base, Some(key.clone()));
     let namespace = acme.namespace().await;
     let connection = acme.connection(&namespace).await;
     for last in [2, 2, 3] {
         let address = IpAddr::V4(Ipv4Addr::new(127, 0, 0, last));
         let http = reqwest::Client::builder().local_address(address);
         let url = format!("{}/v1/{connection}", app.base);
-        let request = http.build().unwrap().get(url).bearer_auth(key.expose());
+        let request = http.build().unwrap().get(url).bearer_auth(&key);
         assert_eq!(request.send().await.unwrap().status(), 200);
     }
     let filter = "filter=action%20%3D%20READ_SECRETS&orderBy=createTime";

@@ -1,6 +1,6 @@
 //! `/feeds`: what feed readers get, and who may read it.
 
-use domain::key::{ApiKey, Role};
+use domain::key::ApiKey;
 use reqwest::Method;
 use test_support::post;
 
@@ -16,15 +16,14 @@ struct Reader {
 impl Reader {
     async fn start() -> Self {
         let app = TestApp::start().await;
-        let key = ApiKey::generate();
-        app.store_key("acme", &key, Role::Owner, None, None).await;
-        let acme = Client::new(&app.base, Some(key.expose()));
+        let key = app.owner_key("acme").await;
+        let acme = Client::new(&app.base, Some(key.clone()));
         let namespace = acme.namespace().await;
         let manager = acme.manager(&namespace).await;
         Self {
-            key: key.expose(),
             app,
             acme,
+            key,
             manager,
         }
     }

@@ -235,15 +235,12 @@ async fn malformed_chunks_are_answered_at_any_stage_of_the_request() {
     for size in ["zz", "ffffffffffffffffff", "", "-5"] {
         // The key is not cached yet, so the handler is waiting for the database when the chunk arrives.
         let app = TestApp::start().await;
-        let key = domain::key::ApiKey::generate();
-        app.store_key("raw", &key, domain::key::Role::Owner, None, None)
-            .await;
+        let key = app.owner_key("raw").await;
         let host = app.base.strip_prefix("http://").unwrap();
         let mut stream = TcpStream::connect(host).await.unwrap();
         let request = format!(
-            "POST /v1/namespaces HTTP/1.1\r\nhost: x\r\nauthorization: Bearer {}\r\n\
-             content-type: application/json\r\ntransfer-encoding: chunked\r\n\r\n{size}\r\n{{\"ni\r\n\r\n",
-            key.expose()
+            "POST /v1/namespaces HTTP/1.1\r\nhost: x\r\nauthorization: Bearer {key}\r\n\
+             content-type: application/json\r\ntransfer-encoding: chunked\r\n\r\n{size}\r\n{{\"ni\r\n\r\n"
         );
         stream.write_all(request.as_bytes()).await.unwrap();
         let (status, head, body) = read_answer(&mut stream).await;
@@ -272,15 +269,12 @@ async fn refused_client_that_still_sends_can_read_the_error() {
 
 /// Opens a connection and sends the head of a POST with a valid key.
 pub(crate) async fn raw_post(app: &TestApp, header: &str) -> TcpStream {
-    let key = domain::key::ApiKey::generate();
-    app.store_key("raw", &key, domain::key::Role::Owner, None, None)
-        .await;
+    let key = app.owner_key("raw").await;
     let host = app.base.strip_prefix("http://").unwrap();
     let mut stream = TcpStream::connect(host).await.unwrap();
     let head = format!(
-        "POST /v1/namespaces HTTP/1.1\r\nhost: x\r\nauthorization: Bearer {}\r\n\
-         content-type: application/json\r\n{header}\r\n\r\n",
-        key.expose()
+        "POST /v1/namespaces HTTP/1.1\r\nhost: x\r\nauthorization: Bearer {key}\r\n\
+         content-type: application/json\r\n{header}\r\n\r\n"
     );
     stream.write_all(head.as_bytes()).await.unwrap();
     stream

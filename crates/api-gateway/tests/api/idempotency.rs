@@ -1,7 +1,6 @@
 //! Repeated requests with `Idempotency-Key`.
 
 use diesel_async::RunQueryDsl;
-use domain::key::{ApiKey, Role};
 use reqwest::Method;
 use serde_json::{Value, json};
 use store::roles::Service;
@@ -84,13 +83,11 @@ async fn idempotency_key_belongs_to_one_api_key_and_path() {
 async fn concurrent_requests_on_two_gateways_create_one_resource() {
     let app = TestApp::start().await;
     let (other, _shutdown) = serve(&config(app.database.url()));
-    let key = domain::key::ApiKey::generate();
-    app.store_key("acme", &key, domain::key::Role::Owner, None, None)
-        .await;
+    let acme = app.account("acme").await;
     let body = json!({"nickname": "ours"});
     let requests = (0..12).map(|n| {
         let base = if n % 2 == 0 { &app.base } else { &other };
-        let client = Client::new(base, Some(key.expose()));
+        let client = acme.at(base);
         let body = body.clone();
         async move { post(&client, "/v1/namespaces", "once", &body).await }
     });
@@ -101,9 +98,7 @@ async fn concurrent_requests_on_two_gateways_create_one_resource() {
         answers.iter().filter(|answer| !is_replayed(answer)).count(),
         1
     );
-    let list = Client::new(&other, Some(key.expose()))
-        .get("/v1/namespaces")
-        .await;
+    let list = acme.at(&other).get("/v1/namespaces").await;
     assert_eq!(list.nicknames("namespaces"), ["ours"]);
 }
 
@@ -230,9 +225,7 @@ async fn request_whose_commit_is_not_answered_makes_one_resource() {
     let namespace = acme.namespace().await;
     let commits = Commits::start(&app.database.url_of(Service::Gateway)).await;
     let (base, _shutdown) = serve(&config(commits.url()));
-    let key = ApiKey::generate();
-    app.store_key("acme", &key, Role::Owner, None, None).await;
-    let losing = Client::new(&base, Some(key.expose()));
+    let losing = acme.at(&base);
     assert_eq!(losing.get("/v1/namespaces").await.status, 200);
     for (collection, body) in [
         ("managers", manager_body()),

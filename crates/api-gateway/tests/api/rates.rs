@@ -9,7 +9,6 @@ use std::{
     time::{Duration, Instant},
 };
 
-use domain::{key::ApiKey, key::Role};
 use reqwest::Method;
 use serde_json::json;
 use store::quotas::{self, Change};
@@ -20,20 +19,6 @@ use crate::{
     client::{Answer, Client},
     contract,
 };
-
-async fn key(app: &TestApp) -> String {
-    key_of(app, "acme").await
-}
-
-async fn key_of(app: &TestApp, account: &str) -> String {
-    let key = ApiKey::generate();
-    app.store_key(account, &key, Role::Owner, None, None).await;
-    key.expose()
-}
-
-async fn client_of(app: &TestApp, account: &str) -> Client {
-    Client::new(&app.base, Some(key_of(app, account).await))
-}
 
 /// A request that costs 20 points.
 async fn costly(client: &Client) -> Answer {
@@ -72,7 +57,7 @@ fn now() -> i64 {
 #[tokio::test]
 async fn request_does_not_wait_for_a_database_that_cannot_write() {
     let app = TestApp::start().await;
-    let client = client_of(&app, "acme").await;
+    let client = app.account("acme").await;
     for statement in [
         "CREATE FUNCTION hang() RETURNS trigger LANGUAGE plpgsql AS \
          $$ BEGIN PERFORM pg_sleep(25); RETURN NULL; END $$",
@@ -95,7 +80,7 @@ async fn two_gateways_share_the_limit_of_a_key() {
     let mut second = config(app.database.url());
     limited(&mut second);
     let (other, _shutdown) = serve(&second);
-    let key = key(&app).await;
+    let key = app.owner_key("acme").await;
 
     let through = Arc::new(AtomicU32::new(0));
     let refused = Arc::new(AtomicU32::new(0));
@@ -134,7 +119,7 @@ async fn two_gateways_share_the_limit_of_a_key() {
 #[tokio::test]
 async fn requests_cost_their_points_and_report_the_rest() {
     let app = TestApp::start_with(|config| config.gateway.rate_limit_per_minute = 100).await;
-    let acme = Client::new(&app.base, Some(key(&app).await));
+    let acme = app.account("acme").await;
     let namespace = acme.namespace().await;
     let answer = acme.get(&format!("/v1/{namespace}")).await;
     assert_eq!(answer.number("x-ratelimit-remaining"), 94);
@@ -165,7 +150,7 @@ async fn requests_cost_their_points_and_report_the_rest() {
         );
     }
     // Points of others are not affected, and requests without a key have none.
-    let other = Client::new(&app.base, Some(key(&app).await));
+    let other = app.account("acme").await;
     let answer = other.get("/v1/namespaces").await;
     assert_eq!(answer.number("x-ratelimit-remaining"), 99);
     let answer = app.stranger().get("/v1/namespaces").await;
@@ -175,7 +160,7 @@ async fn requests_cost_their_points_and_report_the_rest() {
 #[tokio::test]
 async fn exhausted_key_gets_429_before_any_other_check() {
     let app = TestApp::start_with(|config| config.gateway.rate_limit_per_minute = 5).await;
-    let acme = Client::new(&app.base, Some(key(&app).await));
+    let acme = app.account("acme").await;
     assert_eq!(
         acme.post("/v1/namespaces", &json!({"nickname": "x"}))
             .await
@@ -189,7 +174,7 @@ async fn exhausted_key_gets_429_before_any_other_check() {
     }
     assert_eq!(app.stranger().get("/v1/namespaces").await.status, 401);
     // A request that costs more than the limit takes the whole limit.
-    let other = Client::new(&app.base, Some(key(&app).await));
+    let other = app.account("acme").await;
     let answer = other
         .post("/v1/namespaces/x/connections/y:test", &json!({}))
         .await;
@@ -200,7 +185,7 @@ async fn exhausted_key_gets_429_before_any_other_check() {
 async fn spent_points_survive_their_gateway() {
     let limited = |config: &mut runtime::Config| config.gateway.rate_limit_per_minute = 200;
     let mut app = TestApp::start_with(limited).await;
-    let key = key(&app).await;
+    let key = app.owner_key("acme").await;
     let first = Client::new(&app.base, Some(key.clone()));
     for _ in 0..9 {
         assert_eq!(first.get("/v1/namespaces").await.status, 200);
@@ -222,7 +207,7 @@ async fn unused_lease_is_returned() {
     let mut second = config(app.database.url());
     limited(&mut second);
     let (other, _shutdown) = serve(&second);
-    let key = key(&app).await;
+    let key = app.owner_key("acme").await;
     Client::new(&app.base, Some(key.clone()))
         .get("/v1/namespaces")
         .await;
@@ -244,7 +229,7 @@ async fn keys_share_the_limit_of_their_account_only() {
         config.gateway.account_rate_limit_per_minute = Some(30);
     })
     .await;
-    let (one, two) = (client_of(&app, "acme").await, client_of(&app, "acme").await);
+    let (one, two) = (app.account("acme").await, app.account("acme").await);
     let answer = costly(&one).await;
     assert_eq!((answer.status, points(&answer)), (404, (30, 10)));
 
@@ -261,7 +246,7 @@ async fn keys_share_the_limit_of_their_account_only() {
     assert_eq!((answer.status, points(&answer)), (200, (30, 9)));
     let answer = one.get("/v1/namespaces").await;
     assert_eq!((answer.status, points(&answer)), (200, (30, 8)));
-    let answer = client_of(&app, "globex").await.get("/v1/namespaces").await;
+    let answer = app.account("globex").await.get("/v1/namespaces").await;
     assert_eq!((answer.status, points(&answer)), (200, (30, 29)));
 
     // Nor did they cost the key anything. With a higher limit of the account, the key's own limit is the lower one.
@@ -285,7 +270,7 @@ async fn request_refused_by_the_limit_of_a_key_costs_its_account_nothing() {
         config.gateway.account_rate_limit_per_minute = Some(30);
     })
     .await;
-    let (one, two) = (client_of(&app, "acme").await, client_of(&app, "acme").await);
+    let (one, two) = (app.account("acme").await, app.account("acme").await);
     assert_eq!(points(&costly(&one).await), (25, 5));
     let refused = costly(&one).await;
     assert_eq!((refused.status, points(&refused)), (429, (25, 5)));
@@ -296,7 +281,7 @@ async fn request_refused_by_the_limit_of_a_key_costs_its_account_nothing() {
 #[tokio::test]
 async fn request_above_the_limit_of_its_account_takes_the_whole_limit() {
     let app = TestApp::start_with(|config| config.gateway.rate_limit_per_minute = 100).await;
-    let acme = client_of(&app, "acme").await;
+    let acme = app.account("acme").await;
     limit_account(&app, Some(3)).await;
     let answer = costly(&acme).await;
     assert_eq!((answer.status, points(&answer)), (404, (3, 0)));
@@ -315,7 +300,7 @@ async fn two_gateways_share_the_limit_of_an_account() {
     let mut second = config(app.database.url());
     limited(&mut second);
     let (other, _shutdown) = serve(&second);
-    let keys = [key(&app).await, key(&app).await];
+    let keys = [app.owner_key("acme").await, app.owner_key("acme").await];
     let through = AtomicU32::new(0);
     let begin = Instant::now();
     let clients = (0..4).map(|n| {

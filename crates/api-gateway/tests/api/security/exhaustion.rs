@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use diesel_async::SimpleAsyncConnection as _;
-use domain::{Id, key::ApiKey, key::Role};
+use domain::Id;
 use reqwest::Method;
 use serde_json::json;
 use store::{AsyncConnection, AsyncPgConnection, keyed, keys, reads};
@@ -96,9 +96,7 @@ async fn search(client: &Client, path: &str, filter: &str) -> Answer {
 
 /// Creates a Manager with this many Scans of one post, a hundred per second, and the key of an OWNER.
 async fn manager_with_scans(app: &TestApp, scans: u32) -> (Client, String) {
-    let key = ApiKey::generate();
-    app.store_key("acme", &key, Role::Owner, None, None).await;
-    let acme = Client::new(&app.base, Some(key.expose()));
+    let acme = app.account("acme").await;
     let namespace = acme.namespace().await;
     let manager = acme.manager(&namespace).await;
     record(app, &manager, &[post("p", "title")]).await;
@@ -382,16 +380,14 @@ async fn slow_clients_do_not_block_others() {
         config.gateway.keep_alive = bound;
     })
     .await;
-    let key = domain::key::ApiKey::generate();
-    app.store_key("acme", &key, domain::key::Role::Owner, None, None)
-        .await;
+    let key = app.owner_key("acme").await;
     let host = app.base.strip_prefix("http://").unwrap().to_owned();
-    let client = crate::client::Client::new(&app.base, Some(key.expose()));
+    let client = Client::new(&app.base, Some(key.clone()));
     assert_eq!(client.get("/v1/namespaces").await.status, 200);
 
     let mut dripping = Vec::new();
     for n in 0..300 {
-        let (host, key) = (host.clone(), key.expose());
+        let (host, key) = (host.clone(), key.clone());
         dripping.push(tokio::spawn(async move {
             let mut stream = TcpStream::connect(&host).await.unwrap();
             if n % 3 == 0 {

@@ -42,9 +42,7 @@ async fn connection_headers_with_line_breaks_are_refused() {
 #[tokio::test]
 async fn repeated_input_cannot_inject_a_header() {
     let app = TestApp::start().await;
-    let key = domain::key::ApiKey::generate();
-    app.store_key("raw", &key, domain::key::Role::Owner, None, None)
-        .await;
+    let key = app.owner_key("raw").await;
     let host = app.base.strip_prefix("http://").unwrap();
     let injected = "%0d%0aset-cookie:%20a=b%0d%0a%0d%0a<html>";
     for (target, header) in [
@@ -72,9 +70,8 @@ async fn repeated_input_cannot_inject_a_header() {
     ] {
         let mut stream = tokio::net::TcpStream::connect(host).await.unwrap();
         let request = format!(
-            "GET {target} HTTP/1.1\r\nhost: x\r\nauthorization: Bearer {}\r\n{header}\r\n\
-             connection: close\r\n\r\n",
-            key.expose()
+            "GET {target} HTTP/1.1\r\nhost: x\r\nauthorization: Bearer {key}\r\n{header}\r\n\
+             connection: close\r\n\r\n"
         );
         stream.write_all(request.as_bytes()).await.unwrap();
         let mut answer = Vec::new();
