@@ -8,18 +8,22 @@ use std::sync::{
 use api_gateway::Gateway;
 use backbone::Backbone;
 use bus::EventPublisher;
-use domain::{Id, Timestamp, key::ApiKey, key::Role, manager::SourceType};
+use domain::{Id, Instructions, Timestamp, key::ApiKey, key::Role, manager::SourceType};
 use runtime::{
     Config,
     config::{EncryptionKey, Kind, PlatformConfig},
 };
 use secrecy::SecretString;
-use store::keys::{self, NewKey};
-use test_support::TestDatabase;
+use serde_json::Value;
+use store::{
+    keys::{self, NewKey},
+    managers,
+};
+use test_support::{QUOTAS, TestDatabase};
 use tokio::task::JoinHandle;
 use tokio_util::sync::CancellationToken;
 
-use crate::client::Client;
+use crate::client::{Client, manual_body};
 
 pub(crate) struct TestApp {
     pub(crate) database: TestDatabase,
@@ -124,6 +128,29 @@ impl TestApp {
         let now = Timestamp::now();
         let account = keys::ensure_account(&mut conn, account, now).await.unwrap();
         keys::insert(&mut conn, new(account), now).await.unwrap();
+    }
+
+    /// Creates a MANUAL Manager whose instructions are in use, and returns its name.
+    pub(crate) async fn manual_manager(
+        &self,
+        client: &Client,
+        namespace: &str,
+        instructions: &Value,
+    ) -> String {
+        let path = format!("/v1/{namespace}/managers");
+        let name = client.made(&path, &manual_body(instructions)).await;
+        let instructions = serde_json::from_value(instructions.clone()).unwrap();
+        self.apply(&name, &instructions).await;
+        name
+    }
+
+    /// Applies instructions to a new Manager, as the compiler does.
+    pub(crate) async fn apply(&self, manager: &str, instructions: &Instructions) {
+        let name = manager.parse().unwrap();
+        let mut conn = self.database.connect().await;
+        let now = Timestamp::now();
+        let applied = managers::apply(&mut conn, name, 1, instructions, &QUOTAS, now).await;
+        assert!(applied.unwrap().is_some());
     }
 
     /// Client without a key.

@@ -1,14 +1,13 @@
 //! PATCH: changes the named fields, by a merge or under a mask, and leaves the others unchanged.
 
-use domain::{ManagerName, key::Role, list::SCAN_FIELDS};
+use domain::{key::Role, list::SCAN_FIELDS};
 use reqwest::Method;
 use serde_json::{Value, json};
-use store::managers;
 use test_support::{instructions, post};
 
 use crate::{
     app::TestApp,
-    client::{Answer, Client, manager_body},
+    client::{Answer, Client, manager_body, manual_body},
     scans::record,
 };
 
@@ -30,20 +29,7 @@ async fn masked(client: &Client, name: &str, mask: &str, body: &Value) -> Answer
 
 /// Applies instructions, as the compiler does.
 async fn apply(app: &TestApp, name: &str) {
-    let manager: ManagerName = name.parse().unwrap();
-    let mut conn = app.database.connect().await;
-    let generation = managers::lock(&mut conn, manager).await.unwrap().unwrap();
-    let version = managers::apply(
-        &mut conn,
-        manager,
-        generation.generation,
-        &instructions("backup"),
-        &test_support::QUOTAS,
-        domain::Timestamp::now(),
-    )
-    .await
-    .unwrap();
-    assert!(version.is_some());
+    app.apply(name, &instructions("backup")).await;
     app.forget_events();
 }
 
@@ -235,12 +221,10 @@ async fn sells_of_a_manual_manager_is_kept_changed_and_removed() {
     let app = TestApp::start().await;
     let acme = app.account("acme").await;
     let namespace = acme.namespace().await;
-    let mut body = manager_body();
-    body.as_object_mut().unwrap().remove("input");
-    body["instructions"] = json!({
+    let body = manual_body(&json!({
         "include": [{"text": "backup", "weight": 1}],
         "sells": {"summary": " Backups for families. ", "offers": ["online backup", "backup drives"]}
-    });
+    }));
     let created = acme
         .post(&format!("/v1/{namespace}/managers"), &body)
         .await

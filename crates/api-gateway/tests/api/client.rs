@@ -200,6 +200,14 @@ pub(crate) fn connection_body() -> Value {
     })
 }
 
+/// Body of a MANUAL Manager.
+pub(crate) fn manual_body(instructions: &Value) -> Value {
+    let mut body = manager_body();
+    body.as_object_mut().unwrap().remove("input");
+    body["instructions"] = instructions.clone();
+    body
+}
+
 pub(crate) fn manager_body() -> Value {
     json!({
         "nickname": "watch", "type": "FEED_MANAGER", "enable": true, "source": {"type": "FORUM"},

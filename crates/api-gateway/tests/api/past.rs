@@ -1,9 +1,9 @@
 //! Posts from before a request: health of feeds, stored posts, and backfills.
 
 use diesel_async::SimpleAsyncConnection;
-use domain::{ManagerName, Post, Timestamp};
+use domain::{Post, Timestamp};
 use serde_json::{Value, json};
-use store::{AsyncConnection, managers, recent_posts};
+use store::{AsyncConnection, recent_posts};
 use test_support::eventually;
 
 use crate::{
@@ -22,25 +22,7 @@ async fn manager_of(app: &TestApp, acme: &Client, namespace: &str, feed: &str) -
     let instructions = json!({
         "feeds": [feed], "include": [{"text": "kettle", "weight": 1}], "threshold": 1
     });
-    let mut body = manager_body();
-    body.as_object_mut().unwrap().remove("input");
-    body["instructions"] = instructions.clone();
-    let name = acme.made(&format!("/v1/{namespace}/managers"), &body).await;
-    let manager: ManagerName = name.parse().unwrap();
-    let mut conn = app.database.connect().await;
-    let instructions = serde_json::from_value(instructions).unwrap();
-    managers::apply(
-        &mut conn,
-        manager,
-        1,
-        &instructions,
-        &test_support::QUOTAS,
-        Timestamp::now(),
-    )
-    .await
-    .unwrap()
-    .unwrap();
-    name
+    app.manual_manager(acme, namespace, &instructions).await
 }
 
 fn post(id: &str, title: &str) -> Post {

@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 use store::quotas::{self, Change};
 
 use crate::{
-    app::{TestApp, config, last_id, serve},
+    app::{TestApp, config, serve},
     client::{Client, connection_body, manager_body},
 };
 
@@ -176,22 +176,7 @@ async fn enabling_a_manager_cannot_exceed_the_quota_of_feeds() {
     let manager = acme.made(&format!("/v1/{namespace}/managers"), &body).await;
     let mut instructions = test_support::instructions("kettle");
     instructions.feeds = vec!["a:1".parse().unwrap(), "a:2".parse().unwrap()];
-    let name = domain::ManagerName {
-        namespace: last_id(&namespace),
-        manager: last_id(&manager),
-    };
-    let mut conn = app.database.connect().await;
-    let now = domain::Timestamp::now();
-    let applied = store::managers::apply(
-        &mut conn,
-        name,
-        1,
-        &instructions,
-        &test_support::QUOTAS,
-        now,
-    )
-    .await;
-    assert!(applied.unwrap().is_some());
+    app.apply(&manager, &instructions).await;
 
     let enable = async |enable: bool| {
         acme.patch(&format!("/v1/{manager}"), &json!({"enable": enable}))
