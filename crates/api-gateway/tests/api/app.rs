@@ -20,7 +20,7 @@ use store::{
     managers,
 };
 use test_support::{QUOTAS, TestDatabase};
-use tokio::task::JoinHandle;
+use tokio::{net::TcpStream, task::JoinHandle};
 use tokio_util::sync::CancellationToken;
 
 use crate::client::{Client, manual_body};
@@ -151,6 +151,12 @@ impl TestApp {
         let now = Timestamp::now();
         let applied = managers::apply(&mut conn, name, 1, instructions, &QUOTAS, now).await;
         assert!(applied.unwrap().is_some());
+    }
+
+    /// Opens a TCP connection to the gateway.
+    pub(crate) async fn connect(&self) -> TcpStream {
+        let (_, address) = self.base.split_once("://").unwrap();
+        TcpStream::connect(address).await.unwrap()
     }
 
     /// Client without a key.

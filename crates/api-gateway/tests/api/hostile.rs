@@ -180,7 +180,6 @@ pub(crate) const MALFORMED: [&str; 26] = [
 #[tokio::test]
 async fn malformed_http_gets_the_error_body() {
     let app = TestApp::start().await;
-    let host = app.base.strip_prefix("http://").unwrap();
     let huge = format!("GET / HTTP/1.1\r\nx: {}\r\n\r\n", "x".repeat(300_000));
     // Refused before it is whole.
     let unfinished = format!("GET / HTTP/1.1\r\nx: {}", "x".repeat(16_384));
@@ -189,7 +188,7 @@ async fn malformed_http_gets_the_error_body() {
     let large = [&huge, &unfinished, &many, &pipelined].map(|request| (request.as_str(), 431));
     let malformed = MALFORMED.map(|request| (request, 400));
     for (request, expected) in malformed.into_iter().chain(large) {
-        let mut stream = TcpStream::connect(host).await.unwrap();
+        let mut stream = app.connect().await;
         // The server may answer and close before it has read everything.
         let _ = stream.write_all(request.as_bytes()).await;
         let (status, head, body) = read_answer(&mut stream).await;
@@ -205,7 +204,6 @@ async fn malformed_http_gets_the_error_body() {
 #[tokio::test]
 async fn unusual_paths_are_harmless() {
     let app = TestApp::start().await;
-    let host = app.base.strip_prefix("http://").unwrap();
     for target in [
         "/v1/namespaces/%",
         "/v1/namespaces/%00",
@@ -220,7 +218,7 @@ async fn unusual_paths_are_harmless() {
         "/v1/namespaces/x:apply",
         "/v1/namespaces#fragment",
     ] {
-        let mut stream = TcpStream::connect(host).await.unwrap();
+        let mut stream = app.connect().await;
         let request = format!("GET {target} HTTP/1.1\r\nhost: x\r\nconnection: close\r\n\r\n");
         stream.write_all(request.as_bytes()).await.unwrap();
         let (status, _, body) = read_answer(&mut stream).await;
@@ -236,8 +234,7 @@ async fn malformed_chunks_are_answered_at_any_stage_of_the_request() {
         // The key is not cached yet, so the handler is waiting for the database when the chunk arrives.
         let app = TestApp::start().await;
         let key = app.owner_key("raw").await;
-        let host = app.base.strip_prefix("http://").unwrap();
-        let mut stream = TcpStream::connect(host).await.unwrap();
+        let mut stream = app.connect().await;
         let request = format!(
             "POST /v1/namespaces HTTP/1.1\r\nhost: x\r\nauthorization: Bearer {key}\r\n\
              content-type: application/json\r\ntransfer-encoding: chunked\r\n\r\n{size}\r\n{{\"ni\r\n\r\n"
@@ -255,8 +252,7 @@ async fn malformed_chunks_are_answered_at_any_stage_of_the_request() {
 #[tokio::test]
 async fn refused_client_that_still_sends_can_read_the_error() {
     let app = TestApp::start().await;
-    let host = app.base.strip_prefix("http://").unwrap();
-    let mut stream = TcpStream::connect(host).await.unwrap();
+    let mut stream = app.connect().await;
     stream.write_all(b"NO HTTP\r\n\r\n").await.unwrap();
     assert_eq!(read_answer(&mut stream).await.0, 400);
     // Unread bytes would make the system answer with a reset.
@@ -270,8 +266,7 @@ async fn refused_client_that_still_sends_can_read_the_error() {
 /// Opens a connection and sends the head of a POST with a valid key.
 pub(crate) async fn raw_post(app: &TestApp, header: &str) -> TcpStream {
     let key = app.owner_key("raw").await;
-    let host = app.base.strip_prefix("http://").unwrap();
-    let mut stream = TcpStream::connect(host).await.unwrap();
+    let mut stream = app.connect().await;
     let head = format!(
         "POST /v1/namespaces HTTP/1.1\r\nhost: x\r\nauthorization: Bearer {key}\r\n\
          content-type: application/json\r\n{header}\r\n\r\n"

@@ -54,8 +54,7 @@ impl RawClient {
             .with_root_certificates(roots)
             .with_no_client_auth();
         config.alpn_protocols = vec![b"h2".to_vec()];
-        let host = app.base.strip_prefix("https://").unwrap();
-        let stream = TcpStream::connect(host).await.unwrap();
+        let stream = app.connect().await;
         let name = ServerName::try_from("127.0.0.1").unwrap();
         let connector = TlsConnector::from(Arc::new(config));
         let mut client = Self(connector.connect(name, stream).await.unwrap());

@@ -8,7 +8,7 @@ use std::{
 use domain::key::Role;
 use serde_json::{Value, json};
 use test_support::eventually;
-use tokio::{io::AsyncWriteExt, net::TcpStream};
+use tokio::io::AsyncWriteExt;
 
 use crate::{app::TestApp, client::manager_body};
 
@@ -273,9 +273,7 @@ async fn preview_of_a_client_that_left_counts_until_its_posts_are_matched() {
          content-length: {}\r\n\r\n{body}",
         body.len()
     );
-    let mut client = TcpStream::connect(app.base.strip_prefix("http://").unwrap())
-        .await
-        .unwrap();
+    let mut client = app.connect().await;
     client.write_all(request.as_bytes()).await.unwrap();
     let waiting =
         "pg_stat_activity WHERE datname = current_database() AND wait_event_type = 'Lock'";

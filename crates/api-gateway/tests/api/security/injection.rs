@@ -43,7 +43,6 @@ async fn connection_headers_with_line_breaks_are_refused() {
 async fn repeated_input_cannot_inject_a_header() {
     let app = TestApp::start().await;
     let key = app.owner_key("raw").await;
-    let host = app.base.strip_prefix("http://").unwrap();
     let injected = "%0d%0aset-cookie:%20a=b%0d%0a%0d%0a<html>";
     for (target, header) in [
         (
@@ -68,7 +67,7 @@ async fn repeated_input_cannot_inject_a_header() {
         (format!("/console?{injected}"), "x-a: b"),
         (format!("/docs/{injected}"), "x-a: b"),
     ] {
-        let mut stream = tokio::net::TcpStream::connect(host).await.unwrap();
+        let mut stream = app.connect().await;
         let request = format!(
             "GET {target} HTTP/1.1\r\nhost: x\r\nauthorization: Bearer {key}\r\n{header}\r\n\
              connection: close\r\n\r\n"
@@ -130,14 +129,13 @@ async fn markup_is_returned_as_text() {
 #[tokio::test]
 async fn request_smuggled_in_a_body_is_ignored() {
     let app = TestApp::start().await;
-    let host = app.base.strip_prefix("http://").unwrap();
     let inner = "GET /openapi.yaml HTTP/1.1\r\nhost: x\r\n\r\n";
     let both = format!(
         "POST /v1/namespaces HTTP/1.1\r\nhost: x\r\ncontent-length: {}\r\n\
          transfer-encoding: chunked\r\n\r\n0\r\n\r\n{inner}",
         inner.len() + 5
     );
-    let mut stream = tokio::net::TcpStream::connect(host).await.unwrap();
+    let mut stream = app.connect().await;
     stream.write_all(both.as_bytes()).await.unwrap();
     let (status, _, body) = read_answer(&mut stream).await;
     assert!((400..500).contains(&status), "{status} {body}");
