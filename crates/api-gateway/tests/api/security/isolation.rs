@@ -146,7 +146,7 @@ async fn bodies_and_page_tokens_cannot_reach_resources_of_others() {
     assert_eq!(answer.details(), [("pageToken", "invalid_format")]);
 }
 
-/// So the time of a response does not depend on them.
+/// Otherwise the time of the answer would depend on them.
 #[tokio::test]
 async fn scans_of_others_are_not_read_before_the_403() {
     let app = TestApp::start().await;
