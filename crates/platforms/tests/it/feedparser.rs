@@ -3,7 +3,7 @@
 //! `fixtures/feedparser.jsonl` has a document per line with what feedparser finds in it. Where more than one answer is
 //! right, a field is a list.
 
-use std::{collections::BTreeMap, sync::Arc};
+use std::collections::BTreeMap;
 
 use base64::{Engine as _, engine::general_purpose::STANDARD};
 use domain::{Post, Timestamp};
@@ -11,7 +11,7 @@ use platforms::{Adapter as _, Fetched, PollError, PollLimits, Polled, Source, fe
 use serde::Deserialize;
 use url::Url;
 
-use crate::platform::Always;
+use crate::platform::answering;
 
 #[derive(Deserialize)]
 pub(crate) struct Document {
@@ -54,7 +54,7 @@ impl Document {
             "boards".into(),
             Source::Forum,
             None,
-            Arc::new(Always(answer)),
+            answering(move |_| answer.clone()),
         );
         let limits = PollLimits::default();
         feeds.poll("https://lab.example/feed", None, &limits).await

@@ -18,7 +18,7 @@ use platforms::{
 use serde_json::json;
 use url::Url;
 
-use crate::platform::{Feed, minutes_ago, post, posts};
+use crate::platform::{Feed, answer, answering, minutes_ago, post, posts};
 
 const BLOG: &str = "feed:blog";
 
@@ -157,26 +157,6 @@ async fn faults_are_errors_and_nothing_is_lost() {
     }
 }
 
-/// A feed that returns the documents one after the other.
-struct Documents(Mutex<Vec<String>>);
-
-#[async_trait::async_trait]
-impl platforms::Fetch for Documents {
-    async fn get(
-        &self,
-        url: &url::Url,
-        _: &[(&str, &str)],
-        _: &platforms::FetchLimits,
-    ) -> Result<platforms::Fetched, platforms::FetchError> {
-        Ok(platforms::Fetched {
-            status: 200,
-            headers: Vec::new(),
-            body: self.0.lock().unwrap().remove(0).into_bytes(),
-            final_url: url.clone(),
-        })
-    }
-}
-
 #[tokio::test]
 async fn pinned_entries_do_not_hide_a_gap() {
     for pinned in [1, 8] {
@@ -256,7 +236,8 @@ fn document(entries: impl Iterator<Item = (u64, Timestamp)>) -> String {
 /// Polls a feed once for each document.
 async fn polls_of(documents: Vec<String>) -> Vec<Polled> {
     let count = documents.len();
-    let fetch = Arc::new(Documents(Mutex::new(documents)));
+    let documents = Mutex::new(documents);
+    let fetch = answering(move |url| answer(200, url, documents.lock().unwrap().remove(0)));
     let url = Some("https://blog.example/feed".parse().unwrap());
     let feed = FeedAdapter::new("blog".into(), Source::Forum, url, fetch);
     let limits = PollLimits::default();

@@ -3,58 +3,31 @@
 //! The expected posts are counted independently of the adapters: any object, at any depth, that has the fields
 //! of a post.
 
-use std::{collections::BTreeSet, path::Path, sync::Arc};
+use std::{
+    collections::BTreeSet,
+    path::Path,
+    sync::{Arc, Mutex},
+};
 
-use async_trait::async_trait;
 use platforms::{
-    Adapter, Fetch, FetchError, FetchLimits, Fetched, PollLimits, discourse::Discourse,
-    hackernews::HackerNews, lemmy::Lemmy, reddit::Reddit,
+    Adapter, Fetch, PollLimits, discourse::Discourse, hackernews::HackerNews, lemmy::Lemmy,
+    reddit::Reddit,
 };
 use serde_json::{Value, json};
 use url::Url;
 
-/// Responses by part of the address, each used once; after that an empty list.
-struct Recorded(std::sync::Mutex<Vec<(String, Value)>>);
+use crate::platform::{answer, answering};
 
-impl Recorded {
-    fn answering(answers: Vec<(String, Value)>) -> Arc<dyn Fetch> {
-        Arc::new(Self(answers.into()))
-    }
-}
-
-#[async_trait]
-impl Fetch for Recorded {
-    async fn get(
-        &self,
-        url: &Url,
-        _: &[(&str, &str)],
-        _: &FetchLimits,
-    ) -> Result<Fetched, FetchError> {
-        let mut answers = self.0.lock().unwrap();
-        let at = answers.iter().position(|one| url.path().contains(&one.0));
-        let found = at.map(|at| answers.remove(at).1);
-        Ok(Fetched {
-            status: if found.is_some() { 200 } else { 404 },
-            headers: Vec::new(),
-            body: found.map_or(Vec::new(), |body| body.to_string().into_bytes()),
-            final_url: url.clone(),
-        })
-    }
-
-    async fn post_form(
-        &self,
-        url: &Url,
-        _: &[(&str, &str)],
-        _: &[(&str, &str)],
-        _: &FetchLimits,
-    ) -> Result<Fetched, FetchError> {
-        Ok(Fetched {
-            status: 200,
-            headers: Vec::new(),
-            body: br#"{"access_token": "a", "token_type": "bearer", "expires_in": 86400, "scope": "*"}"#.to_vec(),
-            final_url: url.clone(),
-        })
-    }
+/// Responses by part of the address, each used once; 404 for the rest.
+fn recorded(answers: Vec<(String, Value)>) -> Arc<dyn Fetch> {
+    let answers = Mutex::new(answers);
+    answering(move |url| {
+        let mut answers = answers.lock().unwrap();
+        match answers.iter().position(|one| url.path().contains(&one.0)) {
+            Some(at) => answer(200, url, answers.remove(at).1.to_string()),
+            None => answer(404, url, ""),
+        }
+    })
 }
 
 fn base() -> Url {
@@ -135,7 +108,7 @@ async fn reddit(body: &Value) -> Compared {
             if list.is_object() && list["data"].is_object() {
                 list["data"]["after"] = Value::Null;
             }
-            let fetch = Recorded::answering(vec![(listed.to_owned(), list)]);
+            let fetch = recorded(vec![(listed.to_owned(), list)]);
             let (id, secret) = ("id".to_owned(), "secret".to_owned().into());
             let adapter = Reddit::new("reddit".into(), base(), id, secret, fetch);
             compared[at].1.extend(poll(adapter, what, "reddit:").await);
@@ -149,12 +122,7 @@ async fn hackernews(body: &Value) -> Compared {
     let search = |answer: Value, items: Option<Url>, more: Vec<(String, Value)>| {
         let mut answers = vec![("search_by_date".to_owned(), answer)];
         answers.extend(more);
-        HackerNews::new(
-            "hackernews".into(),
-            base(),
-            items,
-            Recorded::answering(answers),
-        )
+        HackerNews::new("hackernews".into(), base(), items, recorded(answers))
     };
     if body["hits"].is_array() {
         for hit in body["hits"].as_array().into_iter().flatten() {
@@ -216,7 +184,7 @@ async fn lemmy(body: &Value) -> Compared {
             Value::Array(_) => body.clone(),
             _ => json!({list: views}),
         };
-        let fetch = Recorded::answering(vec![
+        let fetch = recorded(vec![
             (format!("{kind}/list"), answer),
             (format!("{kind}/list"), json!({list: []})),
         ]);
@@ -227,14 +195,7 @@ async fn lemmy(body: &Value) -> Compared {
 
 async fn discourse(body: &Value) -> Compared {
     let mut compared = Compared::default();
-    let site = |answers| {
-        Discourse::new(
-            "discourse".into(),
-            base(),
-            None,
-            Recorded::answering(answers),
-        )
-    };
+    let site = |answers| Discourse::new("discourse".into(), base(), None, recorded(answers));
     let users = body["users"].as_array().cloned().unwrap_or_default();
     let mut topics = Vec::new();
     if body["topic_list"].is_object() {

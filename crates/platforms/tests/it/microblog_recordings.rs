@@ -5,11 +5,10 @@
 
 use std::{path::Path, sync::Arc, time::Duration};
 
-use async_trait::async_trait;
 use domain::{Post, PostType};
 use futures::{SinkExt, StreamExt};
 use platforms::{
-    Adapter, Fetch, FetchError, FetchLimits, Fetched, PollLimits, Unlimited,
+    Adapter, Fetch, PollLimits, Unlimited,
     bluesky::{Jetstream, Waits},
     mastodon::Mastodon,
     x::X,
@@ -19,26 +18,19 @@ use tokio::net::TcpListener;
 use tokio_tungstenite::{accept_async, tungstenite::Message};
 use url::Url;
 
-/// Answers addresses that contain the given part; 404 for the rest.
-struct Recorded(&'static str, Vec<u8>);
+use crate::platform::{answer, answering};
 
-#[async_trait]
-impl Fetch for Recorded {
-    async fn get(
-        &self,
-        url: &Url,
-        _: &[(&str, &str)],
-        _: &FetchLimits,
-    ) -> Result<Fetched, FetchError> {
-        let found = url.path().contains(self.0)
-            && url.query().is_none_or(|query| !query.contains("min_id"));
-        Ok(Fetched {
-            status: if found { 200 } else { 404 },
-            headers: Vec::new(),
-            body: if found { self.1.clone() } else { Vec::new() },
-            final_url: url.clone(),
-        })
-    }
+/// Answers addresses that contain the given part; 404 for the rest.
+fn recorded(part: &'static str, body: Vec<u8>) -> Arc<dyn Fetch> {
+    answering(move |url| {
+        let is_part = url.path().contains(part);
+        let is_newer = url.query().is_some_and(|query| query.contains("min_id"));
+        if is_part && !is_newer {
+            answer(200, url, body.clone())
+        } else {
+            answer(404, url, "")
+        }
+    })
 }
 
 fn url(text: &str) -> Url {
@@ -100,14 +92,14 @@ async fn mastodon(body: Vec<u8>) -> Vec<Post> {
     let adapter = Mastodon::new(
         url("https://mastodon.example"),
         None,
-        Arc::new(Recorded("timelines", body)),
+        recorded("timelines", body),
     );
     let polled = adapter.poll("public", None, &PollLimits::default()).await;
     polled.map(|polled| polled.posts).unwrap_or_default()
 }
 
 async fn x(body: Vec<u8>) -> Vec<Post> {
-    let fetch = Arc::new(Recorded("search/recent", body));
+    let fetch = recorded("search/recent", body);
     let adapter = X::new(
         url("https://x.example"),
         "t".into(),
@@ -320,13 +312,8 @@ async fn instance_lists_its_timelines_and_hashtags() {
             .join(name);
         std::fs::read(path).unwrap()
     };
-    let at = |part, body| {
-        Mastodon::new(
-            url("https://mastodon.example"),
-            None,
-            Arc::new(Recorded(part, body)),
-        )
-    };
+    let at =
+        |part, body| Mastodon::new(url("https://mastodon.example"), None, recorded(part, body));
     let closed = at("instance", fixture("instance_live_feeds_disabled.json"));
     let error = closed
         .poll("public", None, &PollLimits::default())

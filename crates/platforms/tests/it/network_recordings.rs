@@ -1,12 +1,10 @@
 //! Recorded responses of network platforms: no post in them may be lost.
 
-use std::sync::Arc;
-
 use platforms::{Adapter, PollLimits, facebook::Facebook, linkedin::LinkedIn};
 use serde_json::Value;
 use url::Url;
 
-use crate::linkedin::Answer;
+use crate::platform::always;
 
 fn fixture(path: &str) -> Vec<u8> {
     let root = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/fixtures");
@@ -15,8 +13,7 @@ fn fixture(path: &str) -> Vec<u8> {
 
 fn linkedin(body: &[u8]) -> LinkedIn {
     let base: Url = "https://api.linkedin.example".parse().unwrap();
-    let fetch = Arc::new(Answer(200, body.to_vec()));
-    LinkedIn::new(base, "t".into(), "202610".into(), fetch)
+    LinkedIn::new(base, "t".into(), "202610".into(), always(200, body))
 }
 
 /// Removes the address of a next page, which would return the same posts again.
@@ -24,7 +21,7 @@ fn facebook(body: &[u8]) -> Facebook {
     let mut page: Value = serde_json::from_slice(body).unwrap();
     page["paging"]["next"] = Value::Null;
     let base: Url = "https://graph.facebook.example".parse().unwrap();
-    let fetch = Arc::new(Answer(200, page.to_string().into_bytes()));
+    let fetch = always(200, page.to_string());
     Facebook::new("facebook".into(), base, "t".into(), None, fetch)
 }
 

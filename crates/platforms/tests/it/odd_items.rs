@@ -15,6 +15,8 @@ use platforms::{
 };
 use url::Url;
 
+use crate::platform::always;
+
 /// Wrong types for each platform, a number that no program can hold, and a lone surrogate.
 const ODD: &str = r#"{"id": 77, "created_at": 5, "odd": -1e999, "data": {"name": "t3_odd", "title": 7, "a": "\ud83d"}}"#;
 
@@ -115,26 +117,6 @@ impl Fetch for Renamed {
         limits: &FetchLimits,
     ) -> Result<Fetched, FetchError> {
         self.world.post_form(url, headers, form, limits).await
-    }
-}
-
-/// One answer to everything.
-struct Always(String);
-
-#[async_trait]
-impl Fetch for Always {
-    async fn get(
-        &self,
-        url: &Url,
-        _: &[(&str, &str)],
-        _: &FetchLimits,
-    ) -> Result<Fetched, FetchError> {
-        Ok(Fetched {
-            status: 200,
-            headers: Vec::new(),
-            body: self.0.clone().into_bytes(),
-            final_url: url.clone(),
-        })
     }
 }
 
@@ -343,16 +325,26 @@ async fn items_without_a_text_are_set_aside_once_and_new_when_they_have_one() {
 
 #[tokio::test]
 async fn an_odd_item_of_a_recorded_answer_is_set_aside_once() {
-    let always = |body: String| Arc::new(Always(body)) as Arc<dyn Fetch>;
     let now = Timestamp::now().micros() / 1_000;
     let linkedin = format!(
         r#"{{"paging": {{}}, "elements": [{ODD}, {{"id": "urn:li:share:1", "commentary": "a", "createdAt": {now}}}]}}"#
     );
-    let linkedin = LinkedIn::new(url(""), "good".into(), "202610".into(), always(linkedin));
+    let linkedin = LinkedIn::new(
+        url(""),
+        "good".into(),
+        "202610".into(),
+        always(200, linkedin),
+    );
     assert_eq!(twice(&linkedin, "organization/12").await, (1, [1, 0]));
 
     let facebook = format!(r#"{{"data": [{ODD}, {{"id": "1_2", "message": "a"}}]}}"#);
-    let facebook = Facebook::new("f".into(), url(""), "good".into(), None, always(facebook));
+    let facebook = Facebook::new(
+        "f".into(),
+        url(""),
+        "good".into(),
+        None,
+        always(200, facebook),
+    );
     assert_eq!(twice(&facebook, "page/1").await, (1, [1, 0]));
 
     let time = Timestamp::now();
@@ -364,7 +356,7 @@ async fn an_odd_item_of_a_recorded_answer_is_set_aside_once() {
         "blog".into(),
         platforms::Source::Forum,
         Some(url("")),
-        always(feed),
+        always(200, feed),
     );
     assert_eq!(twice(&feed, "newest").await, (1, [1, 0]));
 }
