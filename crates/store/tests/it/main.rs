@@ -19,7 +19,6 @@ mod feed_post_ids;
 mod feedback;
 mod feeds;
 mod filter_properties;
-mod filters;
 mod floods;
 mod functions;
 mod idempotency;
