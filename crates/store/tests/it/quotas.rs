@@ -83,26 +83,6 @@ async fn watch(database: &TestDatabase, fixture: &Fixture, names: &[&str]) -> bo
 }
 
 #[tokio::test]
-async fn transactions_at_once_create_no_more_than_the_quota() {
-    let Start {
-        database,
-        mut conn,
-        fixture,
-    } = start().await;
-    let attempts = (0..8).map(|_| create(&database, &fixture));
-    let made = join_all(attempts).await;
-    assert_eq!(made.iter().filter(|made| **made).count(), 3);
-    assert_eq!(
-        number(&mut conn, "SELECT count(*) AS number FROM managers").await,
-        3
-    );
-
-    // Another account is counted separately.
-    let other = fixture.beside(&mut conn, "globex").await;
-    assert!(create(&database, &other).await);
-}
-
-#[tokio::test]
 async fn transactions_at_once_watch_no_more_feeds_than_the_quota() {
     let Start {
         database,
