@@ -5,61 +5,7 @@ use store::{replays, seal::Sealer};
 use test_support::{Answer, TestServer, eventually};
 use tokio::sync::watch;
 
-use crate::support::{World, after_warming, always};
-
-#[tokio::test]
-async fn hung_endpoint_only_blocks_its_own_lane() {
-    let mut world = World::new().await;
-    world.config.dispatcher.lane_limit = 3;
-    let (release, held) = watch::channel(false);
-    let (hung, well) = (
-        after_warming(Answer::once(&held, Answer::Status(500))).await,
-        always(Answer::Status(200)).await,
-    );
-    let hung_manager = world.manager_for(&hung).await;
-    let well_manager = world.manager_for(&well).await;
-    let replica = world.ready_dispatcher().await;
-    let warm = world.warm(hung_manager).await;
-    for number in 0..12 {
-        world
-            .scan_and_tell(hung_manager, &format!("hung {number}"))
-            .await;
-    }
-    eventually("its lane is full", async || hung.count() >= warm + 3).await;
-    for number in 0..12 {
-        world
-            .scan_and_tell(well_manager, &format!("well {number}"))
-            .await;
-        eventually("it goes at once", async || well.count() == number + 1).await;
-    }
-    assert_eq!(hung.count(), warm + 3, "its requests are still open");
-    release.send(true).expect("the receiver waits");
-    // Five failures in a row open its breaker; until then its lane has shrunk to one request.
-    let open = "connection_lanes WHERE open_until > now()";
-    eventually("its breaker opens", async || {
-        world.database.count(open).await == 1
-    })
-    .await;
-    assert_eq!(hung.most_open(), 3);
-    eventually("the others wait in the database", async || {
-        world.in_state("IN_FLIGHT").await == 0
-    })
-    .await;
-    let asked = hung.count();
-    let sent = well.count();
-    for number in 0..3 {
-        world
-            .scan_and_tell(well_manager, &format!("later {number}"))
-            .await;
-        eventually("a later one is sent", async || {
-            well.count() == sent + number + 1
-        })
-        .await;
-    }
-    world.beats(1).await;
-    assert_eq!(hung.count(), asked, "nothing is sent past an open breaker");
-    drop(replica);
-}
+use crate::support::{World, always};
 
 #[tokio::test]
 async fn large_posts_of_one_account_leave_memory_for_others() {

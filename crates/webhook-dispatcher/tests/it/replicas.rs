@@ -6,6 +6,7 @@ use std::{
 };
 
 use test_support::{Answer, TestServer, eventually};
+use tokio::sync::watch;
 
 use crate::support::{World, after_warming, always, scripted};
 
@@ -218,11 +219,13 @@ async fn hung_endpoint_blocks_only_its_lane_on_each_replica() {
     const REPLICAS: usize = 3;
     let mut world = World::new().await;
     world.config.dispatcher.lane_limit = 2;
-    world.config.dispatcher.timeout = Duration::from_secs(2);
+    let (release, held) = watch::channel(false);
     let mood = Arc::new(Mutex::new(Answer::Status(200)));
     let answers = Arc::clone(&mood);
     let receiver = TestServer::start(move |_, _| answers.lock().unwrap().clone()).await;
     let manager = world.manager_for(&receiver).await;
+    let well = always(Answer::Status(200)).await;
+    let well_manager = world.manager_for(&well).await;
     let mut replicas = Vec::new();
     for _ in 0..REPLICAS {
         replicas.push(world.ready_dispatcher().await);
@@ -234,7 +237,7 @@ async fn hung_endpoint_blocks_only_its_lane_on_each_replica() {
             .await;
     }
     world.until("SUCCEEDED", 60).await;
-    *mood.lock().unwrap() = Answer::Hang;
+    *mood.lock().unwrap() = Answer::once(&held, Answer::Status(500));
     let before = receiver.count();
     for number in 0..60 {
         world
@@ -245,6 +248,15 @@ async fn hung_endpoint_blocks_only_its_lane_on_each_replica() {
         receiver.count() - before > 2
     })
     .await;
+    for number in 0..12 {
+        world
+            .scan_and_tell(well_manager, &format!("well {number}"))
+            .await;
+        eventually("it goes at once", async || well.count() == number + 1).await;
+    }
+    let open = receiver.count() - before;
+    assert!(open <= 2 * REPLICAS, "{open} are still open");
+    release.send(true).expect("the receiver waits");
     let open = "connection_lanes WHERE open_until > now()";
     eventually("its breaker opens", async || {
         world.database.count(open).await == 1
