@@ -1,6 +1,6 @@
 //! Failing receivers, and the results of their deliveries.
 
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use test_support::{Answer, eventually};
 use tokio::sync::watch;
@@ -30,20 +30,6 @@ async fn delivery_is_retried_until_it_succeeds() {
             .iter()
             .all(|request| request.body == requests[0].body)
     );
-    replica.stop().await;
-}
-
-#[tokio::test]
-async fn delivery_is_exhausted_after_the_last_attempt() {
-    let world = World::new().await;
-    let receiver = always(Answer::Status(503)).await;
-    let manager = world.manager_for(&receiver).await;
-    let replica = world.ready_dispatcher().await;
-    world.scan_and_tell(manager, "kettle").await;
-    world.until("EXHAUSTED", 1).await;
-    assert_eq!(receiver.count(), 4);
-    let states = world.database.texts("state", "connections").await;
-    assert_eq!(states, ["ACTIVE"]);
     replica.stop().await;
 }
 
@@ -130,25 +116,6 @@ async fn long_answers_change_nothing_and_are_shortened() {
     replica.stop().await;
 }
 
-#[tokio::test]
-async fn retry_after_of_the_receiver_is_respected() {
-    let world = World::new().await;
-    let receiver = scripted(vec![Answer::Full {
-        status: 503,
-        headers: vec![("retry-after", "2".to_owned())],
-        body: b"later".to_vec(),
-    }])
-    .await;
-    let manager = world.manager_for(&receiver).await;
-    let replica = world.ready_dispatcher().await;
-    let begin = Instant::now();
-    world.scan_and_tell(manager, "kettle").await;
-    world.until("SUCCEEDED", 1).await;
-    assert!(begin.elapsed() >= Duration::from_secs(2));
-    assert_eq!(receiver.count(), 2);
-    replica.stop().await;
-}
-
 /// Services such as Slack mean all requests of the Connection, from any replica.
 #[tokio::test]
 async fn retry_after_of_one_delivery_holds_the_others() {
@@ -227,6 +194,8 @@ async fn nothing_is_sent_to_a_forbidden_address() {
     world.until("EXHAUSTED", 1).await;
     assert_eq!(receiver.count(), 0);
     assert_eq!(world.attempts().await[0], "1 - forbidden_address");
+    let states = world.database.texts("state", "connections").await;
+    assert_eq!(states, ["ACTIVE"]);
     replica.stop().await;
 }
 
