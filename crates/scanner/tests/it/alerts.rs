@@ -4,13 +4,13 @@ use std::time::Duration;
 
 use domain::Timestamp;
 use platform_simulator::{BLUESKY, Fault, FaultKind, NewPost};
-use runtime::config::{PlatformConfig, PostReader};
+use runtime::config::PostReader;
 use store::roles::Service;
 use test_support::Alert;
 
 use crate::{
     quarantine::refuse_poison,
-    support::{HACKER_NEWS, LEMMY, World, configured, post},
+    support::{HACKER_NEWS, LEMMY, World, post},
 };
 
 /// Makes the database refuse changes of a table.
@@ -224,11 +224,7 @@ async fn alert_fires_when_the_budget_of_a_platform_is_spent() {
 #[tokio::test]
 async fn alert_fires_when_a_stream_is_an_hour_behind() {
     let mut world = World::new().await;
-    let settings = world.platforms.settings_of(BLUESKY);
-    world.config.platforms.push(PlatformConfig {
-        items_url: None,
-        ..configured(settings)
-    });
+    world.add_stream();
     let hour = Duration::from_hours(1);
     world.platforms.set_now(Timestamp::now().minus(hour));
     let replica = world.ready_scanner().await;
