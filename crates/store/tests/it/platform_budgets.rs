@@ -1,13 +1,13 @@
 use std::time::Duration;
 
-use domain::{FeedName, Timestamp};
+use domain::FeedName;
 use store::{
-    plans, platform_budgets as budgets,
+    platform_budgets as budgets,
     rates::{Settlement, Wanted},
 };
 use test_support::{Fixture, instructions};
 
-use crate::support::{Start, number, run, start};
+use crate::support::{self, Start, number, run, start};
 
 fn wanted(most: u32) -> Wanted {
     Wanted {
@@ -141,16 +141,7 @@ async fn paid_posts_of_a_day_are_spent_once_and_renewed_the_next_day() {
 /// Makes a Manager of `fixture` watch feeds.
 async fn watch(at: &mut Start, fixture: &Fixture, feeds: &[&str]) {
     let manager = fixture.manager(&mut at.conn, &instructions("a"), &[]).await;
-    let feeds: Vec<FeedName> = feeds.iter().map(|feed| feed.parse().unwrap()).collect();
-    plans::record_change(
-        &mut at.conn,
-        manager,
-        &feeds,
-        &test_support::QUOTAS,
-        Timestamp::now(),
-    )
-    .await
-    .unwrap();
+    support::watch(&mut at.conn, manager, feeds).await;
 }
 
 #[tokio::test(flavor = "multi_thread")]

@@ -13,7 +13,7 @@ use domain::{
 use store::{
     Page,
     fair::Turns,
-    purges,
+    plans, purges,
     scans::{self, NewScan, Origin, ScanCounter},
     work::{Claim, Room},
 };
@@ -129,6 +129,19 @@ impl Look {
             turns: &mut self.turns,
         }
     }
+}
+
+/// Makes a Manager watch these feeds and no others; returns the version of the plans.
+pub(crate) async fn watch(
+    conn: &mut AsyncPgConnection,
+    manager: ManagerName,
+    feeds: &[&str],
+) -> i64 {
+    let feeds: Vec<FeedName> = feeds.iter().map(|name| name.parse().unwrap()).collect();
+    let quotas = &test_support::QUOTAS;
+    plans::record_change(conn, manager, &feeds, quotas, Timestamp::now())
+        .await
+        .unwrap()
 }
 
 pub(crate) fn feed() -> FeedName {
