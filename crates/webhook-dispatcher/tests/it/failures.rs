@@ -243,26 +243,47 @@ async fn refused_log_entry_does_not_repeat_the_request() {
     replica.stop().await;
 }
 
+/// Neither one that violates a constraint, nor one with another error.
 #[tokio::test]
 async fn refused_result_delays_no_other() {
-    let world = World::new().await;
-    let receiver = always(Answer::Status(200)).await;
-    let manager = world.manager_for(&receiver).await;
-    let poison = world.scan(manager, "poison").await;
-    let rule = format!(
-        "ALTER TABLE deliveries ADD CONSTRAINT poison CHECK (state <> 'SUCCEEDED' OR scan_id <> '{}')",
-        poison.scan.to_uuid()
-    );
-    world.database.run(&rule).await;
-    let mut scans = vec![poison];
-    for number in 0..5 {
-        scans.push(world.scan(manager, &format!("kettle {number}")).await);
+    for is_constraint in [true, false] {
+        let world = World::new().await;
+        let receiver = always(Answer::Status(200)).await;
+        let manager = world.manager_for(&receiver).await;
+        let poison = world.scan(manager, "poison").await;
+        let id = poison.scan.to_uuid();
+        let (refuse, allow) = if is_constraint {
+            let rule = format!(
+                "ALTER TABLE deliveries ADD CONSTRAINT poison CHECK (state <> 'SUCCEEDED' OR scan_id <> '{id}')"
+            );
+            (vec![rule], "ALTER TABLE deliveries DROP CONSTRAINT poison")
+        } else {
+            let function = format!(
+                "CREATE FUNCTION poison() RETURNS trigger LANGUAGE plpgsql AS \
+                 $$ BEGIN IF NEW.scan_id = '{id}' AND NEW.state = 'SUCCEEDED' THEN RAISE 'poison'; END IF; RETURN NEW; END $$"
+            );
+            let trigger = "CREATE TRIGGER poison BEFORE UPDATE ON deliveries FOR EACH ROW EXECUTE FUNCTION poison()";
+            (
+                vec![function, trigger.to_owned()],
+                "DROP TRIGGER poison ON deliveries",
+            )
+        };
+        for statement in refuse {
+            world.database.run(&statement).await;
+        }
+        let mut scans = vec![poison];
+        for number in 0..5 {
+            scans.push(world.scan(manager, &format!("kettle {number}")).await);
+        }
+        let replica = world.ready_dispatcher().await;
+        for scan in scans {
+            world.tell(scan).await;
+        }
+        world.until("SUCCEEDED", 5).await;
+        eventually("the other is sent too", async || receiver.count() == 6).await;
+        world.database.run(allow).await;
+        world.until("SUCCEEDED", 6).await;
+        assert_eq!(receiver.count(), 6, "and is not repeated");
+        replica.stop().await;
     }
-    let replica = world.ready_dispatcher().await;
-    for scan in scans {
-        world.tell(scan).await;
-    }
-    world.until("SUCCEEDED", 5).await;
-    eventually("the other is sent too", async || receiver.count() == 6).await;
-    replica.stop().await;
 }

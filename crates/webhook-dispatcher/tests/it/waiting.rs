@@ -199,42 +199,6 @@ async fn deliveries_of_deleted_resources_are_cancelled() {
 }
 
 #[tokio::test]
-async fn result_with_a_database_error_delays_no_other() {
-    let world = World::new().await;
-    let receiver = always(Answer::Status(200)).await;
-    let manager = world.manager_for(&receiver).await;
-    let poison = world.scan(manager, "poison").await;
-    // An error that is not a constraint violation.
-    let rule = format!(
-        "CREATE FUNCTION poison() RETURNS trigger LANGUAGE plpgsql AS \
-         $$ BEGIN IF NEW.scan_id = '{}' AND NEW.state = 'SUCCEEDED' THEN RAISE 'poison'; END IF; RETURN NEW; END $$",
-        poison.scan.to_uuid()
-    );
-    world.database.run(&rule).await;
-    world
-        .database
-        .run("CREATE TRIGGER poison BEFORE UPDATE ON deliveries FOR EACH ROW EXECUTE FUNCTION poison()")
-        .await;
-    let mut scans = vec![poison];
-    for number in 0..5 {
-        scans.push(world.scan(manager, &format!("kettle {number}")).await);
-    }
-    let replica = world.ready_dispatcher().await;
-    for scan in scans {
-        world.tell(scan).await;
-    }
-    world.until("SUCCEEDED", 5).await;
-    eventually("the other is sent too", async || receiver.count() == 6).await;
-    world
-        .database
-        .run("DROP TRIGGER poison ON deliveries")
-        .await;
-    world.until("SUCCEEDED", 6).await;
-    assert_eq!(receiver.count(), 6, "and is not repeated");
-    replica.stop().await;
-}
-
-#[tokio::test]
 async fn owner_change_takes_effect_during_a_backlog() {
     const BACKLOG: usize = 2_000;
     let world = World::new().await;
