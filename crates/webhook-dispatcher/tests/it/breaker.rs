@@ -130,26 +130,6 @@ async fn probe_of_a_dead_replica_is_repeated_by_another() {
 }
 
 #[tokio::test]
-async fn requested_delivery_passes_an_open_breaker() {
-    let mut world = World::new().await;
-    let mood = Arc::new(Mutex::new(Answer::Status(503)));
-    let answers = Arc::clone(&mood);
-    let receiver = TestServer::start(move |_, _| answers.lock().unwrap().clone()).await;
-    let manager = opened(&mut world, &receiver).await;
-    let replica = world.ready_dispatcher().await;
-    world.scans_and_tell(manager, 6).await;
-    until_open(&world).await;
-    *mood.lock().unwrap() = Answer::Status(200);
-    let urgent = "UPDATE deliveries SET urgent = true, next_attempt_time = now() WHERE id IN \
-                  (SELECT id FROM deliveries WHERE state = 'RETRYING' LIMIT 1)";
-    assert_eq!(world.database.run(urgent).await, 1);
-    // The probe succeeds, which closes the breaker for the others.
-    world.until("SUCCEEDED", 6).await;
-    assert_eq!(world.database.count("deliveries WHERE urgent").await, 0);
-    replica.stop().await;
-}
-
-#[tokio::test]
 async fn connection_is_disabled_after_five_days_of_failures() {
     let mut world = World::new().await;
     world.config.dispatcher.retry_schedule = vec![Duration::from_secs(3_600)];
