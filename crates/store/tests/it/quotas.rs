@@ -83,21 +83,6 @@ async fn watch(database: &TestDatabase, fixture: &Fixture, names: &[&str]) -> bo
 }
 
 #[tokio::test]
-async fn transactions_at_once_watch_no_more_feeds_than_the_quota() {
-    let Start {
-        database,
-        mut conn,
-        fixture,
-    } = start().await;
-    let names = ["a:1", "a:2", "a:3", "a:4", "a:5"].map(|name| [name]);
-    let attempts = names.iter().map(|name| watch(&database, &fixture, name));
-    let made = join_all(attempts).await;
-    assert_eq!(made.iter().filter(|made| **made).count(), 2);
-    let distinct = "SELECT count(DISTINCT feed) AS number FROM feed_watchers";
-    assert_eq!(number(&mut conn, distinct).await, 2);
-}
-
-#[tokio::test]
 async fn a_lowered_quota_refuses_only_what_grows() {
     let Start {
         database,
