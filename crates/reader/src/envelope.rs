@@ -187,13 +187,4 @@ mod tests {
         let body = [&u32::MAX.to_le_bytes()[..], b"ab"].concat();
         assert!(matches!(parse(&file(&body)), Err(Problem::Damaged)));
     }
-
-    #[test]
-    fn read_names_a_missing_file() {
-        let folder = tempfile::tempdir().unwrap();
-        let path = folder.path().join("encoder.bin");
-        let problem = read::<2>(&path, FORMAT).unwrap_err();
-        let error = problem.of(&path).to_string();
-        assert!(error.contains("encoder.bin` cannot be read"), "{error}");
-    }
 }
