@@ -2,7 +2,7 @@
 
 use domain::Post;
 use store::{replays, seal::Sealer};
-use test_support::{Answer, TestServer, eventually};
+use test_support::{Answer, Replica, TestServer, eventually};
 use tokio::sync::watch;
 
 use crate::support::{World, always};
@@ -72,34 +72,37 @@ async fn large_posts_of_one_account_leave_memory_for_others() {
     replica.stop().await;
 }
 
-#[tokio::test]
-async fn requested_retries_of_one_connection_delay_no_other() {
-    const RETRIES: usize = 200;
+/// Requests the retries of several Scans to each of these Connections, which hang, and delivers a Scan of another
+/// account to `well` meanwhile.
+async fn deliver_beside_requested_retries(
+    connections: usize,
+    scans: usize,
+) -> (World, Replica, [TestServer; 2]) {
     let mut world = World::new().await;
     world.config.dispatcher.max_in_flight = 8;
     let (hung, well) = (
         always(Answer::Hang).await,
         always(Answer::Status(200)).await,
     );
-    let connection = world.connection(&hung).await;
-    let manager = world.manager(&[connection]).await;
+    let mut notices = Vec::new();
+    for _ in 0..connections {
+        notices.push(world.connection(&hung).await);
+    }
+    let manager = world.manager(&notices).await;
     world
         .database
         .run("UPDATE connections SET state = 'DISABLED'")
         .await;
     let replica = world.ready_dispatcher().await;
-    world.scans(manager, RETRIES).await;
-    world
-        .until("PENDING", i64::try_from(RETRIES).unwrap())
-        .await;
-    world
-        .database
-        .run("UPDATE deliveries SET urgent = true")
-        .await;
-    world
-        .database
-        .run("UPDATE connections SET state = 'ACTIVE'")
-        .await;
+    world.scans(manager, scans).await;
+    let all = i64::try_from(connections * scans).unwrap();
+    world.until("PENDING", all).await;
+    for sql in [
+        "UPDATE deliveries SET urgent = true",
+        "UPDATE connections SET state = 'ACTIVE'",
+    ] {
+        world.database.run(sql).await;
+    }
     eventually("some are open", async || hung.count() > 0).await;
     let mut conn = world.database.connect().await;
     world.fixture = world.fixture.beside(&mut conn, "other").await;
@@ -107,6 +110,12 @@ async fn requested_retries_of_one_connection_delay_no_other() {
     world.scan_and_tell(manager, "well").await;
     world.until("SUCCEEDED", 1).await;
     assert_eq!(well.count(), 1);
+    (world, replica, [hung, well])
+}
+
+#[tokio::test]
+async fn requested_retries_of_one_connection_delay_no_other() {
+    let (world, replica, _servers) = deliver_beside_requested_retries(1, 200).await;
     // Each query for due Connections would have taken more of them.
     let held = world.in_state("IN_FLIGHT").await;
     assert!(held <= 2, "{held} are held");
@@ -115,40 +124,7 @@ async fn requested_retries_of_one_connection_delay_no_other() {
 
 #[tokio::test]
 async fn requested_retries_of_one_account_delay_no_other() {
-    const CONNECTIONS: usize = 20;
-    let mut world = World::new().await;
-    world.config.dispatcher.max_in_flight = 8;
-    let (hung, well) = (
-        always(Answer::Hang).await,
-        always(Answer::Status(200)).await,
-    );
-    let mut connections = Vec::new();
-    for _ in 0..CONNECTIONS {
-        connections.push(world.connection(&hung).await);
-    }
-    let manager = world.manager(&connections).await;
-    world
-        .database
-        .run("UPDATE connections SET state = 'DISABLED'")
-        .await;
-    let replica = world.ready_dispatcher().await;
-    world.scans(manager, 3).await;
-    let all = i64::try_from(CONNECTIONS * 3).unwrap();
-    world.until("PENDING", all).await;
-    world
-        .database
-        .run("UPDATE deliveries SET urgent = true")
-        .await;
-    world
-        .database
-        .run("UPDATE connections SET state = 'ACTIVE'")
-        .await;
-    eventually("some are open", async || hung.count() > 0).await;
-    let mut conn = world.database.connect().await;
-    world.fixture = world.fixture.beside(&mut conn, "other").await;
-    let manager = world.manager_for(&well).await;
-    world.scan_and_tell(manager, "well").await;
-    world.until("SUCCEEDED", 1).await;
+    let (world, replica, [hung, well]) = deliver_beside_requested_retries(20, 3).await;
     let requested = "UPDATE deliveries SET urgent = true, state = 'PENDING', next_attempt_time = now() \
                      WHERE state = 'SUCCEEDED'";
     assert_eq!(world.database.run(requested).await, 1);
