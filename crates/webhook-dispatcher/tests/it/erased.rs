@@ -1,14 +1,11 @@
 //! Posts that are deleted at their source before they are delivered.
 
-use std::{
-    sync::{Arc, Mutex},
-    time::Duration,
-};
+use std::time::Duration;
 
 use store::erasure::{self, missing};
-use test_support::{Answer, TestServer, eventually};
+use test_support::{Answer, eventually};
 
-use crate::support::{World, always, scripted};
+use crate::support::{World, always, changing, scripted};
 
 async fn erase(world: &World, title: &str) {
     let mut conn = world.database.connect().await;
@@ -129,9 +126,7 @@ async fn erased_deliveries_of_a_paused_connection_are_cancelled_when_enabled() {
 async fn erased_deliveries_behind_a_rate_limit_or_breaker_are_cancelled() {
     let mut world = World::new().await;
     world.config.dispatcher.retry_schedule = vec![Duration::from_millis(100); 50];
-    let mood = Arc::new(Mutex::new(Answer::Status(503)));
-    let answers = Arc::clone(&mood);
-    let receiver = TestServer::start(move |_, _| answers.lock().unwrap().clone()).await;
+    let (receiver, answer) = changing(Answer::Status(503)).await;
     let connection = world.connection(&receiver).await;
     let manager = world.manager(&[connection]).await;
     let replica = world.ready_dispatcher().await;
@@ -144,7 +139,7 @@ async fn erased_deliveries_behind_a_rate_limit_or_breaker_are_cancelled() {
     })
     .await;
     let asked = receiver.count();
-    *mood.lock().unwrap() = Answer::Status(200);
+    *answer.lock().unwrap() = Answer::Status(200);
     // The longest due delivery, which the probe would have used.
     let first = world
         .database

@@ -1,14 +1,11 @@
 //! Dispatchers that come, go and die.
 
-use std::{
-    sync::{Arc, Mutex},
-    time::{Duration, Instant},
-};
+use std::time::{Duration, Instant};
 
-use test_support::{Answer, TestServer, eventually};
+use test_support::{Answer, eventually};
 use tokio::sync::watch;
 
-use crate::support::{World, after_warming, always, scripted};
+use crate::support::{World, after_warming, always, changing, scripted};
 
 #[tokio::test]
 async fn scan_whose_event_is_lost_is_still_delivered() {
@@ -220,9 +217,7 @@ async fn hung_endpoint_blocks_only_its_lane_on_each_replica() {
     let mut world = World::new().await;
     world.config.dispatcher.lane_limit = 2;
     let (release, held) = watch::channel(false);
-    let mood = Arc::new(Mutex::new(Answer::Status(200)));
-    let answers = Arc::clone(&mood);
-    let receiver = TestServer::start(move |_, _| answers.lock().unwrap().clone()).await;
+    let (receiver, answer) = changing(Answer::Status(200)).await;
     let manager = world.manager_for(&receiver).await;
     let well = always(Answer::Status(200)).await;
     let well_manager = world.manager_for(&well).await;
@@ -237,7 +232,7 @@ async fn hung_endpoint_blocks_only_its_lane_on_each_replica() {
             .await;
     }
     world.until("SUCCEEDED", 60).await;
-    *mood.lock().unwrap() = Answer::once(&held, Answer::Status(500));
+    *answer.lock().unwrap() = Answer::once(&held, Answer::Status(500));
     let before = receiver.count();
     for number in 0..60 {
         world

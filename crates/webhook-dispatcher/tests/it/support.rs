@@ -1,6 +1,9 @@
 //! A database, Scans to deliver, and dispatchers.
 
-use std::{sync::Arc, time::Duration};
+use std::{
+    sync::{Arc, Mutex},
+    time::Duration,
+};
 
 use bus::{Bus, InProcess};
 use domain::{ConnectionName, ManagerName, Match, Post, ScanName, Timestamp};
@@ -198,6 +201,14 @@ impl World {
 
 pub(crate) async fn always(answer: Answer) -> TestServer {
     TestServer::start(move |_, _| answer.clone()).await
+}
+
+/// A receiver with an answer that the test may change.
+pub(crate) async fn changing(answer: Answer) -> (TestServer, Arc<Mutex<Answer>>) {
+    let answer = Arc::new(Mutex::new(answer));
+    let current = Arc::clone(&answer);
+    let server = TestServer::start(move |_, _| current.lock().unwrap().clone()).await;
+    (server, answer)
 }
 
 /// A receiver that sends each of these responses once, and then 200.
