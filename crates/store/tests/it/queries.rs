@@ -10,7 +10,7 @@ use diesel_async::SimpleAsyncConnection;
 use test_support::TestDatabase;
 
 /// Rules that several statements contain, each with a part that occurs nowhere else.
-const RULES: [(&str, &str); 3] = [
+const RULES: [(&str, &str); 4] = [
     // Most requests in a minute that a Connection gets.
     (
         "'DISCORD'",
@@ -31,6 +31,11 @@ const RULES: [(&str, &str); 3] = [
         "SELECT FROM unnest(ARRAY[user_id, user_name, user_url]) AS given \
          WHERE rtrim(regexp_replace(lower(btrim(given)), '^/?(@|!|u/|r/|c/)?', ''), '/') \
          = rtrim(regexp_replace(lower(btrim($2)), '^/?(@|!|u/|r/|c/)?', ''), '/')",
+    ),
+    // Since when an account watches a feed.
+    (
+        "'-infinity'",
+        "CROSS JOIN LATERAL (SELECT coalesce(a.watch_time, '-infinity') AS since) AS watched",
     ),
 ];
 
