@@ -22,7 +22,7 @@ use crate::{
     prepared::query,
     words,
     work::{
-        self, Candidate, Claim, Claimed, Leased, MAX_CANDIDATES, RESTED, Room, SUSPECT, Setback,
+        self, Candidate, Claim, Claimed, Leased, MAX_CANDIDATES, Room, SUSPECT, Setback,
         candidates::{self, CandidateRow},
     },
 };
@@ -95,8 +95,8 @@ struct Row {
 
 /// Number of due feeds that a look finds without regard to their accounts, and number that it finds in a sample.
 const MAX_DUE: usize = 200;
-/// Maximum number of rows that a look reads to find them, or the next feed to be due. Leased feeds, and slow feeds without
-/// capacity for them, may come first.
+/// Maximum number of rows that a look reads to find them. Leased feeds, and slow feeds without capacity for them, may come
+/// first. The same as in `feeds/next_due`.
 const MAX_ROWS: usize = 1_000;
 /// Number of feeds that a look samples, the same number from each Namespace. At least one for each of `MAX_CANDIDATES`.
 const SAMPLE: usize = 2_000;
@@ -312,23 +312,13 @@ async fn take(
     claim: &Claim<'_>,
     names: &[&str],
 ) -> QueryResult<Vec<Row>> {
-    let free = free();
-    let crashes = work::crashes("feeds.crash_count", "feeds.leased_by", "$2");
-    sql_query(format!(
-        "WITH due AS ( \
-             SELECT name FROM feeds WHERE name = ANY ($1) AND {free} AND next_poll_time <= clock_timestamp() \
-             FOR UPDATE SKIP LOCKED \
-         ) UPDATE feeds SET leased_by = $2, crash_count = {crashes} FROM due WHERE feeds.name = due.name \
-         RETURNING feeds.name, cursor, failure_count, feeds.slow, posts_per_day, crash_count, \
-             CASE WHEN cursor IS NULL THEN create_time END AS first_watch_time, rewatch_time, \
-             late_time <= clock_timestamp() AS late_due, \
-             extract(epoch FROM clock_timestamp() - read_time)::float8 AS unread_seconds, \
-             extract(epoch FROM clock_timestamp() - next_poll_time)::float8 AS late_seconds"
-    ))
-    .bind::<Array<Text>, _>(names)
-    .bind::<SqlUuid, _>(claim.replica)
-    .bind::<Array<Text>, _>(claim.known)
-    .bind::<Bool, _>(claim.take_over)
+    query!(
+        "feeds/take",
+        Array<Text>: names,
+        SqlUuid: claim.replica,
+        Array<Text>: claim.known,
+        Bool: claim.take_over,
+    )
     .load(conn)
     .await
 }
@@ -345,21 +335,15 @@ pub async fn next_due(
         #[diesel(sql_type = Nullable<Double>)]
         seconds: Option<f64>,
     }
-    let free = free();
-    let due: Due = sql_query(format!(
-        "SELECT extract(epoch FROM min(next_poll_time) - clock_timestamp())::float8 AS seconds FROM ( \
-             SELECT next_poll_time FROM ( \
-                 SELECT * FROM feeds WHERE watched AND platform = $1 AND next_poll_time > statement_timestamp() \
-                 ORDER BY next_poll_time LIMIT {MAX_ROWS} \
-             ) AS feeds WHERE {free} AND leased_by IS DISTINCT FROM $2 AND CASE WHEN slow THEN $6 ELSE $5 END > 0 \
-             ORDER BY next_poll_time LIMIT 1) AS next"
-    ))
-    .bind::<Text, _>(platform)
-    .bind::<SqlUuid, _>(claim.replica)
-    .bind::<Array<Text>, _>(claim.known)
-    .bind::<Bool, _>(claim.take_over)
-    .bind::<BigInt, _>(claim.room.free(false))
-    .bind::<BigInt, _>(claim.room.free(true))
+    let due: Due = query!(
+        "feeds/next_due",
+        Text: platform,
+        SqlUuid: claim.replica,
+        Array<Text>: claim.known,
+        Bool: claim.take_over,
+        BigInt: claim.room.free(false),
+        BigInt: claim.room.free(true),
+    )
     .get_result(conn)
     .await?;
     Ok(due
@@ -584,16 +568,13 @@ pub async fn set_aside(
     replica: Uuid,
     setback: &Setback,
 ) -> QueryResult<()> {
-    sql_query(format!(
-        "UPDATE feeds SET leased_by = NULL, crash_count = {RESTED}, last_poll_time = clock_timestamp(), \
-             next_poll_time = clock_timestamp() + $3 * interval '1 second', \
-             failure_count = failure_count + 1, last_error = $4, trouble = 'FAILING' \
-         WHERE name = $1 AND leased_by = $2",
-    ))
-    .bind::<Text, _>(feed.as_str())
-    .bind::<SqlUuid, _>(replica)
-    .bind::<Double, _>(setback.retry_in.as_secs_f64())
-    .bind::<Text, _>(words::text(&setback.reason))
+    query!(
+        "feeds/set_aside",
+        Text: feed.as_str(),
+        SqlUuid: replica,
+        Double: setback.retry_in.as_secs_f64(),
+        Text: words::text(&setback.reason),
+    )
     .execute(conn)
     .await?;
     Ok(())
@@ -605,20 +586,18 @@ pub async fn block_platform(
     platform: &str,
     error: &str,
 ) -> QueryResult<usize> {
-    sql_query(
-        "UPDATE feeds SET trouble = 'BLOCKED', last_error = $2, failure_count = greatest(failure_count, 1) \
-         WHERE platform = $1 AND watched AND (trouble IS DISTINCT FROM 'BLOCKED' OR last_error IS DISTINCT FROM $2)",
+    query!(
+        "feeds/block_platform",
+        Text: platform,
+        Text: words::text(error),
     )
-    .bind::<Text, _>(platform)
-    .bind::<Text, _>(words::text(error))
     .execute(conn)
     .await
 }
 
 /// Waits until all transactions that had a feed locked have ended, so that what their polls read is visible.
 pub async fn wait_for_polls(conn: &mut AsyncPgConnection, feed: &str) -> QueryResult<()> {
-    sql_query("SELECT FROM feeds WHERE name = $1 FOR SHARE")
-        .bind::<Text, _>(feed)
+    query!("feeds/wait_for_polls", Text: feed)
         .execute(conn)
         .await?;
     Ok(())

@@ -173,4 +173,23 @@ mod tests {
         let reason = Setback::after_crashes(7).unwrap().reason;
         assert!(reason.contains(" 5 times "), "{reason}");
     }
+
+    #[test]
+    fn statements_in_files_repeat_the_rules_of_leases() {
+        let take = include_str!("../queries/feeds/take.sql");
+        let next_due = include_str!("../queries/feeds/next_due.sql");
+        let set_aside = include_str!("../queries/feeds/set_aside.sql");
+        let free = is_free("leased_by", "$2", "$4");
+        let crashes = crashes("feeds.crash_count", "feeds.leased_by", "$2");
+        let copies = [
+            (take, free.as_str()),
+            (take, crashes.as_str()),
+            (next_due, free.as_str()),
+            (set_aside, RESTED),
+        ];
+        for (sql, rule) in copies {
+            let sql = sql.split_whitespace().collect::<Vec<_>>().join(" ");
+            assert!(sql.contains(rule), "no `{rule}` in `{sql}`");
+        }
+    }
 }
