@@ -13,9 +13,8 @@ use std::{
 use chrono::{DateTime, Utc};
 use diesel::{
     prelude::*,
-    sql_query,
     sql_types::{
-        Array, BigInt, Binary, Bool, Double, Jsonb, Nullable, Timestamptz, Uuid as SqlUuid,
+        Array, BigInt, Binary, Bool, Double, Integer, Jsonb, Nullable, Timestamptz, Uuid as SqlUuid,
     },
 };
 use diesel_async::{AsyncPgConnection, RunQueryDsl};
@@ -229,19 +228,15 @@ async fn append_places(
         .collect::<Result<Vec<_>, _>>()
         .map_err(Error::Json)?;
     let columns = Columns::of(&scans);
-    sql_query(format!(
-        "UPDATE scans AS s SET places = jsonb_path_query_array(s.places || given.places, '$[0 to {}]') \
-         FROM unnest($1, $2, $3, $4, $5) AS given (namespace_id, manager_id, create_time, id, places) \
-         WHERE s.namespace_id = given.namespace_id AND s.manager_id = given.manager_id \
-           AND s.create_time = given.create_time AND s.id = given.id \
-           AND jsonb_array_length(s.places) < {MAX_PLACES}",
-        MAX_PLACES - 1
-    ))
-    .bind::<Array<SqlUuid>, _>(columns.namespaces)
-    .bind::<Array<SqlUuid>, _>(columns.managers)
-    .bind::<Array<Timestamptz>, _>(columns.times)
-    .bind::<Array<SqlUuid>, _>(columns.ids)
-    .bind::<Array<Jsonb>, _>(places)
+    query!(
+        "scans/append_places",
+        Array<SqlUuid>: columns.namespaces,
+        Array<SqlUuid>: columns.managers,
+        Array<Timestamptz>: columns.times,
+        Array<SqlUuid>: columns.ids,
+        Array<Jsonb>: places,
+        Integer: i32::try_from(MAX_PLACES).unwrap_or(i32::MAX),
+    )
     .execute(conn)
     .await?;
     Ok(())
