@@ -7,8 +7,7 @@ use diesel::{
     deserialize::{self, FromSql, FromSqlRow},
     pg::{Pg, PgValue},
     prelude::*,
-    sql_query,
-    sql_types::{Array, Bool, Jsonb, Nullable, Text, Timestamptz, Uuid as SqlUuid},
+    sql_types::{Array, BigInt, Bool, Double, Jsonb, Nullable, Text, Timestamptz, Uuid as SqlUuid},
 };
 use diesel_async::{AsyncPgConnection, RunQueryDsl};
 use domain::{
@@ -22,7 +21,7 @@ use crate::{
     listing::{Listing, Page, Rows, column, no_other_index, nullable},
     prepared::query,
     words,
-    work::{is_free, table},
+    work::table,
 };
 
 mod edit;
@@ -337,11 +336,9 @@ fn page(read: Rows<ScanRow>, list: &ListQuery) -> Result<Page<Scan>, Error> {
 
 /// Returns true if at least `count` Scans have no deliveries yet. Served by `scans_not_fanned_out_idx`.
 pub async fn are_queued(conn: &mut AsyncPgConnection, count: u32) -> QueryResult<bool> {
-    let found = sql_query(format!(
-        "SELECT FROM scans WHERE NOT fanned_out ORDER BY create_time LIMIT {count}"
-    ))
-    .execute(conn)
-    .await?;
+    let found = query!("scans/are_queued", BigInt: i64::from(count))
+        .execute(conn)
+        .await?;
     Ok(found >= count as usize)
 }
 
@@ -386,23 +383,17 @@ pub async fn overdue(
     let except: Vec<Uuid> = { overdue.except.iter() }
         .map(|scan| scan.scan.to_uuid())
         .collect();
-    let free = is_free("l.leased_by", "$4", "$5");
-    let lost: Vec<Lost> = sql_query(format!(
-        "SELECT namespace_id, manager_id, id, \
-             (SELECT account_id FROM namespaces WHERE id = scans.namespace_id) AS account_id FROM scans \
-         WHERE NOT fanned_out AND (create_time < clock_timestamp() - interval '{} milliseconds' \
-             OR create_time > clock_timestamp() + interval '1 minute') AND id <> ALL ($1) \
-             AND namespace_id NOT IN (SELECT id FROM namespaces WHERE account_id = ANY ($2)) \
-             AND NOT EXISTS (SELECT FROM leases AS l WHERE l.kind = $3 AND l.key = scans.id::text \
-                 AND NOT ((l.leased_by IS NOT NULL OR l.next_time <= clock_timestamp()) AND {free})) \
-         ORDER BY create_time LIMIT {limit} FOR NO KEY UPDATE OF scans SKIP LOCKED",
-        overdue.age.as_millis()
-    ))
-    .bind::<Array<SqlUuid>, _>(except)
-    .bind::<Array<SqlUuid>, _>(round.served().map(Id::to_uuid).collect::<Vec<_>>())
-    .bind::<Text, _>(FAN_OUT)
-    .bind::<SqlUuid, _>(overdue.replica)
-    .bind::<Bool, _>(overdue.take_over)
+    let served: Vec<Uuid> = round.served().map(Id::to_uuid).collect();
+    let lost: Vec<Lost> = query!(
+        "scans/overdue",
+        Double: overdue.age.as_secs_f64(),
+        Array<SqlUuid>: except,
+        Array<SqlUuid>: served,
+        Text: FAN_OUT,
+        SqlUuid: overdue.replica,
+        Bool: overdue.take_over,
+        BigInt: i64::from(limit),
+    )
     .load(conn)
     .await?;
     for account in lost.iter().filter_map(|scan| scan.account_id) {

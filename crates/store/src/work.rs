@@ -179,13 +179,16 @@ mod tests {
         let take = include_str!("../queries/feeds/take.sql");
         let next_due = include_str!("../queries/feeds/next_due.sql");
         let set_aside = include_str!("../queries/feeds/set_aside.sql");
+        let overdue = include_str!("../queries/scans/overdue.sql");
         let free = is_free("leased_by", "$2", "$4");
+        let of_scans = is_free("l.leased_by", "$5", "$6");
         let crashes = crashes("feeds.crash_count", "feeds.leased_by", "$2");
         let copies = [
             (take, free.as_str()),
             (take, crashes.as_str()),
             (next_due, free.as_str()),
             (set_aside, RESTED),
+            (overdue, of_scans.as_str()),
         ];
         for (sql, rule) in copies {
             let sql = sql.split_whitespace().collect::<Vec<_>>().join(" ");
