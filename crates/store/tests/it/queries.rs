@@ -10,7 +10,7 @@ use diesel_async::SimpleAsyncConnection;
 use test_support::TestDatabase;
 
 /// Rules that several statements contain, each with a part that occurs nowhere else.
-const RULES: [(&str, &str); 4] = [
+const RULES: [(&str, &str); 5] = [
     // Most requests in a minute that a Connection gets.
     (
         "'DISCORD'",
@@ -36,6 +36,11 @@ const RULES: [(&str, &str); 4] = [
     (
         "'-infinity'",
         "CROSS JOIN LATERAL (SELECT coalesce(a.watch_time, '-infinity') AS since) AS watched",
+    ),
+    // Which missing posts are due.
+    (
+        "first_time <=",
+        "first_time <= clock_timestamp() - interval '1 hour'",
     ),
 ];
 
