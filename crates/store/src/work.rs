@@ -179,6 +179,8 @@ mod tests {
         let take = include_str!("../queries/feeds/take.sql");
         let next_due = include_str!("../queries/feeds/next_due.sql");
         let set_aside = include_str!("../queries/feeds/set_aside.sql");
+        let finish = include_str!("../queries/erasure/finish.sql");
+        let advance = include_str!("../queries/erasure/advance.sql");
         let overdue = include_str!("../queries/scans/overdue.sql");
         let free = is_free("leased_by", "$2", "$4");
         let of_scans = is_free("l.leased_by", "$5", "$6");
@@ -188,6 +190,8 @@ mod tests {
             (take, crashes.as_str()),
             (next_due, free.as_str()),
             (set_aside, RESTED),
+            (finish, RESTED),
+            (advance, RESTED),
             (overdue, of_scans.as_str()),
         ];
         for (sql, rule) in copies {

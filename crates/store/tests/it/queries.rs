@@ -10,7 +10,7 @@ use diesel_async::SimpleAsyncConnection;
 use test_support::TestDatabase;
 
 /// Rules that several statements contain, each with a part that occurs nowhere else.
-const RULES: [(&str, &str); 5] = [
+const RULES: [(&str, &str); 6] = [
     // Most requests in a minute that a Connection gets.
     (
         "'DISCORD'",
@@ -36,6 +36,11 @@ const RULES: [(&str, &str); 5] = [
     (
         "'-infinity'",
         "CROSS JOIN LATERAL (SELECT coalesce(a.watch_time, '-infinity') AS since) AS watched",
+    ),
+    // When the next missing post is due.
+    (
+        "min(first_time)",
+        "(SELECT min(first_time) + interval '1 hour' FROM missing_posts WHERE platform = $1)",
     ),
     // Which missing posts are due.
     (
