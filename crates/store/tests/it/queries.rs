@@ -10,7 +10,7 @@ use diesel_async::SimpleAsyncConnection;
 use test_support::TestDatabase;
 
 /// Rules that several statements contain, each with a part that occurs nowhere else.
-const RULES: [(&str, &str); 6] = [
+const RULES: [(&str, &str); 7] = [
     // Most requests in a minute that a Connection gets.
     (
         "'DISCORD'",
@@ -24,6 +24,14 @@ const RULES: [(&str, &str); 6] = [
          next_attempt_time = CASE d.state WHEN 'IN_FLIGHT' THEN NULL ELSE clock_timestamp() END, \
          reopen_asked = d.state = 'IN_FLIGHT', reopen_time = clock_timestamp(), \
          schedule_base = d.attempt_count, update_time = clock_timestamp()",
+    ),
+    // How many bytes an account's instructions and mutes have.
+    (
+        "bytes_of_content(",
+        "coalesce( (SELECT sum(coalesce(content_bytes, bytes_of_content(NULL, NULL, mutes))) FROM namespaces \
+         WHERE account_id = $1) + coalesce(( SELECT sum(coalesce(m.content_bytes, \
+         bytes_of_content(m.instructions, m.submitted_instructions, m.mutes))) \
+         FROM namespaces AS n JOIN managers AS m ON m.namespace_id = n.id WHERE n.account_id = $1), 0), 0)::bigint",
     ),
     // Whether a post is by an author.
     (
