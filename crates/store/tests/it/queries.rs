@@ -33,6 +33,21 @@ const RULES: [(&str, &str); 7] = [
          bytes_of_content(m.instructions, m.submitted_instructions, m.mutes))) \
          FROM namespaces AS n JOIN managers AS m ON m.namespace_id = n.id WHERE n.account_id = $1), 0), 0)::bigint",
     ),
+    // Today's Scans of the account `a`.
+    (
+        "account_days AS d ON",
+        "LEFT JOIN account_days AS d ON d.account_id = a.id AND d.day = (clock_timestamp() AT TIME ZONE 'UTC')::date",
+    ),
+    // Whether the account has Scans left. The default quota is the first parameter.
+    (
+        "coalesce(d.scans, 0)",
+        "(coalesce(d.scans, 0) < coalesce(a.quota_scans_per_day, $1))",
+    ),
+    // Start of the refused posts that a backfill still owes.
+    (
+        "<> 'DONE'",
+        "CASE WHEN b.state <> 'DONE' THEN b.catch_up_since END",
+    ),
     // Whether a post is by an author.
     (
         "user_name, user_url]",
