@@ -162,6 +162,37 @@ pub(crate) fn count(crashes: i16) -> u32 {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::quotas;
+
+    #[test]
+    fn statements_in_files_have_the_same_rules() {
+        let check = |file: &str, rule: &str| {
+            let sql = file.split_whitespace().collect::<Vec<_>>().join(" ");
+            let sql = sql.replace("( ", "(");
+            assert!(sql.contains(rule), "{rule} is not in {sql}");
+        };
+        let states = include_str!("../queries/leases/states.sql");
+        let take = include_str!("../queries/leases/take.sql");
+        let look_backs = include_str!("../queries/look_backs/lease.sql");
+        for (file, row, replica, take_over) in [
+            (states, "l.", "$3", "$4"),
+            (take, "l.", "$3", "$4"),
+            (look_backs, "", "$1", "$2"),
+        ] {
+            let holder = format!("{row}leased_by");
+            check(file, &is_free(&holder, replica, take_over));
+            check(
+                file,
+                &crashes(&format!("{row}crash_count"), &holder, replica),
+            );
+        }
+        check(states, &format!("END::smallint >= {SUSPECT} AS is_suspect"));
+        check(include_str!("../queries/leases/set_aside.sql"), RESTED);
+        check(include_str!("../queries/leases/purge.sql"), replicas::ALIVE);
+        let waiting = include_str!("../queries/backfills/waiting_for.sql");
+        check(waiting, quotas::TODAY);
+        check(waiting, quotas::HAS_SCANS_LEFT);
+    }
 
     #[test]
     fn an_item_is_set_aside_for_longer_after_each_further_crash_and_tried_in_between() {

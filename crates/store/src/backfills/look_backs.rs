@@ -191,15 +191,13 @@ pub async fn lease(
         return Ok(Claimed::default());
     }
     let ids: Vec<i64> = chosen.iter().map(|(id, _)| *id).collect();
-    let rows: Vec<Row> = sql_query(format!(
-        "WITH due AS (SELECT id FROM look_backs WHERE id = ANY ($4) AND {free} FOR UPDATE SKIP LOCKED) \
-         UPDATE look_backs AS l SET leased_by = $1, crash_count = {crashes} FROM due WHERE l.id = due.id \
-         RETURNING l.id, feed, notify, since, cursor, failure_count, crash_count"
-    ))
-    .bind::<SqlUuid, _>(claim.replica)
-    .bind::<Bool, _>(claim.take_over)
-    .bind::<Array<Text>, _>(claim.known)
-    .bind::<Array<BigInt>, _>(ids)
+    let rows: Vec<Row> = query!(
+        "look_backs/lease",
+        SqlUuid: claim.replica,
+        Bool: claim.take_over,
+        Array<Text>: claim.known,
+        Array<BigInt>: ids,
+    )
     .load(conn)
     .await?;
     let accounts: HashMap<i64, Id> = chosen.into_iter().collect();
