@@ -174,17 +174,15 @@ mod tests {
         let states = include_str!("../queries/leases/states.sql");
         let take = include_str!("../queries/leases/take.sql");
         let look_backs = include_str!("../queries/look_backs/lease.sql");
-        for (file, row, replica, take_over) in [
-            (states, "l.", "$3", "$4"),
-            (take, "l.", "$3", "$4"),
-            (look_backs, "", "$1", "$2"),
+        let managers = include_str!("../queries/managers/claim.sql");
+        for (file, count, holder, replica, take_over) in [
+            (states, "l.crash_count", "l.leased_by", "$3", "$4"),
+            (take, "l.crash_count", "l.leased_by", "$3", "$4"),
+            (look_backs, "crash_count", "leased_by", "$1", "$2"),
+            (managers, "m.crash_count", "m.compiled_by", "$1", "$2"),
         ] {
-            let holder = format!("{row}leased_by");
-            check(file, &is_free(&holder, replica, take_over));
-            check(
-                file,
-                &crashes(&format!("{row}crash_count"), &holder, replica),
-            );
+            check(file, &is_free(holder, replica, take_over));
+            check(file, &crashes(count, holder, replica));
         }
         check(states, &format!("END::smallint >= {SUSPECT} AS is_suspect"));
         check(include_str!("../queries/leases/set_aside.sql"), RESTED);
