@@ -5,14 +5,13 @@ use std::time::Duration;
 
 use diesel::{
     prelude::*,
-    sql_query,
     sql_types::{Array, BigInt, Bool, Double, Text, Uuid as SqlUuid},
 };
 use diesel_async::{AsyncPgConnection, RunQueryDsl};
 use domain::{ConnectionName, Id, trial_delivery::TestResult};
 use uuid::Uuid;
 
-use crate::{Error, QueryResult, prepared::query, replicas, schema::connection_tests, words};
+use crate::{Error, QueryResult, prepared::query, schema::connection_tests, words};
 
 /// Longest time that a client waits for the answer.
 pub const PATIENCE: Duration = Duration::from_secs(12);
@@ -96,11 +95,10 @@ pub async fn is_any_alive(conn: &mut AsyncPgConnection, services: &[&str]) -> Qu
         #[diesel(sql_type = Bool)]
         alive: bool,
     }
-    let alive = replicas::ALIVE;
-    let found: Found = sql_query(format!(
-        "SELECT EXISTS (SELECT FROM replicas WHERE service = ANY ($1) AND id {alive}) AS alive"
-    ))
-    .bind::<Array<Text>, _>(services)
+    let found: Found = query!(
+        "replicas/is_any_alive",
+        Array<Text>: services,
+    )
     .get_result(conn)
     .await?;
     Ok(found.alive)
