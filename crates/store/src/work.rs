@@ -29,8 +29,8 @@ pub(crate) const SUSPECT: i32 = 2;
 /// Number of crashes in a row after which an item is set aside.
 pub const MAX_CRASHES: u32 = 3;
 /// Each further rest is four times as long. An innocent feed must not wait for long.
-pub(crate) const FIRST_REST: Duration = Duration::from_secs(60);
-pub(crate) const LONGEST_REST: Duration = Duration::from_secs(24 * 3_600);
+const FIRST_REST: Duration = Duration::from_secs(60);
+const LONGEST_REST: Duration = Duration::from_secs(24 * 3_600);
 
 /// Value of `crash_count` when a row is set aside.
 pub(crate) const RESTED: &str =
@@ -150,7 +150,7 @@ pub(crate) fn crashes(count: &str, holder: &str, replica: &str) -> String {
 }
 
 /// Condition that the `holder` of a lease died, as `replica` sees it.
-pub(crate) fn died(holder: &str, replica: &str) -> String {
+fn died(holder: &str, replica: &str) -> String {
     format!("{holder} <> {replica} AND {holder} IN (SELECT id FROM replicas)")
 }
 
@@ -187,6 +187,12 @@ mod tests {
         check(states, &format!("END::smallint >= {SUSPECT} AS is_suspect"));
         check(include_str!("../queries/leases/set_aside.sql"), RESTED);
         check(include_str!("../queries/leases/purge.sql"), replicas::ALIVE);
+        let orphans = include_str!("../queries/deliveries/free_orphans.sql");
+        let (first, longest) = (FIRST_REST.as_secs(), LONGEST_REST.as_secs());
+        let rest =
+            format!("least({first} * 4 ^ least(orphans.crashes - {MAX_CRASHES}, 8), {longest})");
+        check(orphans, &rest);
+        check(orphans, &died("d.leased_by", "$1"));
         let waiting = include_str!("../queries/backfills/waiting_for.sql");
         check(waiting, quotas::TODAY);
         check(waiting, quotas::HAS_SCANS_LEFT);

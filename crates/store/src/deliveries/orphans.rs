@@ -3,19 +3,14 @@
 use std::time::Duration;
 
 use diesel::{
-    QueryableByName, sql_query,
+    QueryableByName,
     sql_types::{Array, Bool, Double, SmallInt, Uuid as SqlUuid},
 };
 use diesel_async::{AsyncPgConnection, RunQueryDsl};
 use domain::{ConnectionName, DeliveryName, Id};
 use uuid::Uuid;
 
-use crate::{
-    QueryResult,
-    prepared::{Prepared, query},
-    replicas,
-    work::{self, FIRST_REST, LONGEST_REST, MAX_CRASHES, SUSPECT},
-};
+use crate::{QueryResult, prepared::query, work};
 
 /// A delivery whose lease was freed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -66,43 +61,12 @@ pub async fn free_orphans(
     at_most: Duration,
     take_over: bool,
 ) -> QueryResult<Vec<Orphan>> {
-    let alive = replicas::ALIVE;
-    let died = work::died("d.leased_by", "$1");
-    let (first, longest) = (FIRST_REST.as_secs(), LONGEST_REST.as_secs());
-    let freed: Vec<Freed> = Prepared(
-        sql_query(format!(
-            "WITH orphans AS (SELECT d.namespace_id, d.connection_id, d.create_time, d.id, \
-                 d.crash_count + CASE WHEN {died} THEN 1 ELSE 0 END::smallint AS crashes, ( \
-                 SELECT CASE WHEN p.erase_time IS NULL THEN '' ELSE 'post_deleted' END FROM managers AS m \
-                 JOIN scans AS s ON s.namespace_id = m.namespace_id AND s.manager_id = m.id \
-                 JOIN posts AS p ON p.receive_time = s.post_receive_time AND p.id = s.post_id \
-                 WHERE m.namespace_id = d.namespace_id AND m.id = d.manager_id \
-                   AND s.create_time = id_time(d.scan_id) AND s.id = d.scan_id LIMIT 1) AS gone \
-             FROM deliveries AS d WHERE state = 'IN_FLIGHT' AND id NOT IN (SELECT unnest($2)) AND ( \
-                 leased_by = $1 AND update_time NOT BETWEEN clock_timestamp() - $3 * interval '1 second' \
-                     AND clock_timestamp() + interval '1 minute' \
-                 OR $4 AND leased_by <> $1 AND NOT leased_by {alive}) FOR UPDATE OF d), \
-             numbered AS (SELECT *, row_number() OVER (PARTITION BY crashes ORDER BY create_time, id) AS turn FROM orphans) \
-             UPDATE deliveries AS d SET leased_by = NULL, update_time = clock_timestamp(), crash_count = orphans.crashes, \
-                 next_attempt_time = CASE WHEN orphans.gone = '' THEN clock_timestamp() + interval '1 second' * CASE \
-                     WHEN orphans.crashes < {SUSPECT} THEN 0 WHEN orphans.crashes = {SUSPECT} THEN least(orphans.turn, 3600) \
-                     ELSE least({first} * 4 ^ least(orphans.crashes - {MAX_CRASHES}, 8), {longest}) * (1 + random()) END END, \
-                 last_error = CASE WHEN orphans.gone <> '' OR orphans.gone IS NULL THEN coalesce(orphans.gone, 'scan_deleted') \
-                     WHEN orphans.crashes >= {MAX_CRASHES} THEN \
-                         'the service stopped ' || orphans.crashes || ' times in a row while it sent this' \
-                     ELSE d.last_error END, \
-                 state = CASE WHEN orphans.gone = '' THEN \
-                     CASE WHEN d.attempt_count = 0 OR d.reopen_asked THEN 'PENDING' ELSE 'RETRYING' END ELSE 'CANCELLED' END, \
-                 reopen_asked = false, \
-                 schedule_base = CASE WHEN d.reopen_asked THEN d.attempt_count ELSE d.schedule_base END \
-             FROM numbered AS orphans WHERE d.namespace_id = orphans.namespace_id AND d.connection_id = orphans.connection_id \
-               AND d.create_time = orphans.create_time AND d.id = orphans.id \
-             RETURNING d.namespace_id, d.connection_id, d.crash_count"
-        ))
-        .bind::<SqlUuid, _>(replica)
-        .bind::<Array<SqlUuid>, _>(in_hand.iter().map(|id| id.to_uuid()).collect::<Vec<_>>())
-        .bind::<Double, _>(at_most.as_secs_f64())
-        .bind::<Bool, _>(take_over),
+    let freed: Vec<Freed> = query!(
+        "deliveries/free_orphans",
+        SqlUuid: replica,
+        Array<SqlUuid>: in_hand.iter().map(|id| id.to_uuid()).collect::<Vec<_>>(),
+        Double: at_most.as_secs_f64(),
+        Bool: take_over,
     )
     .load(conn)
     .await?;

@@ -5,18 +5,14 @@ use std::time::Duration;
 
 use chrono::{DateTime, Utc};
 use diesel::{
-    OptionalExtension, QueryableByName, sql_query,
+    OptionalExtension, QueryableByName,
     sql_types::{BigInt, Bool, Double, Integer, Text, Timestamptz, Uuid as SqlUuid},
 };
 use diesel_async::{AsyncPgConnection, RunQueryDsl};
 use domain::{ConnectionName, Id, Timestamp};
 use uuid::Uuid;
 
-use crate::{
-    QueryResult, lanes,
-    prepared::{Prepared, query},
-    replicas,
-};
+use crate::{QueryResult, lanes, prepared::query};
 
 /// Returns true if `replica` is the sweeper of its service: the living replica with the lowest id.
 pub async fn is_sweeper(conn: &mut AsyncPgConnection, replica: Uuid) -> QueryResult<bool> {
@@ -25,13 +21,9 @@ pub async fn is_sweeper(conn: &mut AsyncPgConnection, replica: Uuid) -> QueryRes
         #[diesel(sql_type = Bool)]
         own: bool,
     }
-    let alive = replicas::ALIVE;
-    let first: Option<First> = Prepared(
-        sql_query(format!(
-            "SELECT id = $1 AS own FROM replicas \
-             WHERE id {alive} AND service = (SELECT service FROM replicas WHERE id = $1) ORDER BY id LIMIT 1"
-        ))
-        .bind::<SqlUuid, _>(replica),
+    let first: Option<First> = query!(
+        "deliveries/is_sweeper",
+        SqlUuid: replica,
     )
     .get_result(conn)
     .await

@@ -10,7 +10,7 @@ use diesel_async::SimpleAsyncConnection;
 use test_support::TestDatabase;
 
 /// Rules that several statements contain, each with a part that occurs nowhere else.
-const RULES: [(&str, &str); 7] = [
+const RULES: [(&str, &str); 8] = [
     // Most requests in a minute that a Connection gets.
     (
         "'DISCORD'",
@@ -47,6 +47,11 @@ const RULES: [(&str, &str); 7] = [
     (
         "<> 'DONE'",
         "CASE WHEN b.state <> 'DONE' THEN b.catch_up_since END",
+    ),
+    // Whether a replica is alive.
+    (
+        "heartbeat_time > clock_timestamp() -",
+        "heartbeat_time > clock_timestamp() - interval '4 seconds'",
     ),
     // Whether a post is by an author.
     (
