@@ -1,12 +1,12 @@
 //! How long work has waited. Counters do not show work that no process does; here, each process sees all of it.
 
 use diesel::{
-    QueryableByName, sql_query,
+    QueryableByName,
     sql_types::{Double, Text},
 };
 use diesel_async::{AsyncPgConnection, RunQueryDsl};
 
-use crate::QueryResult;
+use crate::{QueryResult, prepared::query};
 
 /// The oldest item of one kind of work.
 #[derive(Debug, Clone, PartialEq, QueryableByName)]
@@ -23,15 +23,5 @@ pub struct Oldest {
 /// account's quota: other alerts and health report these. Served by `scans_not_fanned_out_idx` and
 /// `backfills_waiting_idx`; `look_backs` and `purges` have only unfinished rows.
 pub async fn oldest(conn: &mut AsyncPgConnection) -> QueryResult<Vec<Oldest>> {
-    sql_query(
-        "SELECT kind, coalesce(greatest(extract(epoch FROM clock_timestamp() - since), 0), 0)::float8 AS seconds \
-         FROM (VALUES \
-             ('scan', (SELECT min(create_time) FROM scans WHERE NOT fanned_out AND NOT EXISTS ( \
-                 SELECT FROM leases WHERE kind = 'fan_out' AND key = scans.id::text AND next_time > clock_timestamp()))), \
-             ('backfill', least((SELECT min(create_time) FROM backfills WHERE state = 'WAITING' AND catch_up_since IS NULL), \
-                                (SELECT min(create_time) FROM look_backs))), \
-             ('purge', (SELECT min(create_time) FROM purges))) AS work (kind, since)",
-    )
-    .load(conn)
-    .await
+    query!("waiting/oldest").load(conn).await
 }
