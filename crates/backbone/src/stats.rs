@@ -19,7 +19,7 @@ const PURGED_AT_ONCE: i64 = 5_000;
 pub(crate) async fn keep(pool: &Pool, stop: &CancellationToken) {
     let mut purge_due = Instant::now();
     let mut rounds = Periodic::new(stop);
-    let mut floor = Floor::of("stats_deltas");
+    let mut floor = Floor::default();
     while rounds.every(FOLD_INTERVAL).await {
         let kept = async {
             fold(pool, stop, &mut floor).await?;
