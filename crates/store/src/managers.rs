@@ -303,13 +303,6 @@ async fn load_notices(
     Ok(notices)
 }
 
-/// The instructions that clients see, as [`ManagerRow::read`] chooses them.
-macro_rules! shown {
-    () => {
-        "(CASE WHEN mode = 'MANUAL' AND state = 'PENDING_APPLY' THEN submitted_instructions ELSE instructions END)"
-    };
-}
-
 pub(crate) const LISTING: Listing = Listing {
     select: "SELECT namespace_id, id, nickname, enable, mode, source, state, input, \
              submitted_instructions, instructions, apply_time, apply_error_code, apply_error_message, \
@@ -339,17 +332,21 @@ pub(crate) const LISTING: Listing = Listing {
             // Inputs that were stored before the field existed are BALANCED.
             "(CASE WHEN input IS NOT NULL THEN coalesce(input ->> 'sensitivity', 'BALANCED') END)",
         ),
+        // The instructions that clients see, as `ManagerRow::read` chooses them.
         nullable(
             "instructions.focus",
-            concat!("(", shown!(), " ->> 'focus')"),
+            "((CASE WHEN mode = 'MANUAL' AND state = 'PENDING_APPLY' THEN submitted_instructions ELSE instructions END) \
+             ->> 'focus')",
         ),
         nullable(
             "instructions.threshold",
-            concat!("(", shown!(), " ->> 'threshold')::float8"),
+            "((CASE WHEN mode = 'MANUAL' AND state = 'PENDING_APPLY' THEN submitted_instructions ELSE instructions END) \
+             ->> 'threshold')::float8",
         ),
         nullable(
             "instructions.brief",
-            concat!("(", shown!(), " ->> 'brief')"),
+            "((CASE WHEN mode = 'MANUAL' AND state = 'PENDING_APPLY' THEN submitted_instructions ELSE instructions END) \
+             ->> 'brief')",
         ),
         nullable("maxScansPerDay", "max_scans_per_day::float8"),
     ],

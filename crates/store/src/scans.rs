@@ -159,38 +159,35 @@ impl ScanRow {
     }
 }
 
-// Posts are looked up one by one: the planner expects that a join of both columns finds next to nothing, and would
-// read and sort all Scans for one page.
-macro_rules! select {
-    ($condition:literal) => {
-        concat!(
-            "SELECT s.namespace_id, s.manager_id, s.id, s.create_time, s.update_time, s.value, s.matched, \
-                 s.labels, s.places, \
-                 p.type AS post_type, p.time, p.post_id AS native_id, p.title, p.text, p.url AS post_url, \
-                 p.subforum_id, p.subforum_name, p.subforum_url, p.user_id, p.user_name, p.user_url \
-             FROM scans AS s CROSS JOIN LATERAL ( \
-                 SELECT * FROM posts WHERE receive_time = s.post_receive_time AND id = s.post_id LIMIT 1 \
-             ) AS p WHERE s.namespace_id = $1 AND ",
-            $condition
-        )
-    };
-}
-
-/// Requires that the Manager exists: the Scans of a deleted one are invisible until they are purged.
-const SELECT: &str = select!(
-    "s.manager_id = $2 AND EXISTS (SELECT FROM managers WHERE namespace_id = $1 AND id = $2)"
-);
+/// Requires that the Manager exists: the Scans of a deleted one are invisible until they are purged. Posts are looked up
+/// one by one: the planner expects that a join of both columns finds next to nothing, and would read and sort all Scans
+/// for one page.
+const SELECT: &str = "SELECT s.namespace_id, s.manager_id, s.id, s.create_time, s.update_time, s.value, s.matched, \
+         s.labels, s.places, p.type AS post_type, p.time, p.post_id AS native_id, p.title, p.text, p.url AS post_url, \
+         p.subforum_id, p.subforum_name, p.subforum_url, p.user_id, p.user_name, p.user_url \
+     FROM scans AS s CROSS JOIN LATERAL ( \
+         SELECT * FROM posts WHERE receive_time = s.post_receive_time AND id = s.post_id LIMIT 1 \
+     ) AS p WHERE s.namespace_id = $1 AND s.manager_id = $2 \
+         AND EXISTS (SELECT FROM managers WHERE namespace_id = $1 AND id = $2)";
 
 /// Same as [`SELECT`], for a Namespace of one account.
-const SELECT_OWN: &str = select!(
-    "s.manager_id = $2 AND EXISTS (SELECT FROM managers WHERE namespace_id = $1 AND id = $2) \
-     AND (SELECT account_id FROM namespaces WHERE id = $1) = $3"
-);
+const SELECT_OWN: &str = "SELECT s.namespace_id, s.manager_id, s.id, s.create_time, s.update_time, s.value, s.matched, \
+         s.labels, s.places, p.type AS post_type, p.time, p.post_id AS native_id, p.title, p.text, p.url AS post_url, \
+         p.subforum_id, p.subforum_name, p.subforum_url, p.user_id, p.user_name, p.user_url \
+     FROM scans AS s CROSS JOIN LATERAL ( \
+         SELECT * FROM posts WHERE receive_time = s.post_receive_time AND id = s.post_id LIMIT 1 \
+     ) AS p WHERE s.namespace_id = $1 AND s.manager_id = $2 \
+         AND EXISTS (SELECT FROM managers WHERE namespace_id = $1 AND id = $2) \
+         AND (SELECT account_id FROM namespaces WHERE id = $1) = $3";
 
 /// Selects all existing Managers.
-const SELECT_ALL: &str = select!(
-    "EXISTS (SELECT FROM managers AS m WHERE m.namespace_id = s.namespace_id AND m.id = s.manager_id)"
-);
+const SELECT_ALL: &str = "SELECT s.namespace_id, s.manager_id, s.id, s.create_time, s.update_time, s.value, s.matched, \
+         s.labels, s.places, p.type AS post_type, p.time, p.post_id AS native_id, p.title, p.text, p.url AS post_url, \
+         p.subforum_id, p.subforum_name, p.subforum_url, p.user_id, p.user_name, p.user_url \
+     FROM scans AS s CROSS JOIN LATERAL ( \
+         SELECT * FROM posts WHERE receive_time = s.post_receive_time AND id = s.post_id LIMIT 1 \
+     ) AS p WHERE s.namespace_id = $1 AND EXISTS ( \
+         SELECT FROM managers AS m WHERE m.namespace_id = s.namespace_id AND m.id = s.manager_id)";
 
 /// Positions of those Scans that meet their filter, of the Scans that `$1` to `$4` give by key, with the number of
 /// the filter in `$5`. The condition is to follow, a `CASE` with one branch for each filter.

@@ -47,14 +47,6 @@ pub(super) struct DeliveryRow {
     last_error: Option<String>,
 }
 
-/// Columns of [`DeliveryRow`], from `deliveries` as `d`.
-macro_rules! log_columns {
-    () => {
-        "d.namespace_id, d.connection_id, d.id, d.create_time, d.update_time, d.manager_id, d.scan_id, d.state, \
-         d.attempt_count, d.last_attempt_time, d.next_attempt_time, d.last_status_code, d.last_error"
-    };
-}
-
 impl DeliveryRow {
     pub(super) fn into_delivery(self) -> Result<Delivery, Error> {
         Ok(Delivery {
@@ -102,11 +94,9 @@ const COLUMNS: &[Column] = &[
 ];
 
 pub(crate) const LISTING: Listing = Listing {
-    select: concat!(
-        "SELECT ",
-        log_columns!(),
-        " FROM deliveries AS d WHERE d.namespace_id = $1 AND d.connection_id = $2"
-    ),
+    select: "SELECT d.namespace_id, d.connection_id, d.id, d.create_time, d.update_time, d.manager_id, d.scan_id, d.state, \
+             d.attempt_count, d.last_attempt_time, d.next_attempt_time, d.last_status_code, d.last_error \
+         FROM deliveries AS d WHERE d.namespace_id = $1 AND d.connection_id = $2",
     rows: "SELECT FROM deliveries AS d WHERE d.namespace_id = $1 AND d.connection_id = $2",
     columns: COLUMNS,
     id: "d.id",
@@ -115,11 +105,9 @@ pub(crate) const LISTING: Listing = Listing {
 
 /// Selects one Scan. A filter by its name would have to build the name of every row.
 const OF_SCAN: Listing = Listing {
-    select: concat!(
-        "SELECT ",
-        log_columns!(),
-        " FROM deliveries AS d WHERE d.namespace_id = $1 AND d.connection_id = $2 AND d.manager_id = $3 AND d.scan_id = $4"
-    ),
+    select: "SELECT d.namespace_id, d.connection_id, d.id, d.create_time, d.update_time, d.manager_id, d.scan_id, d.state, \
+             d.attempt_count, d.last_attempt_time, d.next_attempt_time, d.last_status_code, d.last_error \
+         FROM deliveries AS d WHERE d.namespace_id = $1 AND d.connection_id = $2 AND d.manager_id = $3 AND d.scan_id = $4",
     rows: "SELECT FROM deliveries AS d WHERE d.namespace_id = $1 AND d.connection_id = $2 AND d.manager_id = $3 \
            AND d.scan_id = $4",
     columns: COLUMNS,
@@ -129,13 +117,10 @@ const OF_SCAN: Listing = Listing {
 
 /// Selects all Connections of a Namespace; [`CLOSE`] ends it.
 const OF_EACH: Listing = Listing {
-    select: concat!(
-        "SELECT ",
-        log_columns!(),
-        " FROM (SELECT id FROM connections WHERE namespace_id = $1) AS c CROSS JOIN LATERAL (SELECT ",
-        log_columns!(),
-        " FROM deliveries AS d WHERE d.namespace_id = $1 AND d.connection_id = c.id"
-    ),
+    select: "SELECT d.namespace_id, d.connection_id, d.id, d.create_time, d.update_time, d.manager_id, d.scan_id, d.state, \
+             d.attempt_count, d.last_attempt_time, d.next_attempt_time, d.last_status_code, d.last_error \
+         FROM (SELECT id FROM connections WHERE namespace_id = $1) AS c CROSS JOIN LATERAL ( \
+             SELECT d.* FROM deliveries AS d WHERE d.namespace_id = $1 AND d.connection_id = c.id",
     rows: "SELECT FROM (SELECT id FROM connections WHERE namespace_id = $1) AS c CROSS JOIN LATERAL ( \
                SELECT FROM deliveries AS d WHERE d.namespace_id = $1 AND d.connection_id = c.id",
     columns: COLUMNS,
@@ -146,11 +131,9 @@ const CLOSE: &str = ") AS d";
 
 /// Selects one Scan, on any Connection.
 const OF_SCAN_ON_ANY: Listing = Listing {
-    select: concat!(
-        "SELECT ",
-        log_columns!(),
-        " FROM deliveries AS d WHERE d.namespace_id = $1 AND d.manager_id = $2 AND d.scan_id = $3"
-    ),
+    select: "SELECT d.namespace_id, d.connection_id, d.id, d.create_time, d.update_time, d.manager_id, d.scan_id, d.state, \
+             d.attempt_count, d.last_attempt_time, d.next_attempt_time, d.last_status_code, d.last_error \
+         FROM deliveries AS d WHERE d.namespace_id = $1 AND d.manager_id = $2 AND d.scan_id = $3",
     rows: "SELECT FROM deliveries AS d WHERE d.namespace_id = $1 AND d.manager_id = $2 AND d.scan_id = $3",
     columns: COLUMNS,
     id: "d.id",
