@@ -13,7 +13,7 @@ use diesel::{
 use diesel_async::{AsyncMigrationHarness, AsyncPgConnection, RunQueryDsl};
 use diesel_migrations::{EmbeddedMigrations, MigrationHarness, embed_migrations};
 
-use crate::{QueryError, QueryResult, error::LOCK_NOT_AVAILABLE, pooling, roles};
+use crate::{QueryError, QueryResult, error::LOCK_NOT_AVAILABLE, pooling, prepared::query, roles};
 
 /// Longest time that a migration waits for a lock, because everyone else who needs the table waits behind it.
 const LOCK_TIMEOUT: Duration = Duration::from_secs(1);
@@ -283,10 +283,12 @@ const PARTITIONED: [&str; 4] = ["posts", "scans", "deliveries", "delivery_attemp
 /// If the database does not answer, or is too busy to attach a partition now.
 pub async fn ensure_partitions(conn: &mut AsyncPgConnection) -> QueryResult<()> {
     for parent in PARTITIONED {
-        sql_query("SELECT ensure_partitions($1, clock_timestamp() - interval '7 days', 6)")
-            .bind::<Text, _>(parent)
-            .execute(conn)
-            .await?;
+        query!(
+            "partitions/ensure",
+            Text: parent,
+        )
+        .execute(conn)
+        .await?;
     }
     Ok(())
 }
@@ -299,12 +301,10 @@ pub async fn lacks_partition(conn: &mut AsyncPgConnection) -> QueryResult<bool> 
         #[diesel(sql_type = Bool)]
         lacks: bool,
     }
-    let lacks: Lacks = sql_query(
-        "SELECT coalesce(bool_or(to_regclass(parent || \
-             to_char(date_trunc('week', clock_timestamp() AT TIME ZONE 'UTC'), '\"_\"YYYYMMDD')) IS NULL), false) AS lacks \
-         FROM unnest($1) AS parent",
+    let lacks: Lacks = query!(
+        "partitions/lacks",
+        Array<Text>: &PARTITIONED[..],
     )
-    .bind::<Array<Text>, _>(&PARTITIONED[..])
     .get_result(conn)
     .await?;
     Ok(lacks.lacks)
