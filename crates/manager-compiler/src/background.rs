@@ -131,9 +131,7 @@ impl Table {
 }
 
 fn words(list: &'static str) -> HashSet<&'static str> {
-    word_lists::entries(list)
-        .flat_map(str::split_whitespace)
-        .collect()
+    word_lists::words(list).collect()
 }
 
 #[cfg(test)]

@@ -20,29 +20,8 @@ use crate::{
 const MAX_WORDS: usize = 4;
 const MAX_SPELLINGS: usize = 12;
 /// Words of legal texts, which are not part of a name: `Steam Subscriber Agreement`.
-const LEGAL: [&str; 21] = [
-    "agb",
-    "agreement",
-    "agreements",
-    "contrat",
-    "datenschutz",
-    "disclaimer",
-    "eula",
-    "imprint",
-    "impressum",
-    "license",
-    "nutzungsbedingungen",
-    "policies",
-    "policy",
-    "politica",
-    "politique",
-    "privacy",
-    "privacidad",
-    "privacidade",
-    "refund",
-    "refunds",
-    "terms",
-];
+static LEGAL: LazyLock<HashSet<&str>> =
+    LazyLock::new(|| word_lists::entries(include_str!("../../../data/words/legal.txt")).collect());
 /// Words that a company's short name may omit: `United Airlines`, `Granary DB`.
 static KINDS: LazyLock<HashSet<&str>> = LazyLock::new(|| {
     word_lists::entries(include_str!("../../../data/words/company_kinds.txt")).collect()
@@ -109,7 +88,7 @@ pub(super) fn is_name(name: &str) -> bool {
             && !background::is_web_word(&stem)
             && word.text.chars().any(char::is_alphabetic)
     };
-    let is_legal = words.iter().any(|word| LEGAL.contains(&word.text.as_ref()));
+    let is_legal = words.iter().any(|word| LEGAL.contains(&*word.text));
     // In scripts without spaces, matching treats each character as a word.
     let count = match words.iter().any(|word| word.kind == text::Kind::Character) {
         true => name.split_whitespace().count(),
