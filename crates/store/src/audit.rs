@@ -85,7 +85,7 @@ pub async fn record_of_operator(
 
 #[derive(QueryableByName)]
 #[diesel(table_name = audit_events)]
-struct Row {
+struct AuditEventRow {
     namespace_id: Option<Uuid>,
     id: Uuid,
     create_time: DateTime<Utc>,
@@ -98,7 +98,7 @@ struct Row {
     request_id: Option<String>,
 }
 
-impl Row {
+impl AuditEventRow {
     fn into_event(self) -> Result<AuditEvent, Error> {
         Ok(AuditEvent {
             name: AuditEventName {
@@ -175,7 +175,8 @@ pub async fn list(
     list: &ListQuery,
 ) -> Result<Page<AuditEvent>, Error> {
     let (listing, parents) = scope.listing();
-    let Rows::<Row> { rows, more } = listing.page(&parents, list).read(conn, list).await?;
+    let Rows::<AuditEventRow> { rows, more } =
+        listing.page(&parents, list).read(conn, list).await?;
     let items = rows
         .into_iter()
         .map(|row| Ok((Id::from_uuid(row.id), row.into_event()?)))

@@ -118,7 +118,7 @@ pub struct Step {
 }
 
 #[derive(QueryableByName)]
-struct Row {
+struct WalkRow {
     #[diesel(sql_type = Text)]
     stage: String,
     #[diesel(sql_type = Timestamptz)]
@@ -150,7 +150,7 @@ pub async fn lease(
     query!("erasure/insert_recheck", Text: platform)
         .execute(conn)
         .await?;
-    let row: Option<Row> = sql_query(format!(
+    let row: Option<WalkRow> = sql_query(format!(
         "UPDATE rechecks SET leased_by = $2, crash_count = {crashes} \
          WHERE platform = $1 AND next_time <= clock_timestamp() AND {free} AND ({crashes} < {SUSPECT} OR $4) \
          RETURNING stage, place_time, place_id, begin_time <= clock_timestamp() AS is_walking, crash_count"

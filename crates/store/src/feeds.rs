@@ -68,7 +68,7 @@ pub struct LeasedFeed {
 }
 
 #[derive(QueryableByName)]
-struct Row {
+struct LeasedFeedRow {
     #[diesel(sql_type = Text)]
     name: String,
     #[diesel(sql_type = Nullable<Jsonb>)]
@@ -311,7 +311,7 @@ async fn take(
     conn: &mut AsyncPgConnection,
     claim: &Claim<'_>,
     names: &[&str],
-) -> QueryResult<Vec<Row>> {
+) -> QueryResult<Vec<LeasedFeedRow>> {
     query!(
         "feeds/take",
         Array<Text>: names,

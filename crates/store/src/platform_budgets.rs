@@ -39,7 +39,7 @@ pub struct Stand {
 }
 
 #[derive(QueryableByName)]
-struct Row {
+struct BudgetRow {
     #[diesel(sql_type = Jsonb)]
     ledger: serde_json::Value,
     #[diesel(sql_type = BigInt)]
@@ -251,7 +251,7 @@ pub async fn refund_posts(
 }
 
 /// Returns the row of `credential`, locked until the end of the transaction. Creates the row if it is missing.
-async fn locked(conn: &mut AsyncPgConnection, credential: &str) -> QueryResult<Row> {
+async fn locked(conn: &mut AsyncPgConnection, credential: &str) -> QueryResult<BudgetRow> {
     let locked = || {
         query!(
             "platform_budgets/lock",

@@ -28,7 +28,7 @@ pub struct Payer {
 }
 
 #[derive(QueryableByName)]
-struct Row {
+struct LedgersRow {
     #[diesel(sql_type = Jsonb)]
     key_ledger: serde_json::Value,
     #[diesel(sql_type = Jsonb)]
@@ -82,7 +82,7 @@ pub async fn lease(
 }
 
 /// Returns the ledgers of `payer`, locked until the end of the transaction.
-async fn locked(conn: &mut AsyncPgConnection, payer: Payer) -> QueryResult<Row> {
+async fn locked(conn: &mut AsyncPgConnection, payer: Payer) -> QueryResult<LedgersRow> {
     let locked = || {
         query!(
             "rates/lock",

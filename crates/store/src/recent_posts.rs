@@ -56,12 +56,12 @@ pub struct Kept {
 
 #[derive(Queryable, Selectable, QueryableByName)]
 #[diesel(table_name = recent_posts)]
-struct Row {
+struct RecentPostRow {
     feed: String,
     post: serde_json::Value,
 }
 
-impl Row {
+impl RecentPostRow {
     fn into_kept(self) -> Result<Option<Kept>, Error> {
         let post = serde_json::from_value(self.post).map_err(Error::Json)?;
         // Names were parsed before they were stored.
@@ -69,7 +69,7 @@ impl Row {
     }
 }
 
-fn read(rows: Vec<Row>) -> Result<Vec<Kept>, Error> {
+fn read(rows: Vec<RecentPostRow>) -> Result<Vec<Kept>, Error> {
     rows.into_iter()
         .filter_map(|row| row.into_kept().transpose())
         .collect()
@@ -198,7 +198,7 @@ pub async fn newest(
     limit: usize,
 ) -> Result<Vec<Kept>, Error> {
     let names: Vec<&str> = feeds.iter().map(FeedName::as_str).collect();
-    let rows: Vec<Row> = query!(
+    let rows: Vec<RecentPostRow> = query!(
         "recent_posts/newest",
         Array<Text>: names,
         BigInt: i64::try_from(limit).unwrap_or(i64::MAX),
@@ -242,7 +242,7 @@ pub async fn by_url(
 ) -> Result<Vec<Kept>, Error> {
     let addresses: Vec<Uuid> = urls.iter().map(|url| url_key(url)).collect();
     let keys: Vec<Uuid> = urls.iter().map(|id| key_of(id)).collect();
-    let rows: Vec<Row> = query!(
+    let rows: Vec<RecentPostRow> = query!(
         "recent_posts/by_url",
         Array<SqlUuid>: addresses,
         Array<SqlUuid>: keys,
@@ -260,11 +260,11 @@ pub async fn since(
     feed: &FeedName,
     since: Timestamp,
 ) -> Result<Vec<Post>, Error> {
-    let rows: Vec<Row> = recent_posts::table
+    let rows: Vec<RecentPostRow> = recent_posts::table
         .filter(recent_posts::feed.eq(feed.as_str()))
         .filter(recent_posts::time.ge(since.to_chrono()))
         .order(recent_posts::time.asc())
-        .select(Row::as_select())
+        .select(RecentPostRow::as_select())
         .load(conn)
         .await?;
     Ok(read(rows)?.into_iter().map(|kept| kept.post).collect())

@@ -36,7 +36,7 @@ const COUNTED_AT_ONCE: i64 = 20_000;
 
 #[derive(Queryable, Selectable, QueryableByName)]
 #[diesel(table_name = replays)]
-struct Row {
+struct ReplayRow {
     namespace_id: Uuid,
     connection_id: Uuid,
     id: Uuid,
@@ -50,7 +50,7 @@ struct Row {
     done: i64,
 }
 
-impl Row {
+impl ReplayRow {
     fn into_replay(self) -> Result<Replay, Error> {
         let parse = |states: Vec<String>| states.iter().map(|word| words::parse(word)).collect();
         Ok(Replay {
@@ -94,7 +94,7 @@ pub async fn insert(
         .get_result::<Uuid>(conn)
         .await?;
     let id = Id::generate();
-    let inserted: Option<Row> = query!(
+    let inserted: Option<ReplayRow> = query!(
         "replays/insert",
         SqlUuid: parents.0,
         SqlUuid: parents.1,
@@ -109,7 +109,7 @@ pub async fn insert(
     .get_result(conn)
     .await
     .optional()?;
-    inserted.map(Row::into_replay).transpose()
+    inserted.map(ReplayRow::into_replay).transpose()
 }
 
 fn states(states: &[DeliveryState]) -> Vec<&'static str> {
@@ -120,11 +120,11 @@ fn states(states: &[DeliveryState]) -> Vec<&'static str> {
 pub async fn get(conn: &mut AsyncPgConnection, name: ReplayName) -> Result<Option<Replay>, Error> {
     replays::table
         .find(key(name))
-        .select(Row::as_select())
+        .select(ReplayRow::as_select())
         .first(conn)
         .await
         .optional()?
-        .map(Row::into_replay)
+        .map(ReplayRow::into_replay)
         .transpose()
 }
 
@@ -184,7 +184,7 @@ pub async fn list(
         connection.namespace.to_uuid(),
         connection.connection.to_uuid(),
     ];
-    let Rows::<Row> { rows, more } = LISTING.page(&parents, list).read(conn, list).await?;
+    let Rows::<ReplayRow> { rows, more } = LISTING.page(&parents, list).read(conn, list).await?;
     let items = rows
         .into_iter()
         .map(|row| Ok((Id::from_uuid(row.id), row.into_replay()?)))

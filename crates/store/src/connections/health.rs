@@ -17,7 +17,7 @@ use uuid::Uuid;
 use crate::{QueryResult, lanes, prepared::query};
 
 #[derive(QueryableByName)]
-struct Row {
+struct ConnectionHealthRow {
     #[diesel(sql_type = SqlUuid)]
     namespace_id: Uuid,
     #[diesel(sql_type = SqlUuid)]
@@ -37,7 +37,7 @@ struct Row {
     oldest_pending_time: Option<DateTime<Utc>>,
 }
 
-impl Row {
+impl ConnectionHealthRow {
     fn health(&self) -> Health {
         let count = u32::try_from(self.recent_count).unwrap_or(0).min(31);
         let told = (0..count).filter(|bit| self.recent_outcomes.cast_unsigned() >> bit & 1 == 1);
@@ -64,7 +64,7 @@ pub async fn health(
     connections: &[ConnectionName],
 ) -> QueryResult<HashMap<ConnectionName, Health>> {
     let [namespaces, ids] = lanes::keys(connections.iter().copied());
-    let rows: Vec<Row> = query!(
+    let rows: Vec<ConnectionHealthRow> = query!(
         "connections/health",
         Array<SqlUuid>: namespaces,
         Array<SqlUuid>: ids,
@@ -72,7 +72,7 @@ pub async fn health(
     )
     .load(conn)
     .await?;
-    let name = |row: &Row| ConnectionName {
+    let name = |row: &ConnectionHealthRow| ConnectionName {
         namespace: Id::from_uuid(row.namespace_id),
         connection: Id::from_uuid(row.connection_id),
     };

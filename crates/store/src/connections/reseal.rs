@@ -28,7 +28,7 @@ pub struct Resealed {
 }
 
 #[derive(QueryableByName)]
-struct Row {
+struct SealedConnection {
     #[diesel(sql_type = SqlUuid)]
     namespace_id: Uuid,
     #[diesel(sql_type = SqlUuid)]
@@ -57,7 +57,7 @@ pub async fn reseal(
     let [namespace, connection] = after.map_or([Uuid::nil(); 2], |name| {
         [name.namespace.to_uuid(), name.connection.to_uuid()]
     });
-    let rows: Vec<Row> = query!(
+    let rows: Vec<SealedConnection> = query!(
         "connections/next_sealed",
         SqlUuid: namespace,
         SqlUuid: connection,
@@ -89,7 +89,7 @@ struct Sealed {
     secrets: Option<Vec<u8>>,
 }
 
-impl Row {
+impl SealedConnection {
     /// Returns `None` if everything is already sealed with the current key.
     fn resealed(&self, name: ConnectionName, sealer: &Sealer) -> Result<Option<Sealed>, OpenError> {
         let url = match &self.url_sealed {

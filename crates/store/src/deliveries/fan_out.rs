@@ -20,7 +20,7 @@ use crate::{QueryResult, lanes::Due, prepared::query, seal::Sealer};
 
 #[derive(QueryableByName)]
 #[diesel(check_for_backend(diesel::pg::Pg))]
-struct Row {
+struct NewDelivery {
     #[diesel(sql_type = SqlUuid)]
     namespace_id: Uuid,
     #[diesel(sql_type = SqlUuid)]
@@ -51,7 +51,7 @@ struct Row {
     endpoint: EndpointRow,
 }
 
-impl Row {
+impl NewDelivery {
     fn scan(&self) -> ScanName {
         ScanName {
             namespace: Id::from_uuid(self.namespace_id),
@@ -142,7 +142,7 @@ pub async fn fan_out<P>(
     scans.retain(|scan| !surplus.contains(scan));
     let column = |value: fn(&ScanName) -> Uuid| -> Vec<Uuid> { scans.iter().map(value).collect() };
     let times = scans.iter().map(|scan| time_of(scan.scan));
-    let mut rows: Vec<Row> = query!(
+    let mut rows: Vec<NewDelivery> = query!(
         "deliveries/fan_out",
         Array<SqlUuid>: column(|scan| scan.namespace.to_uuid()),
         Array<SqlUuid>: column(|scan| scan.manager.to_uuid()),
@@ -152,7 +152,7 @@ pub async fn fan_out<P>(
     .load(conn)
     .await?;
 
-    let filtered = rows.iter().filter_map(Row::filtered);
+    let filtered = rows.iter().filter_map(NewDelivery::filtered);
     let refused = notice_filters::refused(conn, filtered).await?;
     rows.retain(|row| row.filtered().is_none_or(|one| !refused.contains(&one)));
 
@@ -162,14 +162,14 @@ pub async fn fan_out<P>(
         surplus,
     };
     // Only the posts of deliveries with a permit are read: the caller bounds their sizes.
-    let admitted = |row: Row| {
+    let admitted = |row: NewDelivery| {
         let bytes = usize::try_from(row.post_bytes).unwrap_or(0);
         let may_be_sent = row.clear && !row.erased;
         let permit =
             may_be_sent.then(|| admit(row.connection(), Id::from_uuid(row.account_id), bytes));
         (row, permit.flatten())
     };
-    let rows: Vec<(Row, Option<P>)> = rows.into_iter().map(admitted).collect();
+    let rows: Vec<(NewDelivery, Option<P>)> = rows.into_iter().map(admitted).collect();
     let leased = rows.iter().filter(|(_, permit)| permit.is_some());
     let keys = leased.map(|(row, _)| (row.post_id, row.post_receive_time));
     let posts = posts::load(conn, keys.collect()).await?;

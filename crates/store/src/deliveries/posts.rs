@@ -18,7 +18,7 @@ use crate::{QueryResult, prepared::query, scans::PostRow};
 
 #[derive(QueryableByName)]
 #[diesel(check_for_backend(diesel::pg::Pg))]
-struct Row {
+struct KeyedPost {
     #[diesel(sql_type = SqlUuid)]
     key: Uuid,
     #[diesel(embed)]
@@ -34,7 +34,7 @@ pub(super) async fn load(
         return Ok(HashMap::new());
     }
     let (ids, times): (Vec<Uuid>, Vec<DateTime<Utc>>) = keys.into_iter().unzip();
-    let rows: Vec<Row> = query!(
+    let rows: Vec<KeyedPost> = query!(
         "deliveries/load_posts",
         Array<SqlUuid>: ids,
         Array<Timestamptz>: times,

@@ -49,7 +49,7 @@ impl Author {
 }
 
 #[derive(QueryableByName)]
-struct Row {
+struct AuthorPost {
     #[diesel(sql_type = Text)]
     user_id: String,
     #[diesel(sql_type = Text)]
@@ -83,7 +83,7 @@ pub async fn find(
     let (mut from, newest) = (period.oldest, period.newest);
     while let Some(start) = from.filter(|start| newest.is_some_and(|newest| *start <= newest)) {
         let end = start + TimeDelta::days(1);
-        let rows: Vec<Row> = query!(
+        let rows: Vec<AuthorPost> = query!(
             "erasure/find_posts",
             Text: platform,
             Text: author,
@@ -98,7 +98,7 @@ pub async fn find(
         }
         from = Some(end);
     }
-    let rows: Vec<Row> = query!(
+    let rows: Vec<AuthorPost> = query!(
         "erasure/find_recent",
         Text: platform,
         Text: author,
@@ -112,7 +112,7 @@ pub async fn find(
     Ok(authors.into_values().collect())
 }
 
-fn entry(authors: &mut BTreeMap<[String; 3], Author>, row: Row) -> &mut Author {
+fn entry(authors: &mut BTreeMap<[String; 3], Author>, row: AuthorPost) -> &mut Author {
     let key = [
         row.user_id.clone(),
         row.user_name.clone(),

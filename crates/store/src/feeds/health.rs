@@ -75,7 +75,7 @@ impl FeedState {
 }
 
 #[derive(QueryableByName)]
-struct Row {
+struct FeedHealthRow {
     #[diesel(sql_type = Text)]
     name: String,
     #[diesel(sql_type = Nullable<Text>)]
@@ -114,7 +114,7 @@ pub async fn health_of(
 ) -> QueryResult<Vec<FeedHealth>> {
     // A failure to store is ours, so customers do not see the database's message. A feed that was never polled may be
     // in trouble with its whole platform.
-    let rows: Vec<Row> = sql_query(
+    let rows: Vec<FeedHealthRow> = sql_query(
         "WITH lately AS MATERIALIZED ( \
              SELECT s.create_time, p.feed FROM ( \
                  SELECT create_time, post_id, post_receive_time FROM scans \
@@ -160,7 +160,7 @@ pub async fn health_of(
     Ok(rows.into_iter().filter_map(read).collect())
 }
 
-fn read(row: Row) -> Option<FeedHealth> {
+fn read(row: FeedHealthRow) -> Option<FeedHealth> {
     let state = match row.trouble.as_deref() {
         Some("BLOCKED") => FeedState::Blocked,
         Some("BUDGET_SPENT") => FeedState::BudgetSpent,

@@ -30,7 +30,7 @@ const LOOKED_AT: i64 = 50;
 
 #[derive(QueryableByName)]
 #[diesel(check_for_backend(diesel::pg::Pg))]
-struct Row {
+struct ManagerHealthRow {
     #[diesel(sql_type = SqlUuid)]
     id: Uuid,
     #[diesel(sql_type = Bool)]
@@ -85,7 +85,7 @@ pub(super) async fn add_health(
     Ok(managers.collect())
 }
 
-fn reasons(row: &Row) -> Vec<HealthReason> {
+fn reasons(row: &ManagerHealthRow) -> Vec<HealthReason> {
     let bad = row.judged >= JUDGED && row.refused * 2 > row.judged;
     [
         (row.feeds_failing, HealthReason::FeedsFailing),
@@ -107,8 +107,8 @@ async fn read_health(
     conn: &mut AsyncPgConnection,
     namespace: Id,
     ids: &[Uuid],
-) -> QueryResult<HashMap<Uuid, Row>> {
-    let rows: Vec<Row> = query!(
+) -> QueryResult<HashMap<Uuid, ManagerHealthRow>> {
+    let rows: Vec<ManagerHealthRow> = query!(
         "managers/health",
         SqlUuid: namespace.to_uuid(),
         Array<SqlUuid>: ids,

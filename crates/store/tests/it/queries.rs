@@ -10,7 +10,7 @@ use diesel_async::SimpleAsyncConnection;
 use test_support::TestDatabase;
 
 /// Rules that several statements contain, each with a part that occurs nowhere else.
-const RULES: [(&str, &str); 8] = [
+const RULES: [(&str, &str); 11] = [
     // Most requests in a minute that a Connection gets.
     (
         "'DISCORD'",
