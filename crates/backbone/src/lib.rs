@@ -153,7 +153,7 @@ impl Backbone {
         let (own, until) = (self.clone(), stop.clone());
         tasks.spawn(async move {
             if is_set(&own.schema_suits, &until).await {
-                stats::keep(&own.pool, &until).await;
+                stats::run(&own.pool, &until).await;
             } else {
                 until.cancelled().await;
             }

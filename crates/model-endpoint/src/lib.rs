@@ -24,10 +24,10 @@ use url::Url;
 
 const MAX_ANSWER_BYTES: usize = 1 << 20;
 /// Pause after a failure; longer if the endpoint asks for it.
-const REST: Duration = Duration::from_secs(15);
+const PAUSE: Duration = Duration::from_secs(15);
 /// Pause after an error that only the operator can fix.
-const LONG_REST: Duration = Duration::from_secs(60);
-const MAX_REST: Duration = Duration::from_secs(600);
+const LONG_PAUSE: Duration = Duration::from_secs(60);
+const MAX_PAUSE: Duration = Duration::from_secs(600);
 
 runtime::metrics! {
     static DURATION: HistogramVec = "earshot_model_request_duration_seconds",
@@ -60,7 +60,7 @@ impl Purpose {
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum Failure {
     #[error("paused after a failure")]
-    Resting,
+    Paused,
     #[error("the budget is spent")]
     OverBudget,
     #[error("too many questions are open")]
@@ -82,7 +82,7 @@ impl Failure {
     #[must_use]
     pub fn word(&self) -> &'static str {
         match self {
-            Self::Resting => "resting",
+            Self::Paused => "paused",
             Self::OverBudget => "over_budget",
             Self::Busy => "busy",
             Self::Timeout { .. } => "timeout",
@@ -100,15 +100,15 @@ impl Failure {
     }
 
     /// The pause after this failure. An answer of the wrong form says nothing about the next one.
-    fn rest(&self) -> Option<Duration> {
+    fn pause(&self) -> Option<Duration> {
         match self {
-            Self::Resting | Self::OverBudget | Self::Busy | Self::Invalid { .. } => None,
-            Self::Timeout { .. } | Self::Unreachable { .. } => Some(REST),
+            Self::Paused | Self::OverBudget | Self::Busy | Self::Invalid { .. } => None,
+            Self::Timeout { .. } | Self::Unreachable { .. } => Some(PAUSE),
             Self::RateLimited { retry_after } => {
-                Some(retry_after.unwrap_or(REST).clamp(REST, MAX_REST))
+                Some(retry_after.unwrap_or(PAUSE).clamp(PAUSE, MAX_PAUSE))
             }
-            Self::Refused { status: 500.. } => Some(REST),
-            Self::Refused { .. } => Some(LONG_REST),
+            Self::Refused { status: 500.. } => Some(PAUSE),
+            Self::Refused { .. } => Some(LONG_PAUSE),
         }
     }
 }
@@ -121,7 +121,7 @@ pub struct Endpoint {
     api_key: Option<SecretString>,
     timeout: Duration,
     max_tokens: u32,
-    resting_until: Mutex<Option<Instant>>,
+    paused_until: Mutex<Option<Instant>>,
 }
 
 impl Endpoint {
@@ -139,7 +139,7 @@ impl Endpoint {
             api_key: settings.api_key.clone(),
             timeout: settings.timeout,
             max_tokens: settings.max_tokens,
-            resting_until: Mutex::default(),
+            paused_until: Mutex::default(),
         }
     }
 
@@ -148,14 +148,14 @@ impl Endpoint {
     ///
     /// # Errors
     /// If there is no such answer; the reason is already counted.
-    pub async fn ask<T: DeserializeOwned>(
+    pub async fn complete<T: DeserializeOwned>(
         &self,
         purpose: Purpose,
         instruction: &str,
         material: &Value,
     ) -> Result<T, Failure> {
-        let answer = if self.is_resting() {
-            Err(Failure::Resting)
+        let answer = if self.is_paused() {
+            Err(Failure::Paused)
         } else {
             let _timer = DURATION
                 .with_label_values(&[purpose.as_str()])
@@ -207,33 +207,33 @@ impl Endpoint {
     }
 
     /// The current pause, if any: callers need not wait for it.
-    pub fn rest(&self) -> Option<Failure> {
-        self.is_resting().then_some(Failure::Resting)
+    pub fn pause(&self) -> Option<Failure> {
+        self.is_paused().then_some(Failure::Paused)
     }
 
-    fn is_resting(&self) -> bool {
-        self.resting().is_some_and(|until| Instant::now() < until)
+    fn is_paused(&self) -> bool {
+        self.paused().is_some_and(|until| Instant::now() < until)
     }
 
     /// Logs once that the endpoint fails, and once that it answers again.
     fn record(&self, failure: Option<&Failure>) {
-        let mut resting = self.resting();
-        match failure.map(|failure| (failure, failure.rest())) {
-            Some((failure, Some(rest))) => {
-                if resting.replace(Instant::now() + rest).is_none() {
+        let mut paused = self.paused();
+        match failure.map(|failure| (failure, failure.pause())) {
+            Some((failure, Some(pause))) => {
+                if paused.replace(Instant::now() + pause).is_none() {
                     tracing::warn!(reason = %failure, "the model endpoint fails: working without it");
                 }
             }
             _ => {
-                if resting.take().is_some() {
+                if paused.take().is_some() {
                     tracing::info!("the model endpoint answers again");
                 }
             }
         }
     }
 
-    fn resting(&self) -> MutexGuard<'_, Option<Instant>> {
-        self.resting_until
+    fn paused(&self) -> MutexGuard<'_, Option<Instant>> {
+        self.paused_until
             .lock()
             .unwrap_or_else(PoisonError::into_inner)
     }
@@ -304,7 +304,7 @@ mod tests {
 
     use serde_json::{Value, json};
 
-    use super::{Failure, MAX_REST, REST, read};
+    use super::{Failure, MAX_PAUSE, PAUSE, read};
 
     #[test]
     fn answer_is_json_with_or_without_a_code_fence() {
@@ -330,10 +330,10 @@ mod tests {
 
     #[test]
     fn pauses_are_limited_regardless_of_retry_after() {
-        for (asked, rest) in [(None, REST), (Some(0), REST), (Some(1 << 40), MAX_REST)] {
+        for (asked, pause) in [(None, PAUSE), (Some(0), PAUSE), (Some(1 << 40), MAX_PAUSE)] {
             let retry_after = asked.map(Duration::from_secs);
-            assert_eq!(Failure::RateLimited { retry_after }.rest(), Some(rest));
+            assert_eq!(Failure::RateLimited { retry_after }.pause(), Some(pause));
         }
-        assert_eq!(Failure::invalid("x").rest(), None);
+        assert_eq!(Failure::invalid("x").pause(), None);
     }
 }

@@ -84,7 +84,7 @@ pub(crate) struct Pick {
 
 struct Found {
     pick: Pick,
-    is_kept_out: bool,
+    is_excluded: bool,
     score: f64,
     /// Its explanation, unless those of the matches before it take [`EXPLAINED`] bytes: a post can match for thousands of
     /// Managers, with some ten kilobytes each.
@@ -196,7 +196,7 @@ impl<'a, W: Fn(&ManagerName, &Post) -> bool> Matches<'a, W> {
     pub(crate) fn picks(&self) -> Vec<Pick> {
         let (broken, decided) = (self.lock_broken(), self.lock_decided());
         let new = self.found.iter().filter(|found| {
-            let is_new = !found.is_kept_out && !self.stored.contains(&found.pick);
+            let is_new = !found.is_excluded && !self.stored.contains(&found.pick);
             let is_rejected = matches!(decided.get(&found.pick), Some(None));
             is_new && !is_rejected && !broken.contains(&found.pick.at)
         });
@@ -388,7 +388,7 @@ impl<'a, W: Fn(&ManagerName, &Post) -> bool> Matches<'a, W> {
                 let post = &self.posts[found.pick.at];
                 let text = PostText::from(post);
                 let candidate = Candidate::new(post, &text);
-                found.is_kept_out = keep_out(plans, &found.pick.manager, &candidate);
+                found.is_excluded = is_excluded(plans, &found.pick.manager, &candidate);
             }
         }
         self.index = index;
@@ -438,7 +438,7 @@ impl<'a, W: Fn(&ManagerName, &Post) -> bool> Matches<'a, W> {
                             let matched = matched.map(Box::new);
                             matches.push(Found {
                                 pick: Pick { at, manager },
-                                is_kept_out: keep_out(plans, &manager, &candidate),
+                                is_excluded: is_excluded(plans, &manager, &candidate),
                                 score,
                                 matched,
                             });
@@ -526,10 +526,10 @@ fn bytes_of(matched: &Match) -> usize {
     texts + matched.spans.len() * size_of::<Span>()
 }
 
-fn keep_out(plans: &Plans, manager: &ManagerName, candidate: &Candidate<'_>) -> bool {
+fn is_excluded(plans: &Plans, manager: &ManagerName, candidate: &Candidate<'_>) -> bool {
     let kept = plans
         .screens()
-        .keep_out(manager, candidate, Timestamp::now());
+        .why_excluded(manager, candidate, Timestamp::now());
     if let Some(kept) = kept {
         let reason = match kept {
             Kept::Muted => "muted",

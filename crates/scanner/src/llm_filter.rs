@@ -153,9 +153,9 @@ impl LlmFilter {
                 unanswered.push((candidate, *account, instructions, key));
             }
         }
-        if let Some(resting) = self.endpoint.rest() {
+        if let Some(pause) = self.endpoint.pause() {
             for _ in &unanswered {
-                self.endpoint.count_skipped(Purpose::Judge, &resting);
+                self.endpoint.count_skipped(Purpose::Judge, &pause);
             }
             return;
         }
@@ -203,7 +203,7 @@ impl LlmFilter {
         let material = question::material(scan, instructions);
         let answer = self
             .endpoint
-            .ask::<Answer>(Purpose::Judge, &instruction, &material)
+            .complete::<Answer>(Purpose::Judge, &instruction, &material)
             .await;
         match answer {
             Ok(Answer { relevant }) => {
@@ -212,7 +212,7 @@ impl LlmFilter {
             }
             Err(failure) => {
                 // Not sent: another question failed in the meantime.
-                if failure == Failure::Resting {
+                if failure == Failure::Paused {
                     self.budget().release(account, &scan.manager);
                 }
                 None

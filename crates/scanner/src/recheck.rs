@@ -97,7 +97,7 @@ impl Recheck {
         let batch = adapter.recheck_batch();
         let due = missing::due(&mut conn, name, batch / 2).await?;
         if !place.is_walking && due.is_empty() {
-            erasure::rest(&mut conn, name, replica, BETWEEN_STEPS).await?;
+            erasure::release(&mut conn, name, replica, BETWEEN_STEPS).await?;
             return Ok(());
         }
         let ahead = self.ahead().take().filter(|ahead| ahead.goes_on_at(place));
@@ -143,7 +143,7 @@ impl Recheck {
                     let next = step.next.as_ref();
                     erasure::advance(&mut conn, name, replica, next, BETWEEN_STEPS, PASS).await?;
                 } else {
-                    erasure::rest(&mut conn, name, replica, BETWEEN_STEPS).await?;
+                    erasure::release(&mut conn, name, replica, BETWEEN_STEPS).await?;
                 }
                 if erased > 0 {
                     metrics::ERASED

@@ -51,7 +51,7 @@ impl Screens {
     }
 
     /// Returns why a post that the Manager's plan matched is excluded, if it is.
-    pub(crate) fn keep_out(
+    pub(crate) fn why_excluded(
         &self,
         manager: &ManagerName,
         post: &Candidate<'_>,

@@ -313,7 +313,7 @@ pub async fn read(
 
 /// Ends a step between two walks. The next one is due `wait` later at the earliest, although more missing posts may be
 /// due now. By primary key, and `missing_posts_due_idx`.
-pub async fn rest(
+pub async fn release(
     conn: &mut AsyncPgConnection,
     platform: &str,
     replica: Uuid,

@@ -68,7 +68,7 @@ pub async fn record(
         .unzip();
     let most = i32::try_from(MAX_IDS * ID_BYTES).unwrap_or(i32::MAX);
     query!(
-        "feed_post_ids/note",
+        "feed_post_ids/record",
         Text: feed.as_str(),
         Array<Timestamptz>: hours,
         Array<Bytea>: ids,

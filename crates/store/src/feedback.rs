@@ -188,7 +188,7 @@ pub async fn record_setback(
     let note = format!("{NOT_AGAIN}{}.", words::text(reason));
     let room = MAX_BRIEF_CHARS.saturating_sub(note.chars().count());
     query!(
-        "feedback/note_setback",
+        "feedback/record_setback",
         SqlUuid: name.namespace.to_uuid(),
         SqlUuid: name.manager.to_uuid(),
         Text: NOT_AGAIN,

@@ -1,6 +1,6 @@
 //! Recent posts of each feed, matched or not.
 //!
-//! The scanner stores a poll's new posts in the poll's transaction ([`keep`]). Previews ([`newest`], [`by_url`])
+//! The scanner stores a poll's new posts in the poll's transaction ([`insert`]). Previews ([`newest`], [`by_url`])
 //! and backfills of new Managers ([`since`]) read them. A feed keeps about its newest [`MAX_POSTS`], at most about
 //! [`MAX_BYTES`] of them, and none older than [`MAX_AGE`]. Since `feeds.kept_since` all of its posts are stored.
 //!
@@ -78,7 +78,7 @@ fn read(rows: Vec<RecentPostRow>) -> Result<Vec<Kept>, Error> {
 /// Stores posts of `feed`, given oldest first. Existing posts stay unchanged. Returns the start of the period whose
 /// posts are still stored, if older ones had to go. Call in the transaction that moves the feed's cursor, with the
 /// feed locked. `account_bytes` is the quota of each account for the posts of all its feeds.
-pub async fn keep(
+pub async fn insert(
     conn: &mut AsyncPgConnection,
     feed: &FeedName,
     posts: &[Post],
@@ -112,7 +112,7 @@ pub async fn keep(
         return Ok(cut);
     }
     query!(
-        "recent_posts/keep",
+        "recent_posts/insert",
         Text: feed.as_str(),
         Array<SqlUuid>: keys,
         Array<Timestamptz>: times,

@@ -44,7 +44,7 @@ pub struct Refused {
 
 /// Stores refused matches of a feed. Returns the number of older ones that were dropped. Call in the transaction that
 /// refused them.
-pub async fn keep(
+pub async fn insert(
     conn: &mut AsyncPgConnection,
     feed: &FeedName,
     refused: &[(ManagerName, &Post)],
@@ -77,7 +77,7 @@ pub async fn keep(
     let (namespaces, managers): (Vec<Uuid>, Vec<Uuid>) =
         waits.iter().map(|one| (one.0, one.1)).unzip();
     query!(
-        "refused_posts/keep",
+        "refused_posts/insert",
         Text: feed.as_str(),
         Array<SqlUuid>: namespaces,
         Array<SqlUuid>: managers,

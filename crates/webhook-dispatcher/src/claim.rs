@@ -271,7 +271,7 @@ async fn urgent(
     let (held, capacity) = (dispatcher.lanes.urgent(), dispatcher.lanes.max_urgent());
     let mut claimed =
         deliveries::claim_urgent(conn, sealer, replica, capacity, &held, round).await?;
-    if claimed.is_empty() && round.rest() {
+    if claimed.is_empty() && round.pause() {
         claimed = deliveries::claim_urgent(conn, sealer, replica, capacity, &held, round).await?;
     }
     if claimed.is_empty() {

@@ -34,7 +34,7 @@ async fn kept(app: &TestApp, feed: &str, posts: &[Post]) {
     let feed = feed.parse().unwrap();
     conn.transaction(async |conn| {
         let now = Timestamp::now();
-        recent_posts::keep(conn, &feed, posts, now, u32::MAX)
+        recent_posts::insert(conn, &feed, posts, now, u32::MAX)
             .await
             .map_err(store::Error::from)
     })

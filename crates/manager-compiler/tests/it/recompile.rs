@@ -38,7 +38,7 @@ async fn customer() -> (TestServer, Arc<AtomicU8>) {
 async fn at_work(world: &World, server: &TestServer) -> ManagerName {
     let compiler = world.compiler();
     let name = world.automatic(&[server.url("/")]).await;
-    world.tell(name, 1).await;
+    world.publish_submitted(name, 1).await;
     world.until(name, "APPLIED").await;
     compiler.stop().await;
     name
@@ -386,7 +386,7 @@ async fn unavailable_page_removes_nothing_from_the_old_instructions() {
     mood.store(1, Ordering::SeqCst);
     let compiler = world.compiler();
     let name = world.automatic(&[coffee.url("/"), bikes.url("/")]).await;
-    world.tell(name, 1).await;
+    world.publish_submitted(name, 1).await;
     world.until(name, "APPLIED").await;
     assert!(has_term(&world, name, "bikes").await);
     let old = world.get(name).await.instructions.unwrap();

@@ -37,7 +37,7 @@ async fn a_result_for_an_older_input_is_dropped() {
     let mut news = world.news();
     let compiler = world.compiler();
     let name = world.automatic(&[server.url("/")]).await;
-    world.tell(name, 1).await;
+    world.publish_submitted(name, 1).await;
     eventually("the page is being fetched", async || server.count() == 1).await;
 
     // The customer changes the input meanwhile.
@@ -48,7 +48,7 @@ async fn a_result_for_an_older_input_is_dropped() {
             server.url("/bikes")
         ))
         .await;
-    world.tell(name, 2).await;
+    world.publish_submitted(name, 2).await;
     let event = applied(&mut news).await;
     assert_eq!((event.name, event.generation), (name, 2));
     let brief = world.get(name).await.instructions.unwrap().brief;
@@ -76,7 +76,7 @@ async fn sells_of_the_input_replaces_what_the_pages_say() {
         .waiting_of(&world.fixture, SourceType::Forum, origin)
         .await;
     let compiler = world.compiler();
-    world.tell(name, 1).await;
+    world.publish_submitted(name, 1).await;
     let manager = world.until(name, "APPLIED").await;
     compiler.stop().await;
     assert_eq!(manager.mode, Mode::Automatic);
@@ -94,7 +94,7 @@ async fn two_compilers_and_repeated_events_apply_once() {
     for _ in 0..3 {
         let name = world.automatic(&[server.url("/")]).await;
         for _ in 0..4 {
-            world.tell(name, 1).await;
+            world.publish_submitted(name, 1).await;
         }
         names.push(name);
     }
@@ -107,7 +107,7 @@ async fn two_compilers_and_repeated_events_apply_once() {
     for name in names {
         world.until(name, "APPLIED").await;
         // A late event has no effect.
-        world.tell(name, 1).await;
+        world.publish_submitted(name, 1).await;
     }
     for compiler in compilers {
         compiler.stop().await;
@@ -163,7 +163,7 @@ async fn pages_that_never_answer_hold_up_neither_manual_managers_nor_other_accou
     let manual = world
         .manual(SourceType::Forum, test_support::instructions("kettle"))
         .await;
-    world.tell(manual, 1).await;
+    world.publish_submitted(manual, 1).await;
     world.until(manual, "APPLIED").await;
     let other = world.beside("globex").await;
     let source = SourceType::Forum;
@@ -172,7 +172,7 @@ async fn pages_that_never_answer_hold_up_neither_manual_managers_nor_other_accou
     let instructions = Origin::Instructions(test_support::instructions("kettle"));
     let theirs = world.waiting_of(&other, source, instructions).await;
     for name in [automatic, theirs] {
-        world.tell(name, 1).await;
+        world.publish_submitted(name, 1).await;
         world.until(name, "APPLIED").await;
     }
     // They arrived last and were claimed first: most of the earlier ones are not even started.
@@ -198,7 +198,7 @@ async fn slow_pages_do_not_count_as_a_lost_event() {
     .await;
     let name = world.automatic(&[server.url("/")]).await;
     let compiler = world.compiler();
-    world.tell(name, 1).await;
+    world.publish_submitted(name, 1).await;
     eventually("the page is being fetched", async || server.count() == 1).await;
     world
         .database
@@ -229,7 +229,7 @@ async fn manager_that_ends_three_compilers_fails_and_the_others_go_on() {
         })
         .await;
         let other = world.automatic(&[server.url("/bikes")]).await;
-        world.tell(other, 1).await;
+        world.publish_submitted(other, 1).await;
         world.until(other, "APPLIED").await;
         compiler.kill();
     }
@@ -277,13 +277,13 @@ async fn lost_connections_and_a_killed_compiler_lose_no_submission() {
     let server = customer().await;
     let first = world.compiler();
     let name = world.automatic(&[server.url("/")]).await;
-    world.tell(name, 1).await;
+    world.publish_submitted(name, 1).await;
     eventually("the page is being fetched", async || server.count() == 1).await;
     world.database.disconnect_all().await;
     world.until(name, "APPLIED").await;
 
     let name = world.automatic(&[server.url("/")]).await;
-    world.tell(name, 1).await;
+    world.publish_submitted(name, 1).await;
     eventually("the page is being fetched", async || server.count() == 2).await;
     first.kill();
     // Its event is lost with it: another process takes its claim.
@@ -298,7 +298,7 @@ async fn shutdown_finishes_compilations_in_progress() {
     let server = customer().await;
     let compiler = world.compiler();
     let name = world.automatic(&[server.url("/")]).await;
-    world.tell(name, 1).await;
+    world.publish_submitted(name, 1).await;
     eventually("the page is being fetched", async || server.count() == 1).await;
     compiler.stop().await;
     assert_eq!(world.get(name).await.state.as_str(), "APPLIED");
@@ -328,7 +328,7 @@ async fn comments_are_watched_on_request() {
         let id = name.manager.to_uuid();
         let sql = format!("UPDATE managers SET kinds = '{kinds}' WHERE id = '{id}'");
         world.database.run(&sql).await;
-        world.tell(name, 1).await;
+        world.publish_submitted(name, 1).await;
         let manager = world.until(name, "APPLIED").await;
         let feeds: Vec<String> = { manager.instructions }
             .unwrap()

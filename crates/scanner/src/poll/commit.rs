@@ -169,7 +169,7 @@ impl Poll {
             None
         } else {
             let bytes = self.config.quotas.recent_post_bytes;
-            recent_posts::keep(conn, &self.feed.name, posts, Timestamp::now(), bytes).await?
+            recent_posts::insert(conn, &self.feed.name, posts, Timestamp::now(), bytes).await?
         };
         if self.has_late_posts() {
             feed_post_ids::record(conn, &self.feed.name, posts, Timestamp::now()).await?;
@@ -289,7 +289,7 @@ impl Poll {
         };
         let recorded = scans::record_from(conn, feed, posts, matches, now, origin, counter).await?;
         let refused = recorded.refused;
-        let dropped = refused_posts::keep(conn, feed, &refused).await?;
+        let dropped = refused_posts::insert(conn, feed, &refused).await?;
         self.limits
             .used_up
             .add(refused.iter().map(|(manager, _)| manager.namespace));

@@ -461,7 +461,7 @@ async fn stored_posts_from_before_the_accounts_first_watch_are_matched_within_th
     };
     let posts = [post("An old kettle", 40), post("A new kettle", 2)];
     let feed = FEED.parse().unwrap();
-    store::recent_posts::keep(&mut conn, &feed, &posts, Timestamp::now(), u32::MAX)
+    store::recent_posts::insert(&mut conn, &feed, &posts, Timestamp::now(), u32::MAX)
         .await
         .unwrap();
     let later = world

@@ -64,7 +64,7 @@ async fn feeds_on_one_host_neither_reveal_nor_replace_entries_of_each_other() {
             let manager = accounts[account]
                 .applied_manager(&mut conn, &instructions, &[])
                 .await;
-            world.tell_applied(manager).await;
+            world.publish_applied(manager).await;
             world.until_scanned(manager, 2).await;
             managers.push((account, manager));
         }

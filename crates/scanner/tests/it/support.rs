@@ -121,7 +121,7 @@ impl World {
             .await
     }
 
-    pub(crate) async fn tell_applied(&self, name: ManagerName) {
+    pub(crate) async fn publish_applied(&self, name: ManagerName) {
         let plan_version = self.plan_version().await;
         let event = ManagerApplied {
             name,
@@ -167,10 +167,11 @@ impl World {
         let mut conn = self.database.connect().await;
         let (feeds, quotas) = (&instructions.feeds, &test_support::QUOTAS);
         let plan_version = plans::record_change(&mut conn, name, feeds, quotas, Timestamp::now());
-        self.tell_changed(name, plan_version.await.unwrap()).await;
+        self.publish_changed(name, plan_version.await.unwrap())
+            .await;
     }
 
-    pub(crate) async fn tell_changed(&self, name: ManagerName, plan_version: i64) {
+    pub(crate) async fn publish_changed(&self, name: ManagerName, plan_version: i64) {
         publish(&self.bus, ManagerChanged { name, plan_version }).await;
     }
 

@@ -28,7 +28,7 @@ pub async fn mark_due(
     sorted.dedup();
     let [namespaces, ids] = keys(sorted.into_iter());
     query!(
-        "lanes/note_due",
+        "lanes/mark_due",
         Array<SqlUuid>: namespaces,
         Array<SqlUuid>: ids,
     )

@@ -43,7 +43,7 @@ async fn poll(
     post: &Post,
 ) -> usize {
     let now = Timestamp::now();
-    recent_posts::keep(conn, feed, std::slice::from_ref(post), now, u32::MAX)
+    recent_posts::insert(conn, feed, std::slice::from_ref(post), now, u32::MAX)
         .await
         .unwrap();
     let matches = [new_scan(manager, post)];

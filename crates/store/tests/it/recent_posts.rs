@@ -26,7 +26,7 @@ fn name(feed: &str) -> FeedName {
 }
 
 async fn keep(conn: &mut AsyncPgConnection, feed: &str, posts: &[Post]) -> Option<Timestamp> {
-    recent_posts::keep(conn, &name(feed), posts, Timestamp::now(), u32::MAX)
+    recent_posts::insert(conn, &name(feed), posts, Timestamp::now(), u32::MAX)
         .await
         .unwrap()
 }
@@ -158,7 +158,7 @@ async fn feeds_of_an_account_share_its_bytes() {
         let posts = large(poll * 10..poll * 10 + 10, seconds);
         for feed in ["forum:a", "forum:b", "forum:c", "forum:shared"] {
             let feed = name(feed);
-            let cut = recent_posts::keep(conn, &feed, &posts, Timestamp::now(), QUOTA)
+            let cut = recent_posts::insert(conn, &feed, &posts, Timestamp::now(), QUOTA)
                 .await
                 .unwrap();
             assert!(poll == 0 || cut.is_some(), "{feed}");

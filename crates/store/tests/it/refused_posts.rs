@@ -29,7 +29,9 @@ async fn manager(at: &mut Start) -> ManagerName {
 
 async fn keep(conn: &mut AsyncPgConnection, manager: ManagerName, posts: &[Post]) -> usize {
     let refused: Vec<_> = posts.iter().map(|post| (manager, post)).collect();
-    refused_posts::keep(conn, &feed(), &refused).await.unwrap()
+    refused_posts::insert(conn, &feed(), &refused)
+        .await
+        .unwrap()
 }
 
 async fn ids(conn: &mut AsyncPgConnection, managers: &[ManagerName]) -> Vec<String> {

@@ -93,7 +93,7 @@ async fn sweep_once(
         is_backlog |= more && !taken.is_empty();
         if listed < BATCH as usize || taken.is_empty() {
             // All accounts had their turn.
-            round.rest();
+            round.pause();
             if !std::mem::take(&mut is_backlog) {
                 break;
             }

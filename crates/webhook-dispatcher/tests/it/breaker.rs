@@ -134,7 +134,7 @@ async fn connection_is_disabled_after_five_days_of_failures() {
     until_open(&world).await;
     for number in 0..20 {
         let title = format!("waiting kettle {number}");
-        world.scan_and_tell(manager, &title).await;
+        world.publish_scan(manager, &title).await;
     }
     world.until("PENDING", 20).await;
     for probe in 0..30 {

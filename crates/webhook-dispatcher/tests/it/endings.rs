@@ -134,7 +134,7 @@ async fn shutdown_writes_hints_of_deliveries_that_were_requested_during_their_re
     let manager = world.manager_for(&receiver).await;
     let replica = world.ready_dispatcher().await;
     let warm = world.warm(manager).await;
-    world.scan_and_tell(manager, "kettle").await;
+    world.publish_scan(manager, "kettle").await;
     eventually("its request is open", async || receiver.count() == warm + 1).await;
     // Like a replay.
     let again =
@@ -260,7 +260,7 @@ async fn deliveries_older_than_max_age_are_retried_after_their_connection_is_ena
         .run("UPDATE connections SET state = 'DISABLED', update_time = clock_timestamp() - interval '2 hours'")
         .await;
     let replica = world.ready_dispatcher().await;
-    world.scan_and_tell(manager, "kettle").await;
+    world.publish_scan(manager, "kettle").await;
     world.until("PENDING", 1).await;
     let time = Timestamp::now().minus(Duration::from_secs(7_200));
     let id = Id::at(time).to_uuid();

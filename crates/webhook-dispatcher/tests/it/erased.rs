@@ -40,7 +40,7 @@ async fn retry_of_an_erased_post_is_cancelled() {
     let connection = world.connection(&receiver).await;
     let manager = world.manager(&[connection]).await;
     let replica = world.ready_dispatcher().await;
-    world.scan_and_tell(manager, "kettle").await;
+    world.publish_scan(manager, "kettle").await;
     world.until("RETRYING", 1).await;
     erase(&world, "kettle").await;
     retry_now(&world).await;
@@ -61,7 +61,7 @@ async fn deliveries_of_a_post_that_is_missing_once_wait_for_the_second_look() {
     let manager = world.manager(&[connection]).await;
     let replica = world.ready_dispatcher().await;
     for title in ["kettle", "toaster"] {
-        world.scan_and_tell(manager, title).await;
+        world.publish_scan(manager, title).await;
     }
     world.until("RETRYING", 2).await;
     let [kettle, toaster] = ["kettle", "toaster"].map(|title| format!("hackernews:{title}"));
@@ -101,7 +101,7 @@ async fn erased_deliveries_of_a_paused_connection_are_cancelled_when_enabled() {
         .await;
     let replica = world.ready_dispatcher().await;
     for title in ["kettle", "toaster", "grinder"] {
-        world.scan_and_tell(manager, title).await;
+        world.publish_scan(manager, title).await;
     }
     world.until("PENDING", 3).await;
     erase(&world, "kettle").await;
@@ -131,7 +131,7 @@ async fn erased_deliveries_behind_a_rate_limit_or_breaker_are_cancelled() {
     let manager = world.manager(&[connection]).await;
     let replica = world.ready_dispatcher().await;
     for title in ["kettle", "toaster"] {
-        world.scan_and_tell(manager, title).await;
+        world.publish_scan(manager, title).await;
     }
     let open = "connection_lanes WHERE open_until > now()";
     eventually("its breaker opens", async || {
@@ -173,7 +173,7 @@ async fn post_erased_before_its_event_is_not_delivered() {
     let scan = world.scan(manager, "kettle").await;
     erase(&world, "kettle").await;
     let replica = world.ready_dispatcher().await;
-    world.tell(scan).await;
+    world.publish_created(scan).await;
     until_cancelled(&world, 1).await;
     assert_eq!(world.in_state("CANCELLED").await, 1);
     replica.stop().await;

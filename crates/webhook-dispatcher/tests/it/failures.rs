@@ -18,7 +18,7 @@ async fn delivery_is_retried_until_it_succeeds() {
     .await;
     let manager = world.manager_for(&receiver).await;
     let replica = world.ready_dispatcher().await;
-    world.scan_and_tell(manager, "kettle").await;
+    world.publish_scan(manager, "kettle").await;
     world.until("SUCCEEDED", 1).await;
     assert_eq!(
         world.attempts().await,
@@ -39,7 +39,7 @@ async fn gone_endpoint_is_not_called_until_it_is_enabled() {
     let receiver = scripted(vec![Answer::Status(410)]).await;
     let manager = world.manager_for(&receiver).await;
     let replica = world.ready_dispatcher().await;
-    world.scan_and_tell(manager, "first kettle").await;
+    world.publish_scan(manager, "first kettle").await;
     world.until("EXHAUSTED", 1).await;
     let states = world
         .database
@@ -47,12 +47,12 @@ async fn gone_endpoint_is_not_called_until_it_is_enabled() {
         .await;
     assert_eq!(states, ["DISABLED: the endpoint answered 410"]);
 
-    world.scan_and_tell(manager, "second kettle").await;
-    world.scan_and_tell(manager, "third kettle").await;
+    world.publish_scan(manager, "second kettle").await;
+    world.publish_scan(manager, "third kettle").await;
     world.until("PENDING", 2).await;
     let well = always(Answer::Status(200)).await;
     let other = world.manager_for(&well).await;
-    world.scan_and_tell(other, "later kettle").await;
+    world.publish_scan(other, "later kettle").await;
     world.until("SUCCEEDED", 1).await;
     world.beats(1).await;
     assert_eq!(receiver.count(), 1);
@@ -74,7 +74,7 @@ async fn hanging_receiver_is_cut_off_and_retried() {
     let receiver = scripted(vec![Answer::Hang]).await;
     let manager = world.manager_for(&receiver).await;
     let replica = world.ready_dispatcher().await;
-    world.scan_and_tell(manager, "kettle").await;
+    world.publish_scan(manager, "kettle").await;
     world.until("SUCCEEDED", 1).await;
     // On a busy machine, an answer may come too late as well.
     let attempts = world.attempts().await;
@@ -105,7 +105,7 @@ async fn long_answers_change_nothing_and_are_shortened() {
     let receiver = scripted(vec![failure(500), failure(502), long]).await;
     let manager = world.manager_for(&receiver).await;
     let replica = world.ready_dispatcher().await;
-    world.scan_and_tell(manager, "kettle").await;
+    world.publish_scan(manager, "kettle").await;
     world.until("SUCCEEDED", 1).await;
     assert_eq!(receiver.count(), 3);
     let kept = world
@@ -141,12 +141,12 @@ async fn retry_after_of_one_delivery_holds_the_others() {
     let other = world.ready_dispatcher().await;
     for number in 0..4 {
         let title = format!("later kettle {number}");
-        world.scan_and_tell(manager, &title).await;
+        world.publish_scan(manager, &title).await;
     }
     world.until("PENDING", 9).await;
     let well = always(Answer::Status(200)).await;
     let manager = world.manager_for(&well).await;
-    world.scan_and_tell(manager, "last kettle").await;
+    world.publish_scan(manager, "last kettle").await;
     world.until("SUCCEEDED", 1).await;
     world.beats(1).await;
     assert_eq!(receiver.count(), 1);
@@ -190,7 +190,7 @@ async fn nothing_is_sent_to_a_forbidden_address() {
     world.config.outbound.allow_cidrs.clear();
     let manager = world.manager(&[connection]).await;
     let replica = world.ready_dispatcher().await;
-    world.scan_and_tell(manager, "kettle").await;
+    world.publish_scan(manager, "kettle").await;
     world.until("EXHAUSTED", 1).await;
     assert_eq!(receiver.count(), 0);
     assert_eq!(world.attempts().await[0], "1 - forbidden_address");
@@ -234,7 +234,7 @@ async fn refused_log_entry_does_not_repeat_the_request() {
         .run("ALTER TABLE delivery_attempts ADD CONSTRAINT full_log CHECK (false)")
         .await;
     let replica = world.ready_dispatcher().await;
-    world.scan_and_tell(manager, "kettle").await;
+    world.publish_scan(manager, "kettle").await;
     world.until("SUCCEEDED", 1).await;
     assert_eq!(receiver.count(), 3);
     let counts = world.database.texts("attempt_count", "deliveries").await;
@@ -277,7 +277,7 @@ async fn refused_result_delays_no_other() {
         }
         let replica = world.ready_dispatcher().await;
         for scan in scans {
-            world.tell(scan).await;
+            world.publish_created(scan).await;
         }
         world.until("SUCCEEDED", 5).await;
         eventually("the other is sent too", async || receiver.count() == 6).await;

@@ -30,9 +30,7 @@ async fn large_posts_of_one_account_leave_memory_for_others() {
     let manager = world.manager(&connections).await;
     let replica = world.ready_dispatcher().await;
     for number in 1..=8 {
-        world
-            .scan_and_tell(manager, &format!("warm {number}"))
-            .await;
+        world.publish_scan(manager, &format!("warm {number}")).await;
         let sent = i64::try_from(number * NOTICES).unwrap();
         world.until("SUCCEEDED", sent).await;
     }
@@ -44,7 +42,7 @@ async fn large_posts_of_one_account_leave_memory_for_others() {
         .map(|number| large(&format!("large {number}")))
         .collect();
     for scan in world.record(manager, &posts).await {
-        world.tell(scan).await;
+        world.publish_created(scan).await;
     }
     eventually("all are fanned out", async || {
         world.database.count("scans WHERE NOT fanned_out").await == 0
@@ -62,7 +60,7 @@ async fn large_posts_of_one_account_leave_memory_for_others() {
     world.fixture = world.fixture.beside(&mut conn, "other").await;
     let other = world.manager_for(&well).await;
     for scan in world.record(other, &[large("other")]).await {
-        world.tell(scan).await;
+        world.publish_created(scan).await;
     }
     eventually("another account's is sent", async || well.count() == 1).await;
     release.send(true).expect("the receiver waits");
@@ -107,7 +105,7 @@ async fn deliver_beside_requested_retries(
     let mut conn = world.database.connect().await;
     world.fixture = world.fixture.beside(&mut conn, "other").await;
     let manager = world.manager_for(&well).await;
-    world.scan_and_tell(manager, "well").await;
+    world.publish_scan(manager, "well").await;
     world.until("SUCCEEDED", 1).await;
     assert_eq!(well.count(), 1);
     (world, replica, [hung, well])
@@ -244,7 +242,7 @@ async fn scans_with_filters_are_all_fanned_out() {
     let replica = world.ready_dispatcher().await;
     for number in 0..COUNT {
         world
-            .scan_and_tell(manager, &format!("told kettle {number}"))
+            .publish_scan(manager, &format!("told kettle {number}"))
             .await;
     }
     world
@@ -306,10 +304,10 @@ async fn unreadable_connection_delays_no_other() {
     let both = world.manager(&[locked_connection, open_connection]).await;
     for number in 0..5 {
         world
-            .scan_and_tell(locked_manager, &format!("locked {number}"))
+            .publish_scan(locked_manager, &format!("locked {number}"))
             .await;
     }
-    world.scan_and_tell(both, "both").await;
+    world.publish_scan(both, "both").await;
     world.until("SUCCEEDED", 1).await;
     // A delivery that cannot be sent is retried by the schedule, and then given up.
     world.until("EXHAUSTED", 6).await;

@@ -108,7 +108,7 @@ async fn replay_restarts_the_schedule_and_appends_attempts() {
     let connection = world.connection(&receiver).await;
     let manager = world.manager(&[connection]).await;
     let replica = world.ready_dispatcher().await;
-    world.scan_and_tell(manager, "kettle").await;
+    world.publish_scan(manager, "kettle").await;
     world.until("EXHAUSTED", 1).await;
     world.replay(connection).await;
     eventually("it arrives", async || {
@@ -182,7 +182,7 @@ async fn retry_during_an_open_request_is_sent_after_it() {
     let receiver = scripted(vec![Answer::once(&held, Answer::Status(200))]).await;
     let manager = world.manager_for(&receiver).await;
     let replica = world.ready_dispatcher().await;
-    world.scan_and_tell(manager, "kettle").await;
+    world.publish_scan(manager, "kettle").await;
     world.until("IN_FLIGHT", 1).await;
     assert_eq!(
         world

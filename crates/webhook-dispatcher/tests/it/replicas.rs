@@ -113,7 +113,7 @@ async fn open_requests_of_a_killed_dispatcher_are_repeated() {
     let receiver = scripted(vec![Answer::Hang]).await;
     let manager = world.manager_for(&receiver).await;
     let first = world.ready_dispatcher().await;
-    world.scan_and_tell(manager, "kettle").await;
+    world.publish_scan(manager, "kettle").await;
     eventually("the request is open", async || receiver.count() == 1).await;
     let second = world.ready_dispatcher().await;
     world.beats(2).await;
@@ -139,7 +139,7 @@ async fn freed_deliveries_are_taken_over_at_once() {
     let connection = world.connection(&receiver).await;
     let manager = world.manager(&[connection]).await;
     let replica = world.ready_dispatcher().await;
-    world.scan_and_tell(manager, "kettle").await;
+    world.publish_scan(manager, "kettle").await;
     world.until("SUCCEEDED", 1).await;
     eventually("it may take over", async || {
         replica.backbone.may_take_over()
@@ -195,7 +195,7 @@ async fn lost_database_connections_lose_no_delivery() {
     ];
     for number in 0..20 {
         world
-            .scan_and_tell(manager, &format!("kettle {number}"))
+            .publish_scan(manager, &format!("kettle {number}"))
             .await;
         if number % 4 == 0 {
             world.database.disconnect_all().await;
@@ -227,17 +227,13 @@ async fn hung_endpoint_blocks_only_its_lane_on_each_replica() {
     }
     // Enough that each replica has seen it succeed, so that its lanes have a high limit.
     for number in 0..60 {
-        world
-            .scan_and_tell(manager, &format!("warm {number}"))
-            .await;
+        world.publish_scan(manager, &format!("warm {number}")).await;
     }
     world.until("SUCCEEDED", 60).await;
     *answer.lock().unwrap() = Answer::once(&held, Answer::Status(500));
     let before = receiver.count();
     for number in 0..60 {
-        world
-            .scan_and_tell(manager, &format!("hung {number}"))
-            .await;
+        world.publish_scan(manager, &format!("hung {number}")).await;
     }
     eventually("more than one holds it", async || {
         receiver.count() - before > 2
@@ -245,7 +241,7 @@ async fn hung_endpoint_blocks_only_its_lane_on_each_replica() {
     .await;
     for number in 0..12 {
         world
-            .scan_and_tell(well_manager, &format!("well {number}"))
+            .publish_scan(well_manager, &format!("well {number}"))
             .await;
         eventually("it goes at once", async || well.count() == number + 1).await;
     }

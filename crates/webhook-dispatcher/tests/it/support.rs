@@ -112,7 +112,7 @@ impl World {
             .unwrap()
     }
 
-    pub(crate) async fn tell(&self, scan: ScanName) {
+    pub(crate) async fn publish_created(&self, scan: ScanName) {
         let event = ScanCreated {
             name: scan,
             create_time: scan.scan.time(),
@@ -121,9 +121,9 @@ impl World {
     }
 
     /// A Scan and its event.
-    pub(crate) async fn scan_and_tell(&self, manager: ManagerName, title: &str) -> ScanName {
+    pub(crate) async fn publish_scan(&self, manager: ManagerName, title: &str) -> ScanName {
         let scan = self.scan(manager, title).await;
-        self.tell(scan).await;
+        self.publish_created(scan).await;
         scan
     }
 
@@ -142,7 +142,7 @@ impl World {
     /// Several Scans, each with its event.
     pub(crate) async fn scans_and_tell(&self, manager: ManagerName, count: usize) {
         for number in 0..count {
-            self.scan_and_tell(manager, &format!("kettle {number}"))
+            self.publish_scan(manager, &format!("kettle {number}"))
                 .await;
         }
     }
@@ -152,7 +152,7 @@ impl World {
         const COUNT: i64 = 8;
         let before = self.in_state("SUCCEEDED").await;
         for number in 0..COUNT {
-            self.scan_and_tell(manager, &format!("warm {number}")).await;
+            self.publish_scan(manager, &format!("warm {number}")).await;
         }
         self.until("SUCCEEDED", before + COUNT).await;
         8

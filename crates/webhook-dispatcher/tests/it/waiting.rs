@@ -87,14 +87,14 @@ async fn retry_delays_no_new_delivery_under_a_rate_limit() {
         .run("UPDATE connections SET max_per_second = 20")
         .await;
     let replica = world.ready_dispatcher().await;
-    world.scan_and_tell(manager, "first").await;
+    world.publish_scan(manager, "first").await;
     world.until("RETRYING", 1).await;
     let (mut fastest, mut number) = (Duration::MAX, 0);
     while fastest >= AT_ONCE && number < TRIES {
         number += 1;
         let begin = Instant::now();
         world
-            .scan_and_tell(manager, &format!("kettle {number}"))
+            .publish_scan(manager, &format!("kettle {number}"))
             .await;
         world.until("SUCCEEDED", number).await;
         if number > 1 {
@@ -130,7 +130,7 @@ async fn backlog_of_one_connection_delays_no_other() {
     .await;
     for number in 0..20 {
         world
-            .scan_and_tell(well_manager, &format!("well {number}"))
+            .publish_scan(well_manager, &format!("well {number}"))
             .await;
         eventually("it goes at once", async || well.count() == number + 1).await;
     }
@@ -147,7 +147,7 @@ async fn delivery_without_a_hint_is_found() {
     let receiver = always(Answer::Status(200)).await;
     let manager = world.manager_for(&receiver).await;
     let replica = world.ready_dispatcher().await;
-    world.scan_and_tell(manager, "kettle").await;
+    world.publish_scan(manager, "kettle").await;
     world.until("SUCCEEDED", 1).await;
     // The state that a dispatcher leaves when it dies between its commit and its hint.
     world
@@ -183,7 +183,7 @@ async fn deliveries_of_deleted_resources_are_cancelled() {
         .database
         .run("UPDATE connections SET state = 'DISABLED'")
         .await;
-    world.scan_and_tell(manager, "kettle").await;
+    world.publish_scan(manager, "kettle").await;
     world.until("PENDING", 1).await;
     // As if the partition of the Scan had been dropped.
     world.database.run("DELETE FROM scans").await;
@@ -262,7 +262,7 @@ async fn delivery_requested_during_its_request_is_sent_at_once() {
     .await;
     let manager = world.manager_for(&receiver).await;
     let replica = world.ready_dispatcher().await;
-    world.scan_and_tell(manager, "kettle").await;
+    world.publish_scan(manager, "kettle").await;
     let mut fastest = Duration::MAX;
     for (number, release) in releases.iter().enumerate() {
         let begin = Instant::now();

@@ -196,7 +196,7 @@ pub(super) async fn record_refused(
         since.keys().map(|name| id(name).to_uuid()).collect()
     };
     query!(
-        "scans/note_refused",
+        "scans/record_refused",
         Array<SqlUuid>: column(|name| name.namespace),
         Array<SqlUuid>: column(|name| name.manager),
         Array<Timestamptz>: since.values().copied().collect::<Vec<_>>(),
