@@ -24,10 +24,10 @@ use stack::Stack;
 
 #[derive(clap::Args)]
 pub(crate) struct Options {
-    /// Deliveries of a backlog
+    /// Number of deliveries in the backlog
     #[arg(long, default_value_t = 20_000)]
     deliveries: u32,
-    /// Connections that share the backlog
+    /// Number of Connections that share the backlog
     #[arg(long, default_value_t = 8)]
     connections: u32,
     /// Length of each run at a given rate, in seconds

@@ -73,7 +73,7 @@ pub(crate) fn run(arguments: Arguments) -> ExitCode {
         let stop = stop_signal()?;
         let mut listener = Listener::new(arguments)?;
         tokio::select! {
-            // After a print, the position is saved before the next wait.
+            // A stop cannot come between a print and the save of its position: nothing in between waits.
             outcome = listener.run() => outcome,
             () = stop => Ok(()),
         }

@@ -94,7 +94,7 @@ impl Monitor {
             metrics::INDEX_LAG.set(lag.as_secs_f64());
             if let Some(Err(error)) = sparing.run(self.report_all(&checks, &all_configured)).await {
                 // Other components report a lost database.
-                tracing::debug!("cannot look how the feeds do: {error:#}");
+                tracing::debug!("cannot check the feeds: {error:#}");
             }
             if Instant::now() >= sizes_due {
                 match self.measure().await {

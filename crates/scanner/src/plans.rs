@@ -32,7 +32,7 @@ use crate::{
 
 const SWEEP: Duration = Duration::from_secs(2);
 const PAGE: i64 = 1_000;
-/// Number of Namespaces whose mutes are read at a time. Those of one may have 40 KB, and more in memory.
+/// Number of Namespaces whose mutes are read at a time. The mutes of one can take 40 KB, and more in memory.
 const MUTES_PAGE: i64 = 100;
 /// Number of recent changes that are remembered, so that a poll in progress only matches these again.
 const REMEMBERED: usize = 10_000;

@@ -36,7 +36,7 @@ use crate::{
 const BATCH: u32 = 256;
 /// Maximum number of Connections per account in one query.
 const PER_ACCOUNT: i64 = 64;
-/// Interval between two queries for due Connections: other replicas leave deliveries behind too.
+/// Interval between two queries for due Connections. They also find what other replicas left behind.
 const LOOK: Duration = Duration::from_secs(1);
 const SOONEST_LOOK: Duration = Duration::from_millis(20);
 /// Pause between two rounds, so that capacity that becomes free bit by bit is filled in batches.

@@ -45,7 +45,7 @@ runtime::metrics! {
         "Requests with a key that does not work, by what became of them.", ["outcome"];
 }
 
-/// Failures by address, each stored as the time when they are forgiven.
+/// Failed attempts by address. Each address has the time when all of its attempts are forgiven.
 pub(crate) struct Guesses {
     owed_until: Mutex<HashMap<IpAddr, Instant>>,
     lookups: Semaphore,

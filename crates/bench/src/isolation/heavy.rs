@@ -1,4 +1,4 @@
-//! Attacks that need memory of the services.
+//! Attacks that make the services need much memory.
 
 use std::time::{Duration, Instant};
 

@@ -27,9 +27,9 @@ pub(super) async fn exchange(channel: &Channel, topology: &Topology) -> Result<(
     .await
 }
 
-/// Declares a queue that replicas share; it is deleted after its last one. Returns its name.
+/// Declares a queue that replicas share, and returns its name. RabbitMQ deletes it when the last replica is gone.
 ///
-/// Durable, although its messages are not: RabbitMQ is going to refuse shared queues that are not.
+/// The queue is durable, although its messages are not: RabbitMQ is going to refuse shared queues that are not durable.
 pub(super) async fn work(
     channel: &Channel,
     topology: &Topology,

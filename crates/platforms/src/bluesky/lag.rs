@@ -48,7 +48,8 @@ impl Lags {
         if self.window.len() < WINDOW {
             return None;
         }
-        // Programs that post what was written long before make up less than three quarters of all posts.
+        // The first quartile, because programs also post what was written long before; these are less than three
+        // quarters of all posts.
         self.window.sort_unstable();
         let lag = self.window[WINDOW / 4];
         self.window.clear();

@@ -19,8 +19,8 @@ use crate::{
 
 /// Number of ids that an older site checks for one page.
 const WINDOW: u64 = 50;
-/// After so many consecutive pages without a post, the beginning of the list is assumed, unless an earlier poll has read
-/// posts below.
+/// Number of consecutive pages without a post after which the list counts as read to its beginning, unless an earlier
+/// poll has read posts further down.
 const MAX_EMPTY: usize = 10;
 
 pub(super) async fn poll(

@@ -249,7 +249,7 @@ struct List<'a> {
 }
 
 impl List<'_> {
-    /// Returns how many did not fit: one or none.
+    /// Adds an object if there is room. Returns how many did not fit: one or none.
     fn add(self, object: Object) -> usize {
         if self.objects.len() >= self.most {
             return 1;

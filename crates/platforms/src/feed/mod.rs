@@ -479,8 +479,8 @@ fn conditions(cursor: &Cursor) -> Vec<(&'static str, &str)> {
     etag.into_iter().chain(modified).collect()
 }
 
-/// `ETag` and `Last-Modified`, if they may be true. A feed was not changed in the future (RFC 9110, section 8.8.2.1),
-/// and not long before its newest entry.
+/// Returns `ETag` and `Last-Modified`, or neither if the time is not plausible: in the future (RFC 9110, section
+/// 8.8.2.1), very long ago, or well before the newest entry.
 fn validators(
     answer: &Fetched,
     newest: Option<Timestamp>,

@@ -75,11 +75,11 @@ pub(super) async fn read(platform: &HackerNews, ids: &[u64], reading: &mut Readi
         match item {
             Ok(Some(item)) => item.offer(&platform.name, reading),
             Ok(None) => wait_for(id, reading),
-            // Others can be read, so it is not the platform.
+            // Other items can be read, so this item is broken and not the platform.
             Err(PollError::Malformed(reason)) if is_answered => {
                 reading.set_aside(&json!({ "id": id }), &reason);
             }
-            // It is still unknown and in the list at the next poll.
+            // The next poll tries it again: it is still listed and unknown.
             Err(error) => tracing::debug!(id, %error, "an item could not be read"),
         }
     }

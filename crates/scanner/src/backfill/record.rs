@@ -37,7 +37,7 @@ const SET_ASIDE_AFTER: i32 = 8;
 const MAX_QUEUED: u32 = 20;
 /// Pause before a block of a backfill that is delivered: at most 200 Scans a second.
 const PAUSE: Duration = Duration::from_millis(100);
-/// Maximum number of pauses, because Scans of a backfill can be listed even if no dispatcher runs.
+/// Maximum number of pauses before a block. A backfill goes on even if no dispatcher runs: its Scans can be listed.
 const MAX_PAUSES: u32 = 8;
 
 /// Values that the Scans of one step have in common.

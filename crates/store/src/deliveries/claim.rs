@@ -154,8 +154,8 @@ pub async fn claim_urgent(
     without_erased(conn, sealer, replica, rows).await
 }
 
-/// Returns the leased deliveries that can be sent. A crash before the cancellation leaves leases that
-/// [`super::free_orphans`] cancels.
+/// Cancels leased deliveries whose posts were erased, and returns the others. After a crash in between,
+/// [`super::free_orphans`] cancels them.
 async fn without_erased(
     conn: &mut AsyncPgConnection,
     sealer: &Sealer,

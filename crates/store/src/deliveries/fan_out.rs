@@ -98,7 +98,7 @@ impl From<&Made> for Made {
     }
 }
 
-/// Outcome of the deliveries of some Scans.
+/// Result of creating the deliveries of some Scans.
 #[derive(Debug)]
 pub struct FannedOut<P> {
     /// Leased deliveries that can be sent without another read of the database, each with its permit.
