@@ -61,7 +61,7 @@ impl Drop for Active {
     }
 }
 
-/// The middleware that does all of this.
+/// The middleware that identifies, counts and logs requests.
 pub(crate) async fn observe(
     mut request: ServiceRequest,
     next: Next<impl MessageBody + 'static>,

@@ -66,7 +66,7 @@ pub(crate) struct Matches<'a, W> {
     may_ask: bool,
 }
 
-/// What the reader and the LLM filter say about a match that becomes a Scan.
+/// Verdicts of the reader and the LLM filter on a match that becomes a Scan.
 #[derive(Debug, Clone, Copy)]
 struct Decided {
     score: f64,

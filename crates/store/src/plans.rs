@@ -454,7 +454,7 @@ pub async fn instructions_of(
     Ok(found.collect())
 }
 
-/// What the instructions in use say about a Manager's customer.
+/// Description of a Manager's customer in the instructions that are in use.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Seller {
     pub account: Id,

@@ -93,7 +93,7 @@ impl Signals {
         }
     }
 
-    /// Same as [`Self::add_due`], for Connections without other information.
+    /// Same as [`Self::add_due`], for Connections of which only the name is known.
     pub(crate) fn add_connections(&self, connections: impl IntoIterator<Item = ConnectionName>) {
         let mut state = self.lock();
         state.unhinted.extend(connections);

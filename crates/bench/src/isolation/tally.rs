@@ -49,7 +49,7 @@ impl Tally {
         self.count(&Ok(Answer { status, body }));
     }
 
-    /// Counts something that the account is told.
+    /// Counts a reason that an answer gives to the account.
     pub(super) fn count_reason(&self, reason: &str) {
         let reason: String = reason.chars().take(LONGEST).collect();
         let mut reasons = self.reasons.lock().unwrap_or_else(PoisonError::into_inner);
@@ -72,7 +72,7 @@ impl Tally {
         self.failed.load(Ordering::Relaxed)
     }
 
-    /// Returns what the account was told, and how often.
+    /// Returns the reasons that answers gave to the account, and how often.
     pub(super) fn reasons(&self) -> String {
         let reasons = self.reasons.lock().unwrap_or_else(PoisonError::into_inner);
         let texts = reasons

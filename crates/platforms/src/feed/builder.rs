@@ -43,7 +43,7 @@ pub(super) struct Builder {
     other_summary: Option<Markup>,
     person: Option<OpenPerson>,
     capture: Option<Capture>,
-    /// Number of open elements in which nothing counts.
+    /// Number of open elements whose content is ignored.
     skipped: usize,
 }
 
@@ -449,7 +449,7 @@ impl Builder {
     }
 }
 
-/// What the address in a link or an id is; `None` for links to other things, such as enclosures.
+/// Returns the kind of address that a link or an id has; `None` for links to other things, such as enclosures.
 fn rel(tag: &Tag, field: Field) -> Option<Rel> {
     let attribute = |name| tag.get(name).map(|value| value.trim().to_ascii_lowercase());
     if field == Field::Id {

@@ -77,7 +77,7 @@ struct Object {
     items: Vec<Object>,
     /// Items beyond the most that are read.
     surplus: usize,
-    /// It has members that only a feed has.
+    /// True if the document has members that only a feed has.
     is_feed: bool,
     is_object: bool,
 }

@@ -38,7 +38,7 @@ pub(super) struct Data {
 struct Things<'a> {
     platform: &'a Reddit,
     list: &'a List<'a>,
-    /// None of the posts of the position exists any more.
+    /// True if all posts of the position were deleted, so that pages cannot continue from it.
     is_lost: bool,
 }
 

@@ -32,7 +32,7 @@ const EVERY: Duration = Duration::from_hours(1);
 const AFTER_FAILURE: Duration = Duration::from_mins(10);
 /// Time until a search continues.
 const CONTINUE: Duration = Duration::from_mins(10);
-/// While a search of a week continues, one in so many polls that could continue it makes one of a day instead.
+/// While a search of a week continues, one in this many polls searches a single day instead of continuing it.
 const HOURLY: u32 = 6;
 const BACK: Duration = Duration::from_hours(24);
 const DEEP_EVERY: Duration = Duration::from_hours(24);

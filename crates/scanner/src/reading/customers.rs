@@ -20,7 +20,7 @@ const GENERATION_BYTES: usize = 20 << 20;
 /// Memory of a Manager, and of one whose posts are not compared.
 const ENTRY_BYTES: usize = 100;
 
-/// What a customer sells, or why posts are not compared with it.
+/// A customer as the reader knows it, or the reason why posts are not compared with it.
 pub(super) type Sold = Result<Arc<Customer>, ReaderOutcome>;
 
 /// Cache of customers that were read. The least recently used are dropped first.

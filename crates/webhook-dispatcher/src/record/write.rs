@@ -66,7 +66,7 @@ impl Parked {
     }
 }
 
-/// What a batch changes for lanes.
+/// Changes to lanes from one batch of results.
 #[derive(Default)]
 struct LaneChanges {
     /// Open breakers, of any replica.
