@@ -20,7 +20,7 @@ pub(crate) struct Fitted {
     pub(crate) left_out: usize,
 }
 
-/// Cuts long texts, and more of them the more there are. Items that do not fit even then are left out.
+/// Cuts texts and lists until all items fit together. Items that do not fit even with the shortest texts are left out.
 pub(crate) fn fit(given: Vec<Value>) -> Fitted {
     let mut fitted = Fitted {
         items: Vec::new(),

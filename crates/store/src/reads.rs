@@ -12,7 +12,7 @@ use sha2::{Digest as _, Sha256};
 
 use crate::{QueryResult, keyed, prepared::query};
 
-/// Expensive reads that one account may run at a time, over all replicas.
+/// Number of expensive reads that one account may run at a time, over all replicas.
 const SLOTS: u8 = 2;
 
 /// Begins a transaction whose statements are cut off after `within`, in one round trip. [`crate::keyed::end`] ends

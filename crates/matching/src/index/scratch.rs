@@ -141,7 +141,8 @@ impl Scratch {
         self.found.steps >= phrases::MAX_STEPS
     }
 
-    /// Finds the terms that occur, of the wanted ones: all, or first those of keys and then the others.
+    /// Finds the wanted terms that occur in a post: all in one call, or first those of keys, and the others in a
+    /// second call.
     pub(super) fn find(&mut self, terms: &Terms, post: &PostText, wanted: Wanted<'_>) {
         let title = post.title_len();
         let (hits, place_of, found) = (&mut self.hits, &mut self.place_of, &mut self.found);

@@ -600,7 +600,7 @@ impl Sink for Builder {
             Role::PersonUri if self.person.is_some() => {
                 self.begin_capture(Target::PersonUri, tag, Form::Plain, Rel::Itself, is_empty);
             }
-            // The ids of what an entry mentions are not its own.
+            // An id deeper inside an entry belongs to something that the entry mentions.
             Role::Field(Field::Id) if self.entry.is_some() && !self.is_in(Role::Entry) => {}
             Role::Field(field) => {
                 self.end_open_person();
