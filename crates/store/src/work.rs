@@ -32,10 +32,6 @@ pub const MAX_CRASHES: u32 = 3;
 const FIRST_REST: Duration = Duration::from_secs(60);
 const LONGEST_REST: Duration = Duration::from_secs(24 * 3_600);
 
-/// Value of `crash_count` when a row is set aside.
-pub(crate) const RESTED: &str =
-    "crash_count + CASE WHEN crash_count >= 3 THEN crash_count % 2 ELSE 0 END";
-
 /// Maximum number of items that one call chooses from. The longest due item of each account is considered before any
 /// account's second.
 pub(crate) const MAX_CANDIDATES: i64 = 1_000;
@@ -163,6 +159,9 @@ pub(crate) fn count(crashes: i16) -> u32 {
 mod tests {
     use super::*;
     use crate::quotas;
+
+    /// Value of `crash_count` when a row is set aside.
+    const RESTED: &str = "crash_count + CASE WHEN crash_count >= 3 THEN crash_count % 2 ELSE 0 END";
 
     #[test]
     fn statements_in_files_have_the_same_rules() {
