@@ -240,6 +240,11 @@ struct Head(String);
 
 impl fmt::Write for Head {
     fn write_str(&mut self, text: &str) -> fmt::Result {
+        let text = if self.0.is_empty() {
+            without_comments(text)
+        } else {
+            text
+        };
         let room = HEAD - self.0.len();
         let taken = text.floor_char_boundary(room);
         self.0.push_str(&text[..taken]);
@@ -248,6 +253,16 @@ impl fmt::Write for Head {
         }
         Ok(())
     }
+}
+
+/// Removes the comments above a statement: files in `queries/` begin with the types of their values.
+fn without_comments(text: &str) -> &str {
+    let mut rest = text.trim_start();
+    while rest.starts_with("--") {
+        rest = rest.split_once('\n').map_or("", |(_, after)| after);
+        rest = rest.trim_start();
+    }
+    rest
 }
 
 impl Head {
@@ -311,6 +326,11 @@ mod tests {
             ),
             ("SELECT 1 -- binds: [\"from secrets\"]", "SELECT", ""),
             ("SELECT a IS DISTINCT FROM b FROM posts", "SELECT", "posts"),
+            (
+                "-- $1 uuid: id\n-- $2 text: from\nSELECT 1 FROM scans",
+                "SELECT",
+                "scans",
+            ),
             ("BEGIN", "BEGIN", ""),
             ("VACUUM x", "OTHER", ""),
             ("", "OTHER", ""),
@@ -326,7 +346,8 @@ mod tests {
 
     #[test]
     fn only_the_beginning_of_a_statement_is_read() {
-        let head = head(&format!("SELECT {}", "é".repeat(HEAD)));
+        let comments = "-- $1 uuid: id\n".repeat(HEAD);
+        let head = head(&format!("{comments}SELECT {}", "é".repeat(HEAD)));
         assert!(head.0.len() <= HEAD);
         assert_eq!(head.operation(), "SELECT");
     }
