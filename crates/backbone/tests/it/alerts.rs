@@ -20,7 +20,7 @@ async fn alerts_fire_while_the_schema_is_too_old() {
     let not_ready = Alert::watch("EarshotNotReady", &replica).await;
     let mismatch = Alert::watch("EarshotSchemaMismatch", &replica).await;
     database
-        .run("DELETE FROM __diesel_schema_migrations WHERE version > '20261124001030'")
+        .run("DELETE FROM __diesel_schema_migrations WHERE version > '20261128001030'")
         .await;
     not_ready.fires().await;
     mismatch.fires().await;
