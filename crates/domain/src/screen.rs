@@ -130,13 +130,6 @@ pub struct Mute {
     pub expire_time: Option<Timestamp>,
 }
 
-impl Mute {
-    #[must_use]
-    pub fn is_expired(&self, now: Timestamp) -> bool {
-        self.expire_time.is_some_and(|end| end <= now)
-    }
-}
-
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "UPPERCASE")]
 pub enum MuteType {
