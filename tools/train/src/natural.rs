@@ -107,7 +107,7 @@ pub(crate) fn report(focus: Focus, pooled: &Pooled, rows: &[Row], scores: &[f64]
     report
 }
 
-/// The judged posts with their scores, a JSON object per line: the input of the scanner's example `llm_filter`.
+/// The judged posts with their scores, a JSON object per line: the input of the program `llm_filter`.
 pub(crate) fn lines(focus: Focus, rows: &[Row], scores: &[f64]) -> String {
     let judged = rows.iter().zip(scores).filter(|(row, _)| !row.is_bench);
     judged

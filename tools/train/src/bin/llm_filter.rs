@@ -1,6 +1,6 @@
 //! Simulates the LLM filter with a model that makes a known share of errors. Nothing is sent over a network.
 //!
-//! `cargo run -p scanner --example llm_filter -- ROWS.jsonl [POSTS]`
+//! `cargo run --release --manifest-path tools/train/Cargo.toml --bin llm_filter -- ROWS.jsonl [POSTS]`
 //!
 //! Each line of the file is one post for one customer and focus, in the order of the feed:
 //! `{"customer": "acme", "focus": "SALES", "label": 2, "score": 0.41, "weight": 1.0}`. A `label` of 1 and above
