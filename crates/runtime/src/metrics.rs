@@ -63,10 +63,15 @@ kinds! {
 /// Creates and registers a metric. If its name is taken, it still counts but is not exported.
 pub fn register<M: Metric>(options: HistogramOpts, labels: &[&str]) -> M {
     let metric = M::create(options, labels).expect("names and labels are valid");
-    if let Err(error) = prometheus::default_registry().register(Box::new(metric.clone())) {
+    register_collector(metric.clone());
+    metric
+}
+
+/// Registers a collector, for example one that reads its values only when they are collected.
+pub fn register_collector(collector: impl Collector + 'static) {
+    if let Err(error) = prometheus::default_registry().register(Box::new(collector)) {
         tracing::error!(%error, "a metric will be missing");
     }
-    metric
 }
 
 #[cfg(test)]

@@ -18,7 +18,7 @@ use diesel::{
 };
 use diesel_async::pooled_connection::{AsyncDieselConnectionManager, deadpool};
 use prometheus::{
-    Histogram, HistogramOpts, HistogramVec, IntGauge, IntGaugeVec, Opts,
+    IntGauge, IntGaugeVec, Opts,
     core::{Collector, Desc},
     proto::MetricFamily,
 };
@@ -50,29 +50,16 @@ const OPERATIONS: &[&str] = &[
 /// Maximum length of a statement that is parsed.
 const HEAD: usize = 400;
 
-static DURATION: LazyLock<HistogramVec> = LazyLock::new(|| {
-    let opts = HistogramOpts::new(
-        "db_client_operation_duration_seconds",
-        "Time of a statement, from sending it to its result.",
-    );
-    let metric = HistogramVec::new(opts.buckets(SECONDS.to_vec()), &["operation", "error_type"])
-        .expect("the names are valid");
-    register(Box::new(metric.clone()));
-    metric
-});
-
-pub(crate) static WAIT: LazyLock<Histogram> = LazyLock::new(|| {
-    let opts = HistogramOpts::new(
-        "db_client_connection_wait_time_seconds",
-        "Time that was waited for a connection of the pool.",
-    );
-    let metric = Histogram::with_opts(opts.buckets(SECONDS.to_vec())).expect("the names are valid");
-    register(Box::new(metric.clone()));
-    metric
-});
+runtime::metrics! {
+    static DURATION: HistogramVec = "db_client_operation_duration_seconds",
+        "Time of a statement, from sending it to its result.", ["operation", "error_type"],
+        buckets: SECONDS;
+    pub(crate) static WAIT: Histogram = "db_client_connection_wait_time_seconds",
+        "Time that was waited for a connection of the pool.", buckets: SECONDS;
+}
 
 static POOLS: LazyLock<Mutex<Vec<Weak>>> = LazyLock::new(|| {
-    register(Box::new(Pools::new()));
+    runtime::metrics::register_collector(Pools::new());
     Mutex::default()
 });
 
@@ -80,12 +67,6 @@ type Weak = ::deadpool::managed::WeakPool<
     AsyncDieselConnectionManager<AsyncPgConnection>,
     deadpool::Object<AsyncPgConnection>,
 >;
-
-fn register(metric: Box<dyn Collector>) {
-    if let Err(error) = prometheus::default_registry().register(metric) {
-        tracing::error!(%error, "a metric will be missing");
-    }
-}
 
 /// Includes the pool's connections in the metrics, for as long as it lives.
 pub(crate) fn watch(pool: &deadpool::Pool<AsyncPgConnection>) {
