@@ -17,6 +17,7 @@ pub mod health;
 pub mod metrics;
 pub mod ops;
 pub mod periodic;
+pub mod retry;
 pub mod service;
 pub mod shutdown;
 pub mod telemetry;
@@ -27,6 +28,7 @@ pub use backoff::Backoff;
 pub use config::{Config, ConfigError};
 pub use health::{Check, Health};
 pub use periodic::{Periodic, Sparing};
+pub use retry::retry;
 pub use service::service_main;
 
 /// Arguments of a running service, in addition to its configuration.

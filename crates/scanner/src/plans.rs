@@ -15,7 +15,7 @@ use bus::{Bus, NewsReader};
 use domain::{FeedName, Id, ManagerName, PlanVersion, Post, Timestamp};
 use events::ManagerNews;
 use matching::{Change, Index, LiveIndex, Plan};
-use runtime::{Backoff, Check, Periodic};
+use runtime::{Check, Periodic};
 use store::{
     AsyncPgConnection, Error, Pool, QueryResult,
     plans::{self, Changes, PlanRecord},
@@ -187,18 +187,8 @@ impl Plans {
 
     /// Reads everything, with retries; returns false if `shutdown` came first.
     pub async fn load(&self, shutdown: &CancellationToken) -> bool {
-        let mut backoff = Backoff::reconnect();
-        loop {
-            let error = match self.reload().await {
-                Ok(()) => return true,
-                Err(error) => anyhow::Error::from(error),
-            };
-            tracing::warn!("cannot load the plans yet: {error:#}");
-            tokio::select! {
-                () = shutdown.cancelled() => return false,
-                () = backoff.wait() => {}
-            }
-        }
+        let loaded = runtime::retry("load the plans", shutdown, || self.reload()).await;
+        loaded.is_some()
     }
 
     async fn reload(&self) -> Result<(), Error> {
