@@ -4,7 +4,7 @@ use domain::audit::Entry;
 use events::AnyEvent;
 use store::{AsyncConnection, AsyncPgConnection, QueryError};
 
-use crate::{ApiError, authenticate::Caller, state::AppState};
+use crate::{ApiError, authenticate::Caller};
 
 /// Work on a connection, with a future that may move between threads.
 pub(crate) trait Work<C, R>: AsyncFnOnce(C) -> R + FnOnce(C) -> Self::Future {
@@ -69,17 +69,17 @@ impl<T> From<QueryError> for Ended<T> {
     }
 }
 
-impl AppState {
+impl Caller {
     /// Runs `work` in a transaction, which test mode rolls back with the same response. The transaction also writes
     /// the entry in the audit log. Its events are published directly after the commit.
-    pub(crate) async fn write<T, W>(&self, caller: &Caller, work: W) -> Result<T, ApiError>
+    pub(crate) async fn write<T, W>(&self, work: W) -> Result<T, ApiError>
     where
         T: Send,
         W: for<'c> Work<&'c mut AsyncPgConnection, Result<Outcome<T>, ApiError>, Future: Send>
             + Send,
     {
-        let test_mode = caller.test_mode;
-        let mut conn = self.database.connection_for(caller.key.account).await?;
+        let test_mode = self.test_mode;
+        let mut conn = self.connection().await?;
         let outcome = conn
             .transaction(async move |conn| {
                 let Outcome {
@@ -88,7 +88,7 @@ impl AppState {
                     events,
                 } = work(conn).await.map_err(Ended::Failed)?;
                 if let Some(entry) = entry {
-                    caller.record(conn, &entry).await?;
+                    self.record(conn, &entry).await?;
                 }
                 if test_mode {
                     Err(Ended::Tested(answer))
@@ -99,7 +99,7 @@ impl AppState {
             .await;
         match outcome {
             Ok((answer, events)) => {
-                self.events.publish_all(events);
+                self.state.events.publish_all(events);
                 Ok(answer)
             }
             Err(Ended::Tested(answer)) => Ok(answer),

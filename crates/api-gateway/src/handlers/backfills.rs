@@ -1,6 +1,6 @@
 //! `/v1/namespaces/{namespaceId}/managers/{managerId}:backfill`
 
-use actix_web::web::{Data, Path};
+use actix_web::web::Path;
 use domain::{
     FeedName, Timestamp,
     audit::{Action, Entry},
@@ -11,7 +11,7 @@ use store::backfills;
 
 use super::ManagerPath;
 use crate::{
-    ApiError, answer::Found, authenticate::Caller, body::RawJson, parent::Parent, state::AppState,
+    ApiError, answer::Found, authenticate::Caller, body::RawJson, parent::Parent,
     transaction::Outcome,
 };
 
@@ -31,7 +31,6 @@ struct Reached {
 ///
 /// The job is stored in the database, where scanners find it.
 pub(crate) async fn create(
-    state: Data<AppState>,
     caller: Caller,
     path: Path<ManagerPath>,
     body: RawJson,
@@ -40,9 +39,9 @@ pub(crate) async fn create(
     let now = Timestamp::now();
     let body = body.read().await?;
     let name = path.name()?;
-    let of_platforms = Data::clone(&state);
-    state
-        .write(&caller, async move |conn| {
+    let of_platforms = caller.state.clone();
+    caller
+        .write(async move |conn| {
             Parent::Manager(name).check(conn).await?;
             let draft = body.parse(|json| CreateBackfill::parse(json, now))?;
             let reach = |feed: &FeedName| of_platforms.feeds().reach_of(feed);

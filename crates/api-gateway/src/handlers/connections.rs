@@ -1,6 +1,6 @@
 //! `/v1/namespaces/{namespaceId}/connections`
 
-use actix_web::web::{Data, Path};
+use actix_web::web::Path;
 use domain::{
     Connection, Issue, Issues, NamespaceName, Timestamp,
     audit::{Action, Entry},
@@ -22,13 +22,11 @@ use crate::{
     parent::Parent,
     query::Parameters,
     quotas::creation,
-    state::AppState,
     transaction::Outcome,
 };
 
 /// `POST /v1/namespaces/{namespaceId}/connections`
 pub(crate) async fn create(
-    state: Data<AppState>,
     caller: Caller,
     path: Path<NamespacePath>,
     body: RawJson,
@@ -36,11 +34,11 @@ pub(crate) async fn create(
     let namespace = caller.writable(path.namespace_id()).await?;
     let once = body.once();
     let body = body.read().await?;
-    let draft = body.parse(|json| CreateConnection::parse(json, &state.addresses))?;
-    let sealer = &state.sealer;
-    let (account, defaults) = (caller.key.account, state.quotas);
-    state
-        .create(&caller, &once, async move |conn| {
+    let draft = body.parse(|json| CreateConnection::parse(json, &caller.state.addresses))?;
+    let sealer = &caller.state.sealer;
+    let (account, defaults) = (caller.key.account, caller.state.quotas);
+    caller
+        .create(&once, async move |conn| {
             creation(conn, account, Resource::Connection, &defaults).await?;
             let made = connections::insert(conn, sealer, namespace, &draft).await?;
             let entry = Entry::of(Action::Create, namespace, made.name);
@@ -51,7 +49,6 @@ pub(crate) async fn create(
 
 /// `GET /v1/namespaces/{namespaceId}/connections`
 pub(crate) async fn list(
-    state: Data<AppState>,
     caller: Caller,
     path: Path<NamespacePath>,
     query: Parameters,
@@ -59,7 +56,7 @@ pub(crate) async fn list(
     let namespace = caller.readable(path.namespace_id()).await?;
     let parent = format!("{}/connections", NamespaceName { namespace });
     let query = &query.list(&parent, CONNECTION_FIELDS)?;
-    let sealer = &state.sealer;
+    let sealer = &caller.state.sealer;
     let page = pages::page(
         &caller,
         query,
@@ -90,14 +87,14 @@ pub(crate) async fn list(
 
 /// `GET /v1/namespaces/{namespaceId}/connections/{connectionId}`
 pub(crate) async fn get(
-    state: Data<AppState>,
     caller: Caller,
     path: Path<ConnectionPath>,
     query: Parameters,
 ) -> Result<Found<ConnectionWithHealth>, ApiError> {
     let namespace = caller.readable(path.namespace_id()).await?;
     let name = path.name()?;
-    let found = connections::get(&mut *caller.connection().await?, &state.sealer, name).await?;
+    let found =
+        connections::get(&mut *caller.connection().await?, &caller.state.sealer, name).await?;
     let connection = found.ok_or(ApiError::NotFound("connection"))?;
     query.none()?;
     if caller.key.role.may_write() {
@@ -113,7 +110,6 @@ pub(crate) async fn get(
 
 /// `PATCH /v1/namespaces/{namespaceId}/connections/{connectionId}`
 pub(crate) async fn update(
-    state: Data<AppState>,
     caller: Caller,
     path: Path<ConnectionPath>,
     body: RawJson,
@@ -121,9 +117,9 @@ pub(crate) async fn update(
     let namespace = caller.writable(path.namespace_id()).await?;
     let body = body.read().await?;
     let name = path.name()?;
-    let (sealer, addresses) = (&state.sealer, &state.addresses);
-    let (found, is_recorded) = state
-        .write(&caller, async move |conn| {
+    let (sealer, addresses) = (&caller.state.sealer, &caller.state.addresses);
+    let (found, is_recorded) = caller
+        .write(async move |conn| {
             let current = connections::lock(conn, sealer, name).await?;
             let current = current.ok_or(ApiError::NotFound("connection"))?;
             let (change, fields) = body.patch(PATHS, |patch| {
@@ -144,7 +140,6 @@ pub(crate) async fn update(
 
 /// `POST /v1/namespaces/{namespaceId}/connections/{connectionId}:enable`
 pub(crate) async fn enable(
-    state: Data<AppState>,
     caller: Caller,
     path: Path<ConnectionPath>,
     body: RawJson,
@@ -152,9 +147,9 @@ pub(crate) async fn enable(
     let namespace = caller.writable(path.namespace_id()).await?;
     let body = body.read_optional().await?;
     let name = path.name()?;
-    let sealer = &state.sealer;
-    let found = state
-        .write(&caller, async move |conn| {
+    let sealer = &caller.state.sealer;
+    let found = caller
+        .write(async move |conn| {
             let current = connections::lock(conn, sealer, name).await?;
             let current = current.ok_or(ApiError::NotFound("connection"))?;
             body.nothing()?;
@@ -178,7 +173,6 @@ pub(crate) async fn enable(
 ///
 /// Its waiting deliveries are cancelled in the background.
 pub(crate) async fn delete(
-    state: Data<AppState>,
     caller: Caller,
     path: Path<ConnectionPath>,
     query: Parameters,
@@ -188,8 +182,8 @@ pub(crate) async fn delete(
     let force = query.force();
     let force = Parent::Connection(name).before(&caller, force).await?;
     let test_mode = caller.test_mode;
-    state
-        .write(&caller, async move |conn| {
+    caller
+        .write(async move |conn| {
             let deletion = if test_mode {
                 connections::check_deletion(conn, name, force).await?
             } else {

@@ -1,6 +1,6 @@
 //! `/v1/namespaces/{namespaceId}/connections/{connectionId}/deliveries`
 
-use actix_web::web::{Data, Path};
+use actix_web::web::Path;
 use domain::{
     Delivery, DeliveryWithAttempts, Issue, Issues,
     audit::{Action, Entry},
@@ -17,7 +17,6 @@ use crate::{
     pages,
     parent::Parent,
     query::Parameters,
-    state::AppState,
     transaction::Outcome,
 };
 
@@ -81,7 +80,6 @@ pub(crate) async fn get(
 ///
 /// A dispatcher finds it within a second, and sends it even if the circuit breaker is open.
 pub(crate) async fn retry(
-    state: Data<AppState>,
     caller: Caller,
     path: Path<DeliveryPath>,
     body: RawJson,
@@ -89,8 +87,8 @@ pub(crate) async fn retry(
     let namespace = caller.writable(path.namespace_id()).await?;
     let body = body.read_optional().await?;
     let name = path.name()?;
-    state
-        .write(&caller, async move |conn| {
+    caller
+        .write(async move |conn| {
             Parent::Connection(name.connection_name())
                 .check(conn)
                 .await?;

@@ -2,7 +2,7 @@
 //!
 //! A Manager has at most about two hundred feeds, so they are returned in one page, ordered by name.
 
-use actix_web::web::{Data, Path};
+use actix_web::web::Path;
 use domain::{FeedName, Timestamp};
 use serde::Serialize;
 use store::feeds::{self, FeedDay, FeedIds, ROWS_OF_HEALTH};
@@ -10,7 +10,6 @@ use store::feeds::{self, FeedDay, FeedIds, ROWS_OF_HEALTH};
 use super::ManagerPath;
 use crate::{
     ApiError, answer::Found, authenticate::Caller, pages, parent::Parent, query::Parameters,
-    state::AppState,
 };
 
 #[derive(Serialize)]
@@ -124,7 +123,6 @@ struct Quarantine {
 
 /// `GET /v1/namespaces/{namespaceId}/managers/{managerId}/feeds`
 pub(crate) async fn of_manager(
-    state: Data<AppState>,
     caller: Caller,
     path: Path<ManagerPath>,
     query: Parameters,
@@ -150,7 +148,7 @@ pub(crate) async fn of_manager(
             .into_iter()
             .map(Day::from)
             .collect(),
-        url: state.feeds().page_of(&of.feed),
+        url: caller.state.feeds().page_of(&of.feed),
         feed: of.feed,
         state: of.state.as_str(),
         last_poll_time: of.last_poll_time,

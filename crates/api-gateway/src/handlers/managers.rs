@@ -1,6 +1,6 @@
 //! `/v1/namespaces/{namespaceId}/managers`
 
-use actix_web::web::{Data, Path};
+use actix_web::web::Path;
 use domain::{
     ConnectionName, Id, Issue, Issues, Manager, NamespaceName, Timestamp,
     audit::{Action, Entry},
@@ -25,7 +25,6 @@ use crate::{
     parent::Parent,
     query::Parameters,
     quotas::{creation, refused},
-    state::AppState,
     transaction::Outcome,
 };
 
@@ -36,7 +35,6 @@ const FIRST_GENERATION: i64 = 1;
 ///
 /// The Manager is returned in state `PENDING_APPLY`; the compiler takes it from there.
 pub(crate) async fn create(
-    state: Data<AppState>,
     caller: Caller,
     path: Path<NamespacePath>,
     body: RawJson,
@@ -44,9 +42,9 @@ pub(crate) async fn create(
     let namespace = caller.writable(path.namespace_id()).await?;
     let once = body.once();
     let mut named = Vec::new();
-    let feeds = state.feeds().of_account(&caller.key.account_name);
+    let feeds = caller.state.feeds().of_account(&caller.key.account_name);
     let checked = body.read().await?.parse(|json| {
-        let rules = state.manager_rules(&feeds);
+        let rules = caller.state.manager_rules(&feeds);
         let (draft, found) = CreateManager::parse_with_notices(json, rules);
         named = found;
         draft
@@ -58,9 +56,9 @@ pub(crate) async fn create(
             return Err(issues.into());
         }
     };
-    let (account, defaults) = (caller.key.account, state.quotas);
-    state
-        .create(&caller, &once, async move |conn| {
+    let (account, defaults) = (caller.key.account, caller.state.quotas);
+    caller
+        .create(&once, async move |conn| {
             creation(conn, account, Resource::Manager, &defaults).await?;
             missing(conn, namespace, &named).await?.or(())?;
             let manager = managers::insert(conn, namespace, &draft, &defaults)
@@ -144,7 +142,6 @@ pub(crate) async fn get(
 
 /// `PATCH /v1/namespaces/{namespaceId}/managers/{managerId}`
 pub(crate) async fn update(
-    state: Data<AppState>,
     caller: Caller,
     path: Path<ManagerPath>,
     body: RawJson,
@@ -152,19 +149,19 @@ pub(crate) async fn update(
     let namespace = caller.writable(path.namespace_id()).await?;
     let body = body.read().await?;
     let name = path.name()?;
+    let state = &caller.state;
     let feeds = state.feeds().of_account(&caller.key.account_name);
-    let addresses = &state;
     let (account, defaults) = (caller.key.account, state.quotas);
     let test_mode = caller.test_mode;
-    state
-        .write(&caller, async move |conn| {
+    caller
+        .write(async move |conn| {
             // The account is locked before the Manager's row, as everywhere.
             quotas::lock(conn, account, &defaults).await?;
             let current = managers::lock(conn, name).await?;
             let current = current.ok_or(ApiError::NotFound("manager"))?;
             let mut named = Vec::new();
             let checked = body.patch(PATHS, |patch| {
-                let rules = addresses.manager_rules(&feeds);
+                let rules = state.manager_rules(&feeds);
                 let (change, found) = ManagerChange::parse(patch, &current, rules);
                 named = found;
                 change
@@ -198,7 +195,6 @@ pub(crate) async fn update(
 
 /// `POST /v1/namespaces/{namespaceId}/managers/{managerId}:apply`
 pub(crate) async fn apply(
-    state: Data<AppState>,
     caller: Caller,
     path: Path<ManagerPath>,
     body: RawJson,
@@ -206,8 +202,8 @@ pub(crate) async fn apply(
     let namespace = caller.writable(path.namespace_id()).await?;
     let body = body.read_optional().await?;
     let name = path.name()?;
-    state
-        .write(&caller, async move |conn| {
+    caller
+        .write(async move |conn| {
             let found = managers::lock(conn, name).await?;
             found.ok_or(ApiError::NotFound("manager"))?;
             body.nothing()?;
@@ -223,7 +219,6 @@ pub(crate) async fn apply(
 ///
 /// Its Scans are purged in the background.
 pub(crate) async fn delete(
-    state: Data<AppState>,
     caller: Caller,
     path: Path<ManagerPath>,
     query: Parameters,
@@ -233,8 +228,8 @@ pub(crate) async fn delete(
     let parameters = query.none();
     Parent::Manager(name).before(&caller, parameters).await?;
     let test_mode = caller.test_mode;
-    state
-        .write(&caller, async move |conn| {
+    caller
+        .write(async move |conn| {
             let mut event = None;
             if test_mode {
                 Parent::Manager(name).check(conn).await?;

@@ -16,7 +16,6 @@ use tokio::time::timeout;
 
 use crate::{
     ApiError, authenticate::Caller, body::RawJson, in_process::InProcess, request_id::RequestId,
-    state::AppState,
 };
 
 /// Headers that apply to the requests of the tools, too.
@@ -27,7 +26,6 @@ const TIMEOUT: Duration = Duration::from_secs(60);
 pub(crate) async fn serve(
     request: HttpRequest,
     caller: Caller,
-    state: web::Data<AppState>,
     api: web::Data<InProcess>,
     body: RawJson,
 ) -> Result<HttpResponse, ApiError> {
@@ -36,7 +34,7 @@ pub(crate) async fn serve(
     // Other messages cost nothing. A host takes the server for dead if its `ping` waits.
     let is_call = message["method"] == "tools/call";
     let _permit = if is_call {
-        Some(state.assistant_for(caller.key.account).await?)
+        Some(caller.state.assistant_for(caller.key.account).await?)
     } else {
         None
     };

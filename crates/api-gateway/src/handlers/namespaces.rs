@@ -1,6 +1,6 @@
 //! `/v1/namespaces`
 
-use actix_web::web::{Data, Path};
+use actix_web::web::Path;
 use domain::{
     Issue, Issues, Namespace, NamespaceName, Timestamp,
     audit::{Action, Entry},
@@ -24,22 +24,17 @@ use crate::{
     pages,
     query::Parameters,
     quotas::{creation, refused},
-    state::AppState,
     transaction::Outcome,
 };
 
 /// `POST /v1/namespaces`
-pub(crate) async fn create(
-    state: Data<AppState>,
-    caller: Caller,
-    body: RawJson,
-) -> Result<Made<Namespace>, ApiError> {
+pub(crate) async fn create(caller: Caller, body: RawJson) -> Result<Made<Namespace>, ApiError> {
     let account = caller.may_create_namespaces()?;
     let once = body.once();
     let draft = body.read().await?.parse(CreateNamespace::parse)?;
-    let defaults = state.quotas;
-    state
-        .create(&caller, &once, async move |conn| {
+    let defaults = caller.state.quotas;
+    caller
+        .create(&once, async move |conn| {
             creation(conn, account, Resource::Namespace, &defaults).await?;
             let made = namespaces::insert(conn, account, &draft, &defaults)
                 .await
@@ -86,7 +81,6 @@ pub(crate) async fn get(
 
 /// `PATCH /v1/namespaces/{namespaceId}`
 pub(crate) async fn update(
-    state: Data<AppState>,
     caller: Caller,
     path: Path<NamespacePath>,
     body: RawJson,
@@ -97,9 +91,9 @@ pub(crate) async fn update(
         NamespaceChange::parse(&patch.apply(&Value::Null, PATHS))
     })?;
     let test_mode = caller.test_mode;
-    let (account, defaults) = (caller.key.account, state.quotas);
-    state
-        .write(&caller, async move |conn| {
+    let (account, defaults) = (caller.key.account, caller.state.quotas);
+    caller
+        .write(async move |conn| {
             quotas::lock(conn, account, &defaults).await?;
             let current = namespaces::lock(conn, namespace).await?;
             let current = current.ok_or(ApiError::NotFound("namespace"))?;
@@ -120,7 +114,6 @@ pub(crate) async fn update(
 ///
 /// Deletes the Namespace with its content; large content is purged in the background.
 pub(crate) async fn delete(
-    state: Data<AppState>,
     caller: Caller,
     path: Path<NamespacePath>,
     query: Parameters,
@@ -128,8 +121,8 @@ pub(crate) async fn delete(
     let namespace = caller.deletable(path.namespace_id()).await?;
     let force = query.force()?;
     let test_mode = caller.test_mode;
-    state
-        .write(&caller, async move |conn| {
+    caller
+        .write(async move |conn| {
             let deletion = if test_mode {
                 namespaces::check_deletion(conn, namespace, force).await?
             } else {

@@ -4,7 +4,7 @@
 //! because it depends on the other posts of the day. Posts come from the client, or from the recent posts of feeds,
 //! which are kept for this.
 
-use actix_web::web::{Data, Path};
+use actix_web::web::Path;
 use anyhow::Context as _;
 use domain::{
     FeedName, Id, Instructions, Issue, Issues, Manager, Match, Post, PostType, Timestamp,
@@ -18,10 +18,7 @@ use serde::Serialize;
 use store::{AsyncPgConnection, managers, namespaces, recent_posts};
 
 use super::ManagerPath;
-use crate::{
-    ApiError, answer::Found, authenticate::Caller, body::RawJson, feeds::AccountFeeds,
-    state::AppState,
-};
+use crate::{ApiError, answer::Found, authenticate::Caller, body::RawJson, feeds::AccountFeeds};
 
 /// Size of the largest stored posts.
 const MAX_POST_BYTES: usize = 160 * 1024;
@@ -35,7 +32,6 @@ pub(crate) struct Previewed {
 
 /// `POST /v1/namespaces/{namespaceId}/managers/{managerId}:preview`
 pub(crate) async fn preview(
-    state: Data<AppState>,
     caller: Caller,
     path: Path<ManagerPath>,
     body: RawJson,
@@ -52,12 +48,12 @@ pub(crate) async fn preview(
         (manager, muted)
     };
     let source = manager.source.source_type;
-    let feeds = state.feeds().of_account(&caller.key.account_name);
+    let feeds = caller.state.feeds().of_account(&caller.key.account_name);
     let preview = body.parse(|json| Preview::parse(json, source, &feeds))?;
     let (plan, instructions) = plan(&manager, preview.instructions)?;
     let watched = Watched::of(&manager, &instructions);
     // Many previews of one account would keep all cores busy.
-    let permit = state.preview_for(caller.key.account).await?;
+    let permit = caller.state.preview_for(caller.key.account).await?;
     // The posts can take much memory, and are read at once.
     let mut reserved = match most_stored(&preview.subject) {
         0 => None,

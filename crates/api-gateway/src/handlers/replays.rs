@@ -1,6 +1,6 @@
 //! `/v1/namespaces/{namespaceId}/connections/{connectionId}/replays`, and `:replay`, which creates them.
 
-use actix_web::web::{Data, Path};
+use actix_web::web::Path;
 use domain::{
     Issue, Issues, Replay,
     audit::{Action, Entry},
@@ -19,7 +19,6 @@ use crate::{
     pages,
     parent::Parent,
     query::Parameters,
-    state::AppState,
     transaction::Outcome,
 };
 
@@ -27,7 +26,6 @@ use crate::{
 ///
 /// The job is stored in the database, where dispatchers process it.
 pub(crate) async fn create(
-    state: Data<AppState>,
     caller: Caller,
     path: Path<ConnectionPath>,
     body: RawJson,
@@ -35,8 +33,8 @@ pub(crate) async fn create(
     let namespace = caller.writable(path.namespace_id()).await?;
     let body = body.read().await?;
     let connection = path.name()?;
-    state
-        .write(&caller, async move |conn| {
+    caller
+        .write(async move |conn| {
             Parent::Connection(connection).check(conn).await?;
             let draft = body.parse(CreateReplay::parse)?;
             let replay = replays::insert(conn, connection, &draft).await?;
@@ -103,15 +101,14 @@ pub(crate) async fn get(
 ///
 /// Cancels the replay. It stays in the list, with its progress.
 pub(crate) async fn cancel(
-    state: Data<AppState>,
     caller: Caller,
     path: Path<ReplayPath>,
     query: Parameters,
 ) -> Result<Found<Map<String, Value>>, ApiError> {
     let namespace = caller.writable(path.namespace_id()).await?;
     let name = path.name()?;
-    state
-        .write(&caller, async move |conn| {
+    caller
+        .write(async move |conn| {
             if replays::cancel(conn, name).await? {
                 query.none()?;
                 let entry = Entry::of(Action::Cancel, namespace, name);

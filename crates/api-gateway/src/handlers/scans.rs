@@ -1,6 +1,6 @@
 //! `/v1/namespaces/{namespaceId}/managers/{managerId}/scans`
 
-use actix_web::web::{Data, Path};
+use actix_web::web::Path;
 use domain::{
     Scan, Timestamp,
     audit::Entry,
@@ -19,7 +19,6 @@ use crate::{
     pages,
     parent::Parent,
     query::Parameters,
-    state::AppState,
     transaction::Outcome,
 };
 
@@ -91,7 +90,6 @@ pub(crate) async fn get(
 
 /// `PATCH /v1/namespaces/{namespaceId}/managers/{managerId}/scans/{scanId}`
 pub(crate) async fn update(
-    state: Data<AppState>,
     caller: Caller,
     path: Path<ScanPath>,
     body: RawJson,
@@ -99,8 +97,8 @@ pub(crate) async fn update(
     let namespace = caller.writable(path.namespace_id()).await?;
     let body = body.read().await?;
     let name = path.name()?;
-    state
-        .write(&caller, async move |conn| {
+    caller
+        .write(async move |conn| {
             let current = scans::lock(conn, name).await?;
             let current = current.ok_or(ApiError::NotFound("scan"))?;
             // Fields are independent and replaced whole, so the stored values are not needed.

@@ -6,7 +6,7 @@
 
 use std::time::{Duration, Instant};
 
-use actix_web::web::{Data, Path};
+use actix_web::web::Path;
 use domain::{
     ConnectionName, Id,
     audit::{Action, Entry},
@@ -19,10 +19,7 @@ use store::{
 };
 
 use super::ConnectionPath;
-use crate::{
-    ApiError, answer::Found, authenticate::Caller, body::RawJson, state::AppState,
-    transaction::Outcome,
-};
+use crate::{ApiError, answer::Found, authenticate::Caller, body::RawJson, transaction::Outcome};
 
 const POLL: Duration = Duration::from_millis(250);
 /// Services that run tests: the dispatcher, and the process that contains all services.
@@ -30,7 +27,6 @@ const DISPATCHERS: &[&str] = &["webhook-dispatcher", "earshot"];
 
 /// `POST /v1/namespaces/{namespaceId}/connections/{connectionId}:test`
 pub(crate) async fn test(
-    state: Data<AppState>,
     caller: Caller,
     path: Path<ConnectionPath>,
     body: RawJson,
@@ -39,12 +35,12 @@ pub(crate) async fn test(
     let body = body.read_optional().await?;
     let connection = path.name()?;
     if caller.test_mode {
-        let result = check(&state, &caller, connection).await?;
+        let result = check(&caller, connection).await?;
         body.nothing()?;
         return Ok(Found(result));
     }
-    let asked = state
-        .write(&caller, async move |conn| {
+    let asked = caller
+        .write(async move |conn| {
             let ids = [connection.connection];
             // Locked until the commit, so that the Connection still exists when the request is stored.
             if connections::lock_existing(conn, connection.namespace, &ids)
@@ -64,20 +60,16 @@ pub(crate) async fn test(
         })
         .await?;
     Ok(Found(match asked {
-        Some(id) => wait(&state, &caller, id).await?,
+        Some(id) => wait(&caller, id).await?,
         None => TestResult::unsent("no dispatcher is running", 0),
     }))
 }
 
 /// Checks everything that needs no request: the Connection exists, its sealed values can be opened, and its address
 /// is allowed.
-async fn check(
-    state: &AppState,
-    caller: &Caller,
-    connection: ConnectionName,
-) -> Result<TestResult, ApiError> {
+async fn check(caller: &Caller, connection: ConnectionName) -> Result<TestResult, ApiError> {
     let mut conn = caller.connection().await?;
-    let endpoint = match connections::endpoint(&mut conn, &state.sealer, connection).await {
+    let endpoint = match connections::endpoint(&mut conn, &caller.state.sealer, connection).await {
         Err(store::Error::Sealed(_)) => {
             return Ok(TestResult::unsent(
                 "its headers or secrets cannot be decrypted",
@@ -86,7 +78,7 @@ async fn check(
         }
         other => other?.ok_or(ApiError::NotFound("connection"))?,
     };
-    let url = WebUrl::parse(&endpoint.url, &state.addresses, Kind::Connection);
+    let url = WebUrl::parse(&endpoint.url, &caller.state.addresses, Kind::Connection);
     Ok(match url {
         Err(_) => TestResult::unsent("its url is not one that may be sent to", 0),
         Ok(_) => TestResult {
@@ -101,9 +93,9 @@ async fn check(
 
 /// Waits for the result until the timeout or until the gateway stops. If a process dies meanwhile, the request's
 /// row is purged after a minute.
-async fn wait(state: &AppState, caller: &Caller, id: Id) -> Result<TestResult, ApiError> {
+async fn wait(caller: &Caller, id: Id) -> Result<TestResult, ApiError> {
     let started = Instant::now();
-    let stop = state.bodies();
+    let stop = caller.state.bodies();
     loop {
         tokio::select! {
             () = tokio::time::sleep(POLL) => {}
