@@ -69,7 +69,7 @@ impl Place {
 }
 
 /// Reason why a post matched.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub struct Match {
     /// With a focus: the probability that a person would keep the post, 0 if the gate excluded it. Without: the
     /// sum of the weights of the terms that occur.

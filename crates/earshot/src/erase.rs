@@ -128,11 +128,7 @@ mod tests {
                 matched: Match {
                     score: 1.0,
                     terms: vec!["a".to_owned()],
-                    focus: None,
-                    spans: Vec::new(),
-                    signals: None,
-                    judged: false,
-                    reader: None,
+                    ..Match::default()
                 },
             };
             let matches: Vec<_> = posts.iter().map(scan).collect();

@@ -499,12 +499,7 @@ impl Decided {
 fn unexplained(score: f64) -> Match {
     Match {
         score,
-        terms: Vec::new(),
-        focus: None,
-        spans: Vec::new(),
-        signals: None,
-        judged: false,
-        reader: None,
+        ..Match::default()
     }
 }
 

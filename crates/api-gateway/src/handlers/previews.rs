@@ -245,15 +245,7 @@ fn never_seen(url: Option<String>) -> PreviewResult {
         url,
         post: None,
         value: false,
-        matched: Match {
-            score: 0.0,
-            terms: Vec::new(),
-            focus: None,
-            spans: Vec::new(),
-            signals: None,
-            judged: false,
-            reader: None,
-        },
+        matched: Match::default(),
         reason: PreviewReason::NeverSeen,
     }
 }

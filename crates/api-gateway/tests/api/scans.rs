@@ -17,11 +17,7 @@ pub(crate) async fn record(app: &TestApp, manager: &str, posts: &[Post]) {
             matched: Match {
                 score: n as f64 / 10.0,
                 terms: vec!["backup".to_owned()],
-                focus: None,
-                spans: Vec::new(),
-                signals: None,
-                judged: false,
-                reader: None,
+                ..Match::default()
             },
         };
         let made = conn

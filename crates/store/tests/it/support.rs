@@ -152,11 +152,7 @@ pub(crate) fn matched(score: f64) -> Match {
     Match {
         score,
         terms: vec!["rust".to_owned()],
-        focus: None,
-        spans: Vec::new(),
-        signals: None,
-        judged: false,
-        reader: None,
+        ..Match::default()
     }
 }
 

@@ -96,12 +96,7 @@ impl World {
                 post,
                 matched: Match {
                     score: 1.0,
-                    terms: Vec::new(),
-                    focus: None,
-                    spans: Vec::new(),
-                    signals: None,
-                    judged: false,
-                    reader: None,
+                    ..Match::default()
                 },
             })
             .collect();
