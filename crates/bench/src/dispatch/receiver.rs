@@ -16,6 +16,8 @@ use tokio::{
     net::{TcpListener, TcpStream},
 };
 
+use crate::requests;
+
 #[derive(Default)]
 struct Seen {
     count: AtomicU64,
@@ -90,36 +92,16 @@ impl Receiver {
 async fn serve(mut stream: TcpStream, seen: Arc<Seen>) -> Result<()> {
     stream.set_nodelay(true)?;
     let mut buffer = Vec::with_capacity(4_096);
-    loop {
-        buffer.clear();
-        let head = loop {
-            if stream.read_buf(&mut buffer).await? == 0 {
-                return Ok(());
-            }
-            if let Some(at) = buffer.windows(4).position(|four| four == b"\r\n\r\n") {
-                break at + 4;
-            }
-        };
-        let text = String::from_utf8_lossy(&buffer[..head]).to_ascii_lowercase();
-        let length: usize = text
-            .split("content-length: ")
-            .nth(1)
-            .and_then(|rest| rest.split("\r\n").next()?.parse().ok())
-            .unwrap_or(0);
-        while buffer.len() < head + length {
-            if stream.read_buf(&mut buffer).await? == 0 {
-                return Ok(());
-            }
-        }
+    while let Some((path, body)) = requests::next(&mut stream, &mut buffer).await? {
         seen.count.fetch_add(1, Ordering::Relaxed);
         if seen.follow.load(Ordering::Relaxed) {
-            note(&seen, &buffer[head..]);
+            note(&seen, &buffer[body..]);
         }
-        let path = text.split(' ').nth(1).unwrap_or_default().to_owned();
         if !answer(&mut stream, &path, &seen).await? {
-            return Ok(());
+            break;
         }
     }
+    Ok(())
 }
 
 fn note(seen: &Seen, body: &[u8]) {

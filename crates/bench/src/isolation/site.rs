@@ -33,6 +33,7 @@ use tokio::{
 };
 
 use super::product::PLATFORM;
+use crate::requests;
 pub(super) use documents::{muted_words, terms};
 use feeds::{feed, noise, ok, rss};
 
@@ -166,37 +167,17 @@ impl Site {
     async fn serve(self, mut stream: TcpStream) -> Result<()> {
         stream.set_nodelay(true)?;
         let mut buffer = Vec::with_capacity(4_096);
-        loop {
-            buffer.clear();
-            let head = loop {
-                if stream.read_buf(&mut buffer).await? == 0 {
-                    return Ok(());
-                }
-                if let Some(at) = buffer.windows(4).position(|four| four == b"\r\n\r\n") {
-                    break at + 4;
-                }
-            };
-            let text = String::from_utf8_lossy(&buffer[..head]).to_ascii_lowercase();
-            let length: usize = text
-                .split("content-length: ")
-                .nth(1)
-                .and_then(|rest| rest.split("\r\n").next()?.parse().ok())
-                .unwrap_or(0);
-            while buffer.len() < head + length {
-                if stream.read_buf(&mut buffer).await? == 0 {
-                    return Ok(());
-                }
-            }
-            let path = text.split(' ').nth(1).unwrap_or_default().to_owned();
+        while let Some((path, body)) = requests::next(&mut stream, &mut buffer).await? {
             if let Some(document) = documents::of(&path) {
                 stream.write_all(&document?).await?;
                 continue;
             }
-            let Some(answer) = self.answer(&mut stream, &path, &buffer[head..]).await else {
-                return Ok(());
+            let Some(answer) = self.answer(&mut stream, &path, &buffer[body..]).await else {
+                break;
             };
             stream.write_all(answer.as_bytes()).await?;
         }
+        Ok(())
     }
 
     /// Returns the answer to a request; `None` if the client closed the connection before.
