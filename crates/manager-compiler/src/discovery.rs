@@ -228,7 +228,7 @@ fn ranked(platform: &Platform, found: Vec<(&str, Vec<Community>)>) -> Vec<FeedNa
     let has_newest = platform.newest_feed().is_some();
     let mut best: Vec<(String, f64)> = scores
         .into_iter()
-        .filter(|(what, _)| platform.adapter.accepts(what))
+        .filter(|(what, _)| platform.accepts(what))
         .filter(|(what, _)| !(has_newest && (platform.kind.newest_has)(what)))
         // A community that only one query found, not as the first result, and that does not mention the query, is
         // chance.

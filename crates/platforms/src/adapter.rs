@@ -10,12 +10,6 @@ use crate::{Cursor, IdAccount, PollError, error::Throttled};
 /// Adapter for one kind of platform. It holds the address and fetches; all other state is in the cursor.
 #[async_trait]
 pub trait Adapter: Send + Sync {
-    /// Name of the kind in the configuration.
-    fn kind(&self) -> &'static str;
-
-    /// Returns true if `what`, the second part of a feed's name, is well-formed for this platform.
-    fn accepts(&self, what: &str) -> bool;
-
     /// Default interval between polls.
     fn default_interval(&self) -> Duration {
         Duration::from_secs(60)

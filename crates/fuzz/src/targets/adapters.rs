@@ -138,9 +138,13 @@ fn drive(
     let ids: Vec<String> = ids.iter().map(|id| (*id).to_owned()).collect();
     let work = async {
         for what in feeds {
-            let adapter = anew();
-            assert!(adapter.accepts(what), "{what} is no feed");
-            let Ok(polled) = adapter.poll(what, None, &limits).await else {
+            let answers = Answers::read(data);
+            let first = adapter(Arc::clone(&answers));
+            let polled = first.poll(what, None, &limits).await;
+            // An adapter refuses a malformed name without a request.
+            let is_asked = answers.next.load(Ordering::Relaxed) > 0;
+            assert!(is_asked, "{what} is no feed");
+            let Ok(polled) = polled else {
                 continue;
             };
             promises::hold_for(&polled, MAX_POSTS);

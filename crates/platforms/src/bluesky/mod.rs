@@ -295,14 +295,6 @@ impl Jetstream {
 
 #[async_trait]
 impl Adapter for Jetstream {
-    fn kind(&self) -> &'static str {
-        "bluesky"
-    }
-
-    fn accepts(&self, what: &str) -> bool {
-        accepts(what)
-    }
-
     fn default_interval(&self) -> Duration {
         IDLE
     }

@@ -195,14 +195,6 @@ impl Listing for Feed<'_> {
 
 #[async_trait]
 impl Adapter for Facebook {
-    fn kind(&self) -> &'static str {
-        "facebook"
-    }
-
-    fn accepts(&self, what: &str) -> bool {
-        accepts(what)
-    }
-
     fn default_interval(&self) -> Duration {
         Duration::from_mins(5)
     }

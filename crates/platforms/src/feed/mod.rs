@@ -122,14 +122,6 @@ pub(crate) fn address(base_url: Option<&Url>, what: &str) -> Option<Url> {
 
 #[async_trait]
 impl Adapter for FeedAdapter {
-    fn kind(&self) -> &'static str {
-        "feed"
-    }
-
-    fn accepts(&self, what: &str) -> bool {
-        self.address(what).is_some()
-    }
-
     fn default_interval(&self) -> Duration {
         Duration::from_mins(5)
     }

@@ -264,14 +264,6 @@ impl Listing for Views<'_> {
 
 #[async_trait]
 impl Adapter for Lemmy {
-    fn kind(&self) -> &'static str {
-        "lemmy"
-    }
-
-    fn accepts(&self, what: &str) -> bool {
-        accepts(what)
-    }
-
     async fn poll(
         &self,
         what: &str,

@@ -148,14 +148,6 @@ impl Listing for Elements<'_> {
 
 #[async_trait]
 impl Adapter for LinkedIn {
-    fn kind(&self) -> &'static str {
-        "linkedin"
-    }
-
-    fn accepts(&self, what: &str) -> bool {
-        accepts(what)
-    }
-
     fn default_interval(&self) -> Duration {
         Duration::from_mins(15)
     }

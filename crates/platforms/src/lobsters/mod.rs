@@ -108,14 +108,6 @@ impl Listing for Stories<'_> {
 
 #[async_trait]
 impl Adapter for Lobsters {
-    fn kind(&self) -> &'static str {
-        "lobsters"
-    }
-
-    fn accepts(&self, what: &str) -> bool {
-        accepts(what)
-    }
-
     async fn poll(
         &self,
         what: &str,

@@ -221,14 +221,6 @@ impl X {
 
 #[async_trait]
 impl Adapter for X {
-    fn kind(&self) -> &'static str {
-        "x"
-    }
-
-    fn accepts(&self, what: &str) -> bool {
-        accepts(what)
-    }
-
     fn default_interval(&self) -> Duration {
         Duration::from_mins(5)
     }

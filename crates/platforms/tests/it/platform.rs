@@ -139,9 +139,10 @@ impl Feed {
     pub(crate) async fn try_poll(&mut self) -> Result<Polled, PollError> {
         let (platform, what) = self.name.split_once(':').unwrap();
         let what = what.replace("{base}", &self.simulator.base_url());
-        let adapter = Arc::clone(&self.platforms.get(platform).unwrap().adapter);
-        assert!(adapter.accepts(&what), "{what}");
-        let polled = adapter
+        let platform = self.platforms.get(platform).unwrap();
+        assert!(platform.accepts(&what), "{what}");
+        let polled = platform
+            .adapter
             .poll(&what, self.cursor.as_ref(), &self.limits)
             .await?;
         // Every cursor goes through its JSON, as it does in the database.

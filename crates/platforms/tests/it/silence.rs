@@ -132,15 +132,14 @@ fn adapters(url: &Url) -> Vec<(Box<dyn Adapter>, &'static str)> {
 }
 
 async fn none_answers(url: &Url) {
-    for (adapter, what) in adapters(url) {
+    for (nth, (adapter, what)) in adapters(url).into_iter().enumerate() {
         let limits = PollLimits::default();
         let poll = adapter.poll(what, None, &limits);
         let polled = tokio::time::timeout(Duration::from_secs(60), poll).await;
         let polled = polled.unwrap_or_else(|_| panic!("{what}: a poll without an end"));
         assert!(
             matches!(polled, Err(PollError::Unavailable(FetchError::Timeout))),
-            "{} {what}: {polled:?}",
-            adapter.kind()
+            "adapter {nth}, {what}: {polled:?}"
         );
     }
 }
