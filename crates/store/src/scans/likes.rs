@@ -28,7 +28,7 @@ use crate::{Error, QueryResult, prepared::query, words};
 pub const ALIKE_WITHIN: Duration = Duration::from_hours(7 * 24);
 
 /// A Manager, and a post's key.
-type Key = (ManagerName, Uuid);
+pub(super) type Key = (ManagerName, Uuid);
 
 /// Text that a later post may repeat.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
@@ -52,6 +52,20 @@ pub(super) struct Likes {
 }
 
 impl Likes {
+    /// Similarity keys of these posts, without any Scan.
+    pub(super) fn of(fresh: &[(Key, &Post)]) -> Self {
+        let mut computed: HashMap<Uuid, Likeness> = HashMap::new();
+        let own = fresh.iter().map(|&(key, post)| {
+            let likeness = computed.entry(key.1);
+            let likeness = likeness.or_insert_with(|| Likeness::of(post));
+            (key, likeness.clone())
+        });
+        Self {
+            own: own.collect(),
+            ..Self::default()
+        }
+    }
+
     /// Reads the Scans that share a key with `fresh`, posts of Managers that collapse duplicates. Served by
     /// `scan_likes_pkey`. Only posts that are silent too may become places of a silent Scan.
     pub(super) async fn load(
@@ -72,13 +86,7 @@ impl Likes {
             #[diesel(sql_type = Nullable<Binary>)]
             sketch: Option<Vec<u8>>,
         }
-        let mut likes = Self::default();
-        let mut computed: HashMap<Uuid, Likeness> = HashMap::new();
-        for &(key, post) in fresh {
-            let likeness = computed.entry(key.1);
-            let likeness = likeness.or_insert_with(|| Likeness::of(post));
-            likes.own.insert(key, likeness.clone());
-        }
+        let mut likes = Self::of(fresh);
         if likes.own.is_empty() {
             return Ok(likes);
         }

@@ -13,11 +13,14 @@ use diesel_async::{AsyncPgConnection, RunQueryDsl};
 use domain::{Id, ManagerName};
 use uuid::Uuid;
 
-use super::accounts::Account;
+use super::{NewScan, accounts::Account};
 use crate::{
     QueryResult,
     prepared::query,
-    scans::quota::{Quota, State},
+    scans::{
+        likes::Key,
+        quota::{Quota, State},
+    },
 };
 
 /// Locked clocks of Managers.
@@ -32,7 +35,7 @@ pub(super) struct Clocks {
 /// Locks the existing clocks of these Managers. All limits are read here, so that a changed limit applies at once.
 pub(super) async fn lock_clocks(
     conn: &mut AsyncPgConnection,
-    fresh: &BTreeSet<(ManagerName, Uuid)>,
+    fresh: &BTreeSet<Key>,
 ) -> QueryResult<Clocks> {
     #[derive(QueryableByName)]
     struct Locked {
@@ -112,12 +115,11 @@ pub(super) async fn lock_clocks(
     })
 }
 
-/// Advances the locked clock of each of these Managers by one microsecond per Scan, and stores the state of its
-/// day. Returns the first new time of each. Uses the database's clock after the lock, so that later commits have
-/// later times.
+/// Advances the locked clock of each Manager by one microsecond per Scan, and stores the state of its day. Returns
+/// the first new time of each. Uses the database's clock after the lock, so that later commits have later times.
 pub(super) async fn advance_clocks(
     conn: &mut AsyncPgConnection,
-    fresh: &BTreeSet<(ManagerName, Uuid)>,
+    scans: &[(Key, &NewScan<'_>)],
     locked: &HashMap<ManagerName, Option<Quota>>,
 ) -> QueryResult<HashMap<ManagerName, DateTime<Utc>>> {
     #[derive(QueryableByName)]
@@ -130,8 +132,8 @@ pub(super) async fn advance_clocks(
         first_time: DateTime<Utc>,
     }
     let mut counts: BTreeMap<ManagerName, i32> = BTreeMap::new();
-    for (manager, _) in fresh {
-        *counts.entry(*manager).or_default() += 1;
+    for (_, one) in scans {
+        *counts.entry(one.manager).or_default() += 1;
     }
     for (manager, _) in locked.iter().filter(|(_, quota)| quota.is_some()) {
         counts.entry(*manager).or_default();

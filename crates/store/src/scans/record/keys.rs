@@ -10,14 +10,14 @@ use diesel_async::{AsyncPgConnection, RunQueryDsl};
 use domain::{Id, ManagerName, Timestamp};
 use uuid::Uuid;
 
-use crate::{QueryResult, prepared::query};
+use crate::{QueryResult, prepared::query, scans::likes::Key};
 
 /// Claims and returns the pairs of Manager and post that have no Scan yet.
 pub(super) async fn claim_keys(
     conn: &mut AsyncPgConnection,
-    wanted: &BTreeSet<(ManagerName, Uuid)>,
+    wanted: &BTreeSet<Key>,
     now: Timestamp,
-) -> QueryResult<BTreeSet<(ManagerName, Uuid)>> {
+) -> QueryResult<BTreeSet<Key>> {
     #[derive(QueryableByName)]
     struct Claimed {
         #[diesel(sql_type = SqlUuid)]
@@ -27,9 +27,7 @@ pub(super) async fn claim_keys(
         #[diesel(sql_type = SqlUuid)]
         post_key: Uuid,
     }
-    let column = |value: fn(&(ManagerName, Uuid)) -> Uuid| -> Vec<Uuid> {
-        wanted.iter().map(value).collect()
-    };
+    let column = |value: fn(&Key) -> Uuid| -> Vec<Uuid> { wanted.iter().map(value).collect() };
     let fresh: Vec<Claimed> = query!(
         "scans/claim_keys",
         Array<SqlUuid>: column(|(manager, _)| manager.namespace.to_uuid()),
@@ -51,15 +49,11 @@ pub(super) async fn claim_keys(
         .collect())
 }
 
-pub(super) async fn release_keys(
-    conn: &mut AsyncPgConnection,
-    keys: &[(ManagerName, Uuid)],
-) -> QueryResult<()> {
+pub(super) async fn release_keys(conn: &mut AsyncPgConnection, keys: &[Key]) -> QueryResult<()> {
     if keys.is_empty() {
         return Ok(());
     }
-    let column =
-        |value: fn(&(ManagerName, Uuid)) -> Uuid| -> Vec<Uuid> { keys.iter().map(value).collect() };
+    let column = |value: fn(&Key) -> Uuid| -> Vec<Uuid> { keys.iter().map(value).collect() };
     query!(
         "scans/give_back_keys",
         Array<SqlUuid>: column(|(manager, _)| manager.namespace.to_uuid()),
