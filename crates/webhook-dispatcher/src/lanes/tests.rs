@@ -116,11 +116,13 @@ fn a_lane_grows_with_successes_and_halves_with_failures() {
         // Only of the first lane, so that each step is one result.
         permits.next().unwrap().done(success);
         let rest: Vec<_> = permits.collect();
-        let limit = lanes.lock().lanes[&at.connection].limit;
+        let limit = lanes.lock().lanes[&at.connection].endpoint.limit;
         for permit in rest {
             permit.done(success);
         }
-        lanes.lock().lanes.get_mut(&at.connection).unwrap().limit = limit;
+        let mut state = lanes.lock();
+        state.lanes.get_mut(&at.connection).unwrap().endpoint.limit = limit;
+        drop(state);
         lanes.empty();
         lanes.lock().closing = false;
     }
