@@ -25,8 +25,7 @@ use store::{
     recent_posts,
 };
 
-use super::context::Poll;
-use crate::budget;
+use crate::{budget, poll::context::Poll};
 
 const EVERY: Duration = Duration::from_hours(1);
 const AFTER_FAILURE: Duration = Duration::from_mins(10);
@@ -48,13 +47,13 @@ const MAX_SKEW: Duration = Duration::from_hours(1);
 
 /// Result of a search for late posts. Empty if this poll did not search.
 #[derive(Debug, Default)]
-pub(super) struct Late {
-    pub(super) posts: usize,
-    pub(super) next_in: Option<Duration>,
+pub(in crate::poll) struct Late {
+    pub(in crate::poll) posts: usize,
+    pub(in crate::poll) next_in: Option<Duration>,
     /// The new value of `feeds.late_reading`; `None` to keep it.
-    pub(super) reading: Option<serde_json::Value>,
+    pub(in crate::poll) reading: Option<serde_json::Value>,
     /// Gaps that were read completely.
-    pub(super) filled: Vec<OpenGap>,
+    pub(in crate::poll) filled: Vec<OpenGap>,
 }
 
 /// The last search of a week, as `feeds.late_reading` has it.

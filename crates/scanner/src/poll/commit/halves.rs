@@ -18,11 +18,11 @@ use store::{
     scans::{NewScan, ScanCounter},
 };
 
-use super::{
-    commit::{BLOCK, Batch, Found, Stored, broken_by_us},
-    context::Poll,
+use super::{Attempt, BLOCK, Batch, Commit};
+use crate::{
+    find::{Matches, Pick},
+    poll::{context::Poll, matched::broken_by_us},
 };
-use crate::find::{Matches, Pick};
 
 /// A failure that is no constraint violation is attributed to a post only after this many in a row.
 const FAILURES: u32 = 2;
@@ -35,26 +35,24 @@ impl Poll {
     }
 
     /// Stores what can be stored, and quarantines the posts that the database refuses.
-    pub(super) async fn commit_by_halves(&self, found: &Found<'_>) -> Result<Stored, store::Error> {
-        let (plans, feed) = (&self.plans, &self.feed.name);
-        let part_of = |posts| {
-            let (index, account, none) = (Arc::clone(found.index), self.account, Arc::default());
-            let wanted = |_: &ManagerName, post: &Post| self.is_wanted(post);
-            Matches::of_first(plans, index, account, feed, posts, wanted, none)
-        };
-        let posts = &found.polled.posts[..];
+    pub(super) async fn commit_by_halves(
+        &self,
+        attempt: &Attempt<'_>,
+    ) -> Result<Commit, store::Error> {
+        let part_of = |posts| self.matches_of(posts, Arc::clone(attempt.index), Arc::default());
+        let posts = &attempt.poll.polled.posts[..];
         let first = part_of(posts).await;
         let is_over = || self.shutdown.is_cancelled();
-        first.decide_all(plans, BLOCK, is_over).await;
+        first.decide_all(&self.plans, BLOCK, is_over).await;
         let _share = self.limits.connections.take(self.account, 1).await;
         let mut conn = self.backbone.pool.get().await?;
         keyed::begin(&mut conn).await?;
         let stored = async {
             let conn = &mut *conn;
-            if let Some(lost) = self.check(conn, found).await? {
+            if let Some(lost) = self.check(conn, attempt).await? {
                 return Ok(lost);
             }
-            let mut counter = self.counter(found);
+            let mut counter = self.counter(attempt);
             let (mut batch, mut refused) = (Batch::default(), Vec::new());
             let (mut part, mut left) = (first.without_asking(), posts);
             loop {
@@ -66,7 +64,8 @@ impl Poll {
                 }
                 part = part_of(left).await.without_asking();
             }
-            self.finish(conn, found, batch, refused, counter).await
+            self.finish(conn, attempt.poll, batch, refused, counter)
+                .await
         };
         let stored = stored.await;
         keyed::end(&mut conn, stored).await

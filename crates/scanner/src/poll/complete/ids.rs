@@ -8,8 +8,8 @@ use std::time::Duration;
 use platforms::{IdAccount, Polled};
 use store::feeds::IdCounts;
 
-use super::{context::Poll, late::Late};
-use crate::budget;
+use super::late::Late;
+use crate::{budget, poll::context::Poll};
 
 const DEADLINE: Duration = Duration::from_secs(120);
 
