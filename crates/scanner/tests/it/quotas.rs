@@ -101,7 +101,7 @@ async fn delayed_poll_does_not_delay_others_of_its_account() {
     world.publish("lemmy", "Kettle of lemmy");
     eventually("the poll waits with its Scan", async || {
         let waiting = "pg_stat_activity WHERE datname = current_database() AND wait_event_type = 'Lock' \
-             AND query LIKE 'INSERT INTO feed_days%'";
+             AND query LIKE '%INSERT INTO feed_days%'";
         world.database.count(waiting).await == 1
     })
     .await;
