@@ -16,7 +16,7 @@ export interface Draft {
 }
 
 export const NEW: Draft = { nickname: "", url: "", method: "POST", format: "EARSHOT", headers: [], maxPerSecond: "", signingSecret: "" };
-const FORMATS: Draft["format"][] = ["EARSHOT", "SLACK", "DISCORD", "TEAMS"];
+const FORMATS: Draft["format"][] = ["EARSHOT", "SLACK", "DISCORD", "TEAMS", "EMAIL"];
 
 export function draftOf(connection: Connection): Draft {
   return {

@@ -8,6 +8,7 @@ use bytes::Bytes;
 use domain::{Post, ScanName, connection::Format};
 
 mod discord;
+pub(crate) mod email;
 mod limits;
 mod plain;
 mod slack;
@@ -31,7 +32,8 @@ pub(crate) fn body(
     post: &Post,
 ) -> Result<Bytes, serde_json::Error> {
     let message = match (format, shape) {
-        (Format::Earshot, _) => return webhook::body(name, post).map(Bytes::from),
+        // A mail has no body like this: `email` makes it.
+        (Format::Earshot | Format::Email, _) => return webhook::body(name, post).map(Bytes::from),
         (Format::Slack, Shape::Full) => slack::message(post),
         (Format::Slack, _) => plain::slack(post),
         (Format::Discord, Shape::Full) => discord::message(post),

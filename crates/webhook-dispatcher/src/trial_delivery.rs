@@ -12,7 +12,7 @@ use backbone::{
     work::{Settings, Work},
 };
 use domain::{
-    ConnectionName, Id, Post, PostType, ScanName, Subforum, Timestamp, User,
+    ConnectionName, Id, Post, PostType, ScanName, Subforum, Timestamp, User, connection::Format,
     trial_delivery::TestResult,
 };
 use outbound::Request;
@@ -21,7 +21,7 @@ use store::{
     work::{Claim, Claimed, Leased, Setback},
 };
 
-use crate::{Dispatcher, request::Parts};
+use crate::{Dispatcher, mail, request::Parts};
 
 /// Maximum number of tests that one replica runs at a time. They do not count towards the limits of deliveries. Their
 /// number per account is limited where they are requested, so accounts are not distinguished here.
@@ -113,6 +113,10 @@ async fn request(
         return Ok(None);
     };
     let (scan, post) = sample(connection);
+    if endpoint.format == Format::Email {
+        let result = mail::test(dispatcher, connection, &endpoint.url, scan, &post).await?;
+        return Ok(Some(result));
+    }
     let parts = Parts::of_sample(&endpoint, scan, &post);
     let body = parts.body().map_err(store::Error::Json)?;
     let headers = parts.headers(&body, Timestamp::now());
