@@ -6,11 +6,13 @@ use serde::{Deserialize, Serialize};
 
 use crate::{ConnectionName, Timestamp};
 
+mod digest;
 mod health;
 mod recipients;
 mod request;
 mod secret;
 
+pub use digest::{Digest, Period};
 pub use health::{Breaker, ConnectionWithHealth, Health, MAX_COUNTED};
 pub use recipients::{MAX_RECIPIENTS, MailAddress, Recipient, RecipientState, Recipients};
 pub use request::{ConnectionChange, CreateConnection, PATHS};
@@ -135,6 +137,9 @@ pub struct Connection {
     pub format: Format,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub max_per_second: Option<u32>,
+    /// For e-mail: Scans are gathered. `None` if each is sent at once.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub digest: Option<Digest>,
     pub state: ConnectionState,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub state_reason: Option<String>,
@@ -180,6 +185,7 @@ mod tests {
             headers: Headers(headers.into()),
             format: Format::Earshot,
             max_per_second: Some(5),
+            digest: None,
             state: ConnectionState::Active,
             state_reason: None,
         }

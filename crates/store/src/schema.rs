@@ -146,6 +146,8 @@ diesel::table! {
         signing_secrets_sealed -> Nullable<Bytea>,
         format -> Text,
         url_sealed -> Nullable<Bytea>,
+        digest -> Nullable<Text>,
+        time_zone -> Text,
     }
 }
 
@@ -188,6 +190,25 @@ diesel::table! {
         first_byte_ms -> Nullable<Integer>,
         address -> Nullable<Text>,
         response_body -> Nullable<Text>,
+    }
+}
+
+diesel::table! {
+    digest_scans (namespace_id, connection_id, manager_id, scan_id) {
+        namespace_id -> Uuid,
+        connection_id -> Uuid,
+        manager_id -> Uuid,
+        scan_id -> Uuid,
+        create_time -> Timestamptz,
+        delivery_id -> Nullable<Uuid>,
+    }
+}
+
+diesel::table! {
+    digests (delivery_id) {
+        delivery_id -> Uuid,
+        namespace_id -> Uuid,
+        connection_id -> Uuid,
     }
 }
 
@@ -674,6 +695,8 @@ diesel::allow_tables_to_appear_in_same_query!(
     connections,
     deliveries,
     delivery_attempts,
+    digest_scans,
+    digests,
     feed_days,
     feed_gaps,
     feed_missing_ids,

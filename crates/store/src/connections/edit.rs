@@ -8,7 +8,10 @@ use domain::{
 };
 use uuid::Uuid;
 
-use super::{ConnectionRow, SEALED, recipients, seal_headers, seal_secrets, seal_url, stored_rate};
+use super::{
+    ConnectionRow, SEALED, recipients, seal_headers, seal_secrets, seal_url, stored_period,
+    stored_rate, stored_zone,
+};
 use crate::{
     Error, QueryResult,
     namespaces::Deletion,
@@ -47,6 +50,8 @@ struct Changes<'a> {
     format: Option<&'a str>,
     max_per_second: Option<Option<i32>>,
     signing_secrets_sealed: Option<Option<Vec<u8>>>,
+    digest: Option<Option<&'a str>>,
+    time_zone: Option<&'a str>,
     state: Option<&'a str>,
     state_reason: Option<Option<&'a str>>,
 }
@@ -71,6 +76,8 @@ pub async fn update(
         method: change.method.map(|method| method.as_str()),
         format: change.format.map(|format| format.as_str()),
         max_per_second: change.max_per_second.map(stored_rate),
+        digest: { change.digest.as_ref() }.map(|digest| stored_period(digest.as_ref())),
+        time_zone: { change.digest.as_ref() }.map(|digest| stored_zone(digest.as_ref())),
         ..Changes::default()
     };
     if let Some(headers) = &change.headers {

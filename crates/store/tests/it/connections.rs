@@ -26,6 +26,7 @@ fn draft() -> CreateConnection {
         format: Format::Slack,
         max_per_second: Some(50),
         signing_secrets: vec![SECRET.parse().unwrap()],
+        digest: None,
     }
 }
 
