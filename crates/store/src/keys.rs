@@ -1,4 +1,4 @@
-//! Accounts and API keys.
+//! Accounts and API keys. Sessions of people who signed in are API keys too ([`crate::sessions`]).
 
 use std::{net::IpAddr, time::Duration};
 
@@ -40,6 +40,8 @@ pub struct KeyRecord {
     pub revoke_time: Option<Timestamp>,
     /// Up to ten minutes old; `None` if the key was never used.
     pub last_use_time: Option<Timestamp>,
+    /// Who signed in, if this is a session.
+    pub person: Option<String>,
 }
 
 impl KeyRecord {
@@ -106,6 +108,7 @@ struct KeyRow {
     revoke_time: Option<DateTime<Utc>>,
     networks: Option<Vec<String>>,
     last_use_time: Option<DateTime<Utc>>,
+    person: Option<String>,
 }
 
 impl From<(KeyRow, String)> for KeyRecord {
@@ -128,6 +131,7 @@ impl From<(KeyRow, String)> for KeyRecord {
             expire_time: row.expire_time.map(Into::into),
             revoke_time: row.revoke_time.map(Into::into),
             last_use_time: row.last_use_time.map(Into::into),
+            person: row.person,
         }
     }
 }
@@ -144,10 +148,23 @@ pub async fn find(conn: &mut AsyncPgConnection, id: Id) -> QueryResult<Option<Ke
         .map(|found| found.map(Into::into))
 }
 
-/// Returns all keys, by account and age.
+/// Returns all keys except sessions, by account and age.
 pub async fn list(conn: &mut AsyncPgConnection) -> QueryResult<Vec<KeyRecord>> {
     let rows = api_keys::table
         .inner_join(accounts::table.on(accounts::id.eq(api_keys::account_id)))
+        .filter(api_keys::person.is_null())
+        .order((accounts::name.asc(), api_keys::id.asc()))
+        .select((KeyRow::as_select(), accounts::name))
+        .load::<(KeyRow, String)>(conn)
+        .await?;
+    Ok(rows.into_iter().map(Into::into).collect())
+}
+
+/// Returns all sessions, by account and age.
+pub async fn list_sessions(conn: &mut AsyncPgConnection) -> QueryResult<Vec<KeyRecord>> {
+    let rows = api_keys::table
+        .inner_join(accounts::table.on(accounts::id.eq(api_keys::account_id)))
+        .filter(api_keys::person.is_not_null())
         .order((accounts::name.asc(), api_keys::id.asc()))
         .select((KeyRow::as_select(), accounts::name))
         .load::<(KeyRow, String)>(conn)

@@ -60,6 +60,7 @@ diesel::table! {
         revoke_time -> Nullable<Timestamptz>,
         networks -> Nullable<Array<Text>>,
         last_use_time -> Nullable<Timestamptz>,
+        person -> Nullable<Text>,
     }
 }
 
@@ -613,6 +614,19 @@ diesel::table! {
 }
 
 diesel::table! {
+    sign_ins (state_hash) {
+        state_hash -> Bytea,
+        browser_hash -> Bytea,
+        origin -> Text,
+        expire_time -> Timestamptz,
+        sealed -> Nullable<Bytea>,
+        account_id -> Nullable<Uuid>,
+        role -> Nullable<Text>,
+        person -> Nullable<Text>,
+    }
+}
+
+diesel::table! {
     stats (namespace_id, subject_id, interval_seconds, time) {
         namespace_id -> Uuid,
         subject_id -> Uuid,
@@ -681,6 +695,7 @@ diesel::allow_tables_to_appear_in_same_query!(
     scan_keys,
     scan_likes,
     scans,
+    sign_ins,
     stats,
     stats_deltas,
 );
