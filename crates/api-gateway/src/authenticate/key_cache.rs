@@ -53,7 +53,8 @@ impl KeyCache {
         if let Some((_, cached)) = self.lock().get_mut(&record.id) {
             Arc::make_mut(cached).last_use_time = Some(now);
         }
-        if let Some(time) = record.expire_time
+        // The person of a session signs in again.
+        if let (Some(time), None) = (record.expire_time, &record.person)
             && time <= now.plus(keys::EXPIRES_SOON)
         {
             tracing::warn!(

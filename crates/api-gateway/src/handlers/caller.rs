@@ -19,6 +19,9 @@ pub(crate) struct Description {
     namespaces: Option<Vec<NamespaceName>>,
     #[serde(skip_serializing_if = "Option::is_none")]
     expire_time: Option<Timestamp>,
+    /// Who signed in, if the key is a session.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    person: Option<String>,
     rate_limit_per_minute: u32,
     account_rate_limit_per_minute: u32,
     quotas: Quotas,
@@ -79,6 +82,7 @@ pub(crate) async fn get(
         role: key.role.as_str(),
         namespaces,
         expire_time: key.expire_time,
+        person: key.person.clone(),
         rate_limit_per_minute: state.rates.limits().key,
         account_rate_limit_per_minute: { usage.rate_limit_per_minute }
             .unwrap_or(state.rates.limits().account),
