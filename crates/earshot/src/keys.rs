@@ -153,6 +153,9 @@ async fn rotate(conn: &mut AsyncPgConnection, arguments: &Rotate) -> anyhow::Res
             let Some(old) = keys::find(conn, id).await? else {
                 bail!("there is no key {id}");
             };
+            if old.person.is_some() {
+                bail!("{id} is a session: its person signs in again instead");
+            }
             if !old.is_valid(now) {
                 bail!(
                     "the key {id} has expired or was revoked: create a new one with `earshot keys create`"
