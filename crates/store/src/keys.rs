@@ -40,7 +40,7 @@ pub struct KeyRecord {
     pub revoke_time: Option<Timestamp>,
     /// Up to ten minutes old; `None` if the key was never used.
     pub last_use_time: Option<Timestamp>,
-    /// Who signed in, if this is a session.
+    /// The person who signed in; `None` if the key is no session.
     pub person: Option<String>,
 }
 
