@@ -7,11 +7,7 @@ use std::{
     path::{Path, PathBuf},
 };
 
-const DOCUMENTS: [&str; 3] = [
-    "docs/security.md",
-    "docs/reliability.md",
-    "docs/development/reviewed-faults.md",
-];
+const DOCUMENTS: [&str; 2] = ["docs/security.md", "docs/reliability.md"];
 
 fn root() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR"))

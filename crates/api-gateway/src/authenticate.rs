@@ -60,7 +60,7 @@ pub(crate) struct Caller {
     address: IpAddr,
     request_id: Option<RequestId>,
     extra: Arc<Mutex<Extra>>,
-    pub(crate) state: web::Data<AppState>,
+    state: web::Data<AppState>,
 }
 
 /// Extra costs of one request.

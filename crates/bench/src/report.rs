@@ -80,7 +80,7 @@ impl Report {
         self.notes.push(note.into());
     }
 
-    /// Returns true if all goals are met.
+    /// Returns whether no goal is missed.
     pub(crate) fn is_met(&self) -> bool {
         self.rows.iter().all(|row| row.ok != Some(false))
     }

@@ -3,10 +3,10 @@
 //! A broadcast is not work: it is sent once, in no promised order, and a disconnected reader misses it. So
 //! every (re)connect starts with a resync, and broadcasts that came meanwhile follow after it.
 
-use std::sync::Arc;
+use std::{sync::Arc, time::Duration};
 
 use events::{EventSet, Message};
-use runtime::Check;
+use runtime::{Backoff, Check};
 use tokio_util::sync::CancellationToken;
 
 use crate::transport::{Bus, Delivery, Received};
@@ -16,7 +16,7 @@ pub trait NewsReader: Send + Sync + 'static {
     type Event: EventSet;
 
     /// Handles an event. An error leads to a resync.
-    fn on_broadcast(&self, event: Self::Event) -> impl Future<Output = anyhow::Result<()>> + Send;
+    fn hear(&self, event: Self::Event) -> impl Future<Output = anyhow::Result<()>> + Send;
 
     /// Reads the current state, because broadcasts may have been missed. Repeated until it succeeds.
     fn resync(&self) -> impl Future<Output = anyhow::Result<()>> + Send;
@@ -31,32 +31,42 @@ pub async fn read_news<R: NewsReader>(
     shutdown: CancellationToken,
 ) {
     let mut subscription = bus.news(R::Event::KEYS);
-    let reading = async {
+    let telling = async {
         loop {
             match subscription.next().await {
                 Received::Connected => {
-                    resync(&*reader, &shutdown).await;
+                    resync(&*reader).await;
                     check.iter().for_each(Check::ok);
                 }
                 Received::Lost => check
                     .iter()
                     .for_each(|check| check.degraded("not subscribed")),
-                Received::Delivery(delivery) => handle(&*reader, delivery, &shutdown).await,
+                Received::Delivery(delivery) => tell(&*reader, delivery).await,
             }
         }
     };
     tokio::select! {
         () = shutdown.cancelled() => {}
-        () = reading => {}
+        () = telling => {}
+    }
+    subscription.stop().await;
+}
+
+async fn resync<R: NewsReader>(reader: &R) {
+    let mut backoff = Backoff::new(Duration::from_millis(100), Duration::from_secs(5));
+    let mut failed = false;
+    while let Err(error) = reader.resync().await {
+        if !std::mem::replace(&mut failed, true) {
+            tracing::warn!("cannot read missed changes from the database, retrying: {error:#}");
+        }
+        backoff.wait().await;
+    }
+    if failed {
+        tracing::info!("read missed changes from the database");
     }
 }
 
-async fn resync<R: NewsReader>(reader: &R, shutdown: &CancellationToken) {
-    let task = "read missed changes from the database";
-    runtime::retry(task, shutdown, || reader.resync()).await;
-}
-
-async fn handle<R: NewsReader>(reader: &R, delivery: Delivery, shutdown: &CancellationToken) {
+async fn tell<R: NewsReader>(reader: &R, delivery: Delivery) {
     let event = Message::decode(&delivery.payload)
         .map(|message| R::Event::from_any(message.event))
         .unwrap_or_else(|error| {
@@ -64,9 +74,11 @@ async fn handle<R: NewsReader>(reader: &R, delivery: Delivery, shutdown: &Cancel
             None
         });
     if let Some(event) = event
-        && let Err(error) = reader.on_broadcast(event).await
+        && let Err(error) = reader.hear(event).await
     {
         tracing::debug!("could not handle a broadcast, reading the database instead: {error:#}");
-        resync(reader, shutdown).await;
+        resync(reader).await;
     }
+    // Broadcasts are not repeated, so a failed acknowledgement does not matter.
+    let _ = delivery.settle.ack().await;
 }

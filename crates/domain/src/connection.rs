@@ -147,24 +147,18 @@ impl Connection {
         self.headers = self.headers.masked();
         self
     }
-}
 
-#[cfg(test)]
-mod tests {
-    use super::{Connection, ConnectionState, ConnectionType, Format, Headers, Method};
-    use crate::{ConnectionName, Id, Timestamp};
-
-    pub(super) fn sample() -> Connection {
+    /// A sample Connection for checking a change to one that does not exist: errors in a request are reported
+    /// before the missing resource.
+    #[must_use]
+    pub fn specimen(name: ConnectionName) -> Self {
         let headers =
             [("x-a", "1"), ("x-b", "2")].map(|(name, value)| (name.to_owned(), value.to_owned()));
-        Connection {
-            name: ConnectionName {
-                namespace: Id::NIL,
-                connection: Id::NIL,
-            },
+        Self {
+            name,
             create_time: Timestamp::UNIX_EPOCH,
             update_time: Timestamp::UNIX_EPOCH,
-            nickname: "ours".to_owned(),
+            nickname: "specimen".to_owned(),
             connection_type: ConnectionType::HttpConnection,
             url: "https://example.com/".to_owned(),
             method: Method::Post,
@@ -175,9 +169,19 @@ mod tests {
             state_reason: None,
         }
     }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{Connection, Headers};
+    use crate::{ConnectionName, Id};
 
     #[test]
     fn masked_urls_end_with_their_host() {
+        let name = ConnectionName {
+            namespace: Id::NIL,
+            connection: Id::NIL,
+        };
         for (url, shown) in [
             (
                 "https://hooks.slack.com/services/T0/B0/x",
@@ -188,7 +192,7 @@ mod tests {
             ("https://a.example", "https://a.example"),
             ("", ""),
         ] {
-            let mut connection = sample();
+            let mut connection = Connection::specimen(name);
             connection.url = url.to_owned();
             assert_eq!(connection.masked().url, shown);
         }

@@ -12,6 +12,7 @@ pub mod address;
 pub mod audit;
 pub mod backfill;
 pub mod connection;
+pub mod connection_test;
 pub mod delivery;
 pub mod egress;
 pub mod feed;
@@ -38,7 +39,6 @@ pub mod scan;
 pub mod screen;
 pub mod stats;
 pub mod time;
-pub mod trial_delivery;
 pub mod web_header;
 pub mod web_url;
 

@@ -3,8 +3,7 @@
 use serde::{Deserialize, Serialize};
 
 use crate::{
-    ConnectionName, Focus, Instructions, ManagerName, Timestamp, instructions::Sells, patch::Paths,
-    screen::Screen,
+    ConnectionName, Focus, Instructions, ManagerName, Timestamp, patch::Paths, screen::Screen,
 };
 
 mod change;
@@ -34,9 +33,6 @@ pub const PATHS: Paths = Paths {
         "input.focus.type",
         "input.focus.names",
         "input.sensitivity",
-        "input.sells",
-        "input.sells.summary",
-        "input.sells.offers",
         "instructions",
         "instructions.feeds",
         "instructions.require",
@@ -129,9 +125,6 @@ pub struct Input {
     /// Absent in rows from older releases.
     #[serde(default)]
     pub sensitivity: Sensitivity,
-    /// Replaces what a compile takes from the pages.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub sells: Option<Sells>,
 }
 
 /// The user's choice between fewer wrong posts and fewer missed posts.

@@ -73,7 +73,7 @@ pub(crate) fn run(arguments: Arguments) -> ExitCode {
         let stop = stop_signal()?;
         let mut listener = Listener::new(arguments)?;
         tokio::select! {
-            // A stop cannot come between a print and the save of its position: nothing in between waits.
+            // After a print, the position is saved before the next wait.
             outcome = listener.run() => outcome,
             () = stop => Ok(()),
         }
@@ -110,7 +110,7 @@ struct Listener {
     lines: Lines,
     managers: Vec<String>,
     /// True if the start was already reported.
-    reported_start: bool,
+    told: bool,
 }
 
 impl Listener {
@@ -140,7 +140,7 @@ impl Listener {
             places,
             lines,
             managers: Vec::new(),
-            reported_start: false,
+            told: false,
         })
     }
 
@@ -151,11 +151,7 @@ impl Listener {
         loop {
             let due =
                 self.managers.is_empty() || looked.is_none_or(|looked| looked.elapsed() >= LOOK);
-            let outcome = if due {
-                self.find_managers().await
-            } else {
-                Ok(())
-            };
+            let outcome = if due { self.look().await } else { Ok(()) };
             let outcome = match outcome {
                 Ok(()) => {
                     if due {
@@ -176,15 +172,15 @@ impl Listener {
                     tokio::time::sleep(INTERVAL.max(spread)).await;
                 }
                 Err(Failure::Api(error, given)) if may_pass(&error) => {
-                    let retry_after = error.refusal().and_then(|refusal| refusal.retry_after);
+                    let told = error.refusal().and_then(|refusal| refusal.retry_after);
                     if !lost {
                         let failure = Failure::Api(error, given);
                         eprintln!("earshot: {}; trying again", failure.words());
                         lost = true;
                     }
                     wait = (wait * 2).clamp(Duration::from_millis(500), LONGEST_WAIT);
-                    let retry_after = Duration::from_secs(retry_after.unwrap_or(0).min(90));
-                    tokio::time::sleep(retry_after.max(wait)).await;
+                    let told = Duration::from_secs(told.unwrap_or(0).min(90));
+                    tokio::time::sleep(told.max(wait)).await;
                 }
                 Err(failure) => return Err(failure),
             }
@@ -192,7 +188,7 @@ impl Listener {
     }
 
     /// Finds the Managers, and sets the start position of new ones.
-    async fn find_managers(&mut self) -> Result<(), Failure> {
+    async fn look(&mut self) -> Result<(), Failure> {
         let found = self.heads().await?;
         let first = self.places.are_new();
         let mut begun = BTreeMap::new();
@@ -211,8 +207,8 @@ impl Listener {
         if first || !begun.is_empty() {
             self.places.begin(begun)?;
         }
-        if !self.reported_start {
-            self.reported_start = true;
+        if !self.told {
+            self.told = true;
             match found.len() {
                 0 => eprintln!("earshot: listening; there is no Manager yet"),
                 1 => eprintln!("earshot: listening to 1 Manager"),

@@ -12,8 +12,6 @@ use std::{
 
 use matching::text;
 
-use crate::word_lists;
-
 static TABLE: LazyLock<Table> =
     LazyLock::new(|| Table::parse(include_str!("../data/background.txt")));
 static STOP_WORDS: LazyLock<HashSet<&str>> =
@@ -131,7 +129,10 @@ impl Table {
 }
 
 fn words(list: &'static str) -> HashSet<&'static str> {
-    word_lists::words(list).collect()
+    list.lines()
+        .filter(|line| !line.starts_with('#'))
+        .flat_map(str::split_whitespace)
+        .collect()
 }
 
 #[cfg(test)]

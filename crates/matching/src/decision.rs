@@ -56,7 +56,9 @@ impl From<Decision> for Match {
             terms: decision.terms,
             focus: decision.focus,
             spans: decision.spans.into_iter().map(Into::into).collect(),
-            ..Self::default()
+            signals: None,
+            judged: false,
+            reader: None,
         }
     }
 }

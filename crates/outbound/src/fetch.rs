@@ -203,7 +203,7 @@ struct Decoded<'a> {
     encoding: Option<&'a str>,
     max_bytes: usize,
     decoder: Decoder,
-    /// Pieces of the body; `None` once it is larger than a small one.
+    /// What was read as long as it is small.
     small: Option<Vec<Bytes>>,
 }
 

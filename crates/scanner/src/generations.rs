@@ -1,5 +1,4 @@
-//! A cache of bounded size. It has two generations and drops the older one, so the least recently used entries go
-//! first.
+//! A cache of bounded size. It has two generations and drops the older one, so it forgets what was not asked for the longest time.
 
 use std::{collections::HashMap, hash::Hash};
 

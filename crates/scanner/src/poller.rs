@@ -131,7 +131,7 @@ impl Work for Poller {
     }
 
     async fn woken(&self) {
-        // Never an error: the plans live as long as this.
+        // The plans live as long as this.
         let _ = self.changes.lock().await.changed().await;
     }
 

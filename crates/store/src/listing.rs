@@ -58,13 +58,12 @@ pub(crate) const fn nullable(field: &'static str, sql: &'static str) -> Column {
 }
 
 impl Column {
-    /// Sets the microseconds that the expression takes: for example for long text, or for names, where each id takes
-    /// 30.
+    /// An expression that takes this many microseconds: for example long text, or names, where each id takes 30.
     pub(crate) const fn taking(self, micros: u64) -> Self {
         Self { micros, ..self }
     }
 
-    /// Returns the expression of a text. Missing text is empty.
+    /// The expression of a text; missing text is empty.
     fn text(&self) -> String {
         if self.nullable {
             format!("coalesce({}, '')", self.sql)
@@ -102,7 +101,7 @@ pub struct Page<T> {
 }
 
 impl<T: Serialize> Page<T> {
-    /// Creates a page of these items. `more` is [`Rows::more`].
+    /// A page of these items. `more` is [`Rows::more`].
     pub(crate) fn new(list: &ListQuery, items: Vec<(Id, T)>, more: bool) -> Self {
         Self::with_place(list, items, more, |item| place(list, item))
     }
@@ -143,7 +142,7 @@ impl<T: Serialize> Page<T> {
     }
 }
 
-/// Returns the values of `item` that the list is ordered by.
+/// Value of `item` that the list is ordered by.
 fn place<T: Serialize>(list: &ListQuery, item: &T) -> Vec<Option<Literal>> {
     // Our items always have a JSON form. If one had none, its position would be the start.
     let json = serde_json::to_value(item).unwrap_or_default();
@@ -285,7 +284,7 @@ impl<'a> Builder<'a> {
         }
     }
 
-    /// Adds everything after the parents.
+    /// Everything after the parents.
     fn rows(&mut self, list: &ListQuery) {
         self.filter(&list.filter);
         self.after(list);
@@ -301,7 +300,7 @@ impl<'a> Builder<'a> {
         self.searches(&searched);
     }
 
-    /// Adds clauses that search texts. Folding a text takes far longer than searching it. So each text is folded once,
+    /// Clauses that search texts. Folding a text takes far longer than searching it. So each text is folded once,
     /// in a subquery that `OFFSET 0` separates, regardless of how often it is searched.
     fn searches(&mut self, clauses: &[&Clause]) {
         if clauses.is_empty() {
@@ -502,7 +501,7 @@ fn shorten(value: Literal) -> Literal {
     }
 }
 
-/// Returns the value that replaces a missing one in the order.
+/// Value that replaces a missing one in the order.
 fn missing(kind: Kind) -> Literal {
     match kind {
         Kind::Text | Kind::Texts | Kind::Word(_) => Literal::Text(String::new()),

@@ -1,12 +1,9 @@
 //! Statistics of the planner of PostgreSQL, kept near to the size of tables that grow fast.
 
-use diesel::{
-    QueryableByName,
-    sql_types::{Nullable, Text},
-};
+use diesel::{QueryableByName, sql_query, sql_types::Nullable, sql_types::Text};
 use diesel_async::{AsyncPgConnection, RunQueryDsl};
 
-use crate::{QueryResult, prepared::query};
+use crate::QueryResult;
 
 /// Analyzes one table that has grown fivefold since it was last analyzed, the largest first, and returns its name;
 /// `None` without such a table. Reads the catalogue and the size of each table.
@@ -16,7 +13,7 @@ pub async fn analyze_grown(conn: &mut AsyncPgConnection) -> QueryResult<Option<S
         #[diesel(sql_type = Nullable<Text>)]
         name: Option<String>,
     }
-    let row: Row = query!("planner_statistics/analyze_grown")
+    let row: Row = sql_query("SELECT analyze_grown() AS name")
         .get_result(conn)
         .await?;
     Ok(row.name)

@@ -21,7 +21,7 @@ pub fn config(database: &TestDatabase, service: Service) -> Config {
     config
 }
 
-/// Publishes an event, as a service does.
+/// Publishes an event, as the relay of a service does.
 ///
 /// # Panics
 /// If the bus does not take it.
@@ -32,7 +32,9 @@ pub async fn publish(bus: &Arc<dyn Bus>, event: impl Into<AnyEvent>) {
         create_time: message.create_time,
         trace: TraceContext::default(),
     };
-    bus.publish(&outgoing).await.expect("the bus takes it");
+    for taken in bus.publish(&[outgoing]).await {
+        taken.expect("the bus takes it");
+    }
 }
 
 /// Killed when dropped.

@@ -14,7 +14,8 @@ use super::support::{PATIENCE, name};
 use crate::{
     customer,
     harness::{
-        LOSS, Part, Stack, eventually, process::Process, programs, proxy::Proxy, receiver::Receiver,
+        Kind, LOSS, Part, Stack, eventually, process::Process, programs, proxy::Proxy,
+        receiver::Receiver,
     },
     posts::Post,
 };
@@ -79,6 +80,10 @@ pub(crate) async fn run(stack: &Stack) {
     let start = || start(stack, &network, name(&manager), folder.path());
     let mut listener = start();
     listener.line("earshot: listening", PATIENCE).await;
+    let gateway = match stack.kind {
+        Kind::Dev => Part::Dev,
+        Kind::Distributed => Part::Gateway,
+    };
     // Names of the printed Scans.
     let printed = || -> Vec<String> {
         let log = std::fs::read_to_string(folder.path().join("listen.log")).unwrap();
@@ -112,8 +117,8 @@ pub(crate) async fn run(stack: &Stack) {
             Event::Mend => network.mend().await,
             Event::Sleep => listener.pause(),
             Event::Wake => listener.resume(),
-            Event::KillGateway => stack.kill(Part::Gateway),
-            Event::StartGateway => drop(stack.restart(Part::Gateway).await),
+            Event::KillGateway => stack.kill(gateway),
+            Event::StartGateway => drop(stack.restart(gateway).await),
         }
         let posts: Vec<Value> = (published..published + batch)
             .map(|n| {
@@ -136,7 +141,7 @@ pub(crate) async fn run(stack: &Stack) {
         // Before the next event, some Scans are polled, and printed where that is possible.
         eventually("a post is served", LONG, async || {
             let served = stack.simulator.served().await;
-            ids.iter().any(|id| served.contains(id)).then_some(())
+            ids.iter().any(|id| served.contains_key(id)).then_some(())
         })
         .await;
         if runs && is_reachable {

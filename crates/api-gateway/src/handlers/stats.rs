@@ -4,13 +4,12 @@
 //! points. Sums one row for each feed and point.
 
 use actix_web::web::Path;
-use domain::{Timestamp, stats::Stats};
-use store::{AsyncPgConnection, stats};
+use domain::{ConnectionName, Timestamp, stats::Stats};
+use store::{AsyncPgConnection, connections, managers, stats};
 
 use super::{ConnectionPath, ManagerPath, NamespacePath};
 use crate::{
-    ApiError, answer::Found, authenticate::Caller, pages, parent::Parent, query::Parameters,
-    transaction::Work,
+    ApiError, answer::Found, authenticate::Caller, pages, query::Parameters, transaction::Work,
 };
 
 /// `GET /v1/namespaces/{namespaceId}/stats`
@@ -19,7 +18,7 @@ pub(crate) async fn of_namespace(
     path: Path<NamespacePath>,
     query: Parameters,
 ) -> Result<Found<Stats>, ApiError> {
-    let namespace = caller.readable(path.namespace_id()).await?;
+    let namespace = caller.readable(&path.namespace_id).await?;
     let query = query.stats(Timestamp::now())?;
     charged(&caller, async move |conn| {
         Ok(stats::of_namespace(conn, namespace, query).await?)
@@ -33,11 +32,13 @@ pub(crate) async fn of_manager(
     path: Path<ManagerPath>,
     query: Parameters,
 ) -> Result<Found<Stats>, ApiError> {
-    caller.readable(path.namespace_id()).await?;
-    let name = path.name()?;
+    let namespace = caller.readable(&path.namespace_id).await?;
+    let query = query.stats(Timestamp::now())?;
+    let name = path.name(namespace)?;
     charged(&caller, async move |conn| {
-        Parent::Manager(name).check(conn).await?;
-        let query = query.stats(Timestamp::now())?;
+        if !managers::exists(conn, name).await? {
+            return Err(ApiError::NotFound("manager"));
+        }
         Ok(stats::of_manager(conn, name, query).await?)
     })
     .await
@@ -49,11 +50,17 @@ pub(crate) async fn of_connection(
     path: Path<ConnectionPath>,
     query: Parameters,
 ) -> Result<Found<Stats>, ApiError> {
-    caller.readable(path.namespace_id()).await?;
-    let name = path.name()?;
+    let namespace = caller.readable(&path.namespace_id).await?;
+    let query = query.stats(Timestamp::now())?;
+    let connection = path.connection_id.parse().ok();
+    let name = ConnectionName {
+        namespace,
+        connection: connection.ok_or(ApiError::NotFound("connection"))?,
+    };
     charged(&caller, async move |conn| {
-        Parent::Connection(name).check(conn).await?;
-        let query = query.stats(Timestamp::now())?;
+        if !connections::exists(conn, name).await? {
+            return Err(ApiError::NotFound("connection"));
+        }
         Ok(stats::of_connection(conn, name, query).await?)
     })
     .await

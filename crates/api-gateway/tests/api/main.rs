@@ -8,7 +8,6 @@ mod app;
 mod audit;
 mod client;
 mod contract;
-mod estate;
 
 mod alerts;
 mod availability;

@@ -45,7 +45,11 @@ async fn write(
                 matched: Match {
                     score: 1.0,
                     terms: vec!["found".to_owned()],
-                    ..Match::default()
+                    focus: None,
+                    spans: Vec::new(),
+                    signals: None,
+                    judged: false,
+                    reader: None,
                 },
             })
             .collect();

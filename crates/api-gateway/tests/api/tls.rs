@@ -97,11 +97,13 @@ async fn tls_is_served_with_http_2_and_1() {
         (StatusCode::UNAUTHORIZED, Version::HTTP_11)
     );
     // Sends a body over HTTP/2, and one that is too large.
-    let key = app.owner_key("acme").await;
+    let key = domain::key::ApiKey::generate();
+    app.store_key("acme", &key, domain::key::Role::Owner, None, None)
+        .await;
     let post = |body: String| {
         trusting(&certificate)
             .post(&url)
-            .bearer_auth(&key)
+            .bearer_auth(key.expose())
             .header("content-type", "application/json")
             .body(body)
             .send()

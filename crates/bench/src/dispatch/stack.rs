@@ -28,7 +28,7 @@ pub(crate) struct Stack {
     last: Vec<f64>,
     spent: Vec<f64>,
     rabbitmq: Arc<Mutex<RabbitMq>>,
-    postgres: Postgres,
+    pub(crate) postgres: Postgres,
 }
 
 impl Stack {

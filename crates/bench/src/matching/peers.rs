@@ -1,5 +1,4 @@
-//! Reference implementations for comparison, in the same run: each plan in turn, Aho-Corasick, and PostgreSQL's
-//! `tsquery`.
+//! Other ways to make the same decisions, or a part of them, in the same run.
 
 use std::{collections::BTreeMap, path::PathBuf, sync::Arc, time::Instant};
 

@@ -18,6 +18,10 @@ use crate::{
 
 /// Source of the instructions.
 #[derive(Debug, Clone, PartialEq)]
+#[expect(
+    clippy::large_enum_variant,
+    reason = "one for each request, and it is not kept"
+)]
 pub enum Origin {
     Input(Input),
     Instructions(Instructions),
@@ -55,7 +59,7 @@ impl CreateManager {
             fields.finish();
             draft
         });
-        // `None` only after an issue was reported.
+        // `None` only after an issue was noted.
         let parsed = issues
             .into_inner()
             .or(())
@@ -75,11 +79,11 @@ fn draft(
     let source = fields::source(fields);
     let origin = match (fields.take("input"), fields.take("instructions")) {
         (Some(_), Some(_)) => {
-            fields.report("instructions", Issue::Conflict);
+            fields.note("instructions", Issue::Conflict);
             None
         }
         (None, None) => {
-            fields.report("input", Issue::Required);
+            fields.note("input", Issue::Required);
             None
         }
         (Some(value), None) => fields

@@ -8,7 +8,6 @@ use std::{
 };
 
 use super::spelling::squeeze;
-use crate::word_lists;
 
 pub(super) struct Brand {
     pub(super) names: Vec<&'static str>,
@@ -45,7 +44,8 @@ pub(super) fn find(name: &str) -> Option<&'static Brand> {
 }
 
 static TECHNOLOGIES: LazyLock<HashSet<String>> = LazyLock::new(|| {
-    let names = word_lists::entries(include_str!("../../data/technologies.txt"));
+    let lines = include_str!("../../data/technologies.txt").lines();
+    let names = lines.filter(|line| !line.starts_with('#'));
     names.map(squeeze).collect()
 });
 

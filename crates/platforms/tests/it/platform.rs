@@ -1,4 +1,4 @@
-//! A simulated platform, one feed on it that is polled repeatedly, and servers with written answers.
+//! A simulated platform, and one feed on it that is polled repeatedly.
 
 use std::{sync::Arc, time::Duration};
 
@@ -11,53 +11,18 @@ use platforms::{
 };
 use url::Url;
 
-/// The answer of a server to a request for `url`.
-pub(crate) fn answer(status: u16, url: &Url, body: impl Into<Vec<u8>>) -> Fetched {
-    Fetched {
-        status,
-        headers: Vec::new(),
-        body: body.into(),
-        final_url: url.clone(),
-    }
-}
-
-/// A server that answers each request by its address.
-pub(crate) fn answering(
-    answer: impl Fn(&Url) -> Fetched + Send + Sync + 'static,
-) -> Arc<dyn Fetch> {
-    Arc::new(Answering(answer))
-}
-
-/// A server that gives the same answer to every request.
-pub(crate) fn always(status: u16, body: impl Into<Vec<u8>>) -> Arc<dyn Fetch> {
-    let body = body.into();
-    answering(move |url| answer(status, url, body.clone()))
-}
-
-struct Answering<F>(F);
+/// A server that always sends the same answer.
+pub(crate) struct Always(pub(crate) Fetched);
 
 #[async_trait]
-impl<F: Fn(&Url) -> Fetched + Send + Sync> Fetch for Answering<F> {
+impl Fetch for Always {
     async fn get(
         &self,
-        url: &Url,
+        _: &Url,
         _: &[(&str, &str)],
         _: &FetchLimits,
     ) -> Result<Fetched, FetchError> {
-        Ok((self.0)(url))
-    }
-
-    /// Grants every token.
-    async fn post_form(
-        &self,
-        url: &Url,
-        _: &[(&str, &str)],
-        _: &[(&str, &str)],
-        _: &FetchLimits,
-    ) -> Result<Fetched, FetchError> {
-        let token =
-            r#"{"access_token": "a", "token_type": "bearer", "expires_in": 86400, "scope": "*"}"#;
-        Ok(answer(200, url, token))
+        Ok(self.0.clone())
     }
 }
 
@@ -139,10 +104,9 @@ impl Feed {
     pub(crate) async fn try_poll(&mut self) -> Result<Polled, PollError> {
         let (platform, what) = self.name.split_once(':').unwrap();
         let what = what.replace("{base}", &self.simulator.base_url());
-        let platform = self.platforms.get(platform).unwrap();
-        assert!(platform.accepts(&what), "{what}");
-        let polled = platform
-            .adapter
+        let adapter = Arc::clone(&self.platforms.get(platform).unwrap().adapter);
+        assert!(adapter.accepts(&what), "{what}");
+        let polled = adapter
             .poll(&what, self.cursor.as_ref(), &self.limits)
             .await?;
         // Every cursor goes through its JSON, as it does in the database.

@@ -59,7 +59,7 @@ pub(crate) struct Planned {
     pub(crate) time: Timestamp,
 }
 
-/// Bounds of a random schedule.
+/// Limits of a schedule's difficulty.
 #[derive(Debug, Clone)]
 pub(crate) struct Shape {
     /// Maximum number of posts in the large burst; a schedule has at most one.

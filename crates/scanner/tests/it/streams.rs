@@ -4,10 +4,11 @@ use std::collections::BTreeSet;
 
 use domain::ManagerName;
 use platform_simulator::{BLUESKY, NewPost};
+use runtime::config::PlatformConfig;
 use test_support::{Replica, eventually};
 use uuid::Uuid;
 
-use crate::support::World;
+use crate::support::{World, configured};
 
 const STREAM: &str = "bluesky:jetstream";
 
@@ -76,7 +77,11 @@ async fn holder(world: &World) -> Uuid {
 
 async fn world_with_a_stream() -> (World, ManagerName) {
     let mut world = World::new().await;
-    world.add_stream();
+    let settings = world.platforms.settings_of(BLUESKY);
+    world.config.platforms.push(PlatformConfig {
+        items_url: None,
+        ..configured(settings)
+    });
     world.log_leases().await;
     let manager = world.manager("kettle", &[STREAM]).await;
     (world, manager)

@@ -7,18 +7,22 @@ use std::{
 
 use chrono::{DateTime, Utc};
 use diesel::{
-    QueryableByName,
+    QueryableByName, sql_query,
     sql_types::{Array, Timestamptz, Uuid as SqlUuid},
 };
 use diesel_async::{AsyncPgConnection, RunQueryDsl};
 use domain::Post;
 use uuid::Uuid;
 
-use crate::{QueryResult, prepared::query, scans::PostRow};
+use crate::{
+    QueryResult,
+    prepared::Prepared,
+    scans::{PostRow, post_columns},
+};
 
 #[derive(QueryableByName)]
 #[diesel(check_for_backend(diesel::pg::Pg))]
-struct KeyedPost {
+struct Row {
     #[diesel(sql_type = SqlUuid)]
     key: Uuid,
     #[diesel(embed)]
@@ -34,10 +38,17 @@ pub(super) async fn load(
         return Ok(HashMap::new());
     }
     let (ids, times): (Vec<Uuid>, Vec<DateTime<Utc>>) = keys.into_iter().unzip();
-    let rows: Vec<KeyedPost> = query!(
-        "deliveries/load_posts",
-        Array<SqlUuid>: ids,
-        Array<Timestamptz>: times,
+    let rows: Vec<Row> = Prepared(
+        sql_query(concat!(
+            "SELECT p.id AS key, ",
+            post_columns!(),
+            " FROM unnest($1, $2) AS given (id, receive_time) \
+             CROSS JOIN LATERAL ( \
+                 SELECT * FROM posts WHERE receive_time = given.receive_time AND id = given.id LIMIT 1 \
+             ) AS p WHERE p.erase_time IS NULL"
+        ))
+        .bind::<Array<SqlUuid>, _>(ids)
+        .bind::<Array<Timestamptz>, _>(times),
     )
     .load(conn)
     .await?;

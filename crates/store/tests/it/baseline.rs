@@ -25,8 +25,7 @@ fn folders() -> (Vec<String>, Vec<String>) {
         .partition(|name| version(name).as_str() <= BASELINE_VERSION)
 }
 
-/// Returns the version of a migration, which is the beginning of its folder's name.
-pub(crate) fn version(folder: &str) -> String {
+fn version(folder: &str) -> String {
     folder.split_once('_').unwrap().0.replace('-', "")
 }
 
@@ -90,7 +89,7 @@ async fn migrate_refuses_a_schema_from_before_the_baseline_and_changes_nothing()
     let mut conn = database.connect().await;
     for sql in [
         VERSIONS,
-        "INSERT INTO __diesel_schema_migrations (version) VALUES ('20261124001010'), ('20261128001500')",
+        "INSERT INTO __diesel_schema_migrations (version) VALUES ('20261121000001'), ('20261124000100')",
         "CREATE TABLE accounts (id uuid PRIMARY KEY)",
     ] {
         run(&mut conn, sql).await;
@@ -99,7 +98,7 @@ async fn migrate_refuses_a_schema_from_before_the_baseline_and_changes_nothing()
     let refused = migrate(database.url()).await.unwrap_err().to_string();
 
     for text in [
-        "20261128001500",
+        "20261124000100",
         "cannot be migrated",
         "create a new, empty database and run `earshot migrate` on it",
     ] {
@@ -112,7 +111,7 @@ async fn migrate_refuses_a_schema_from_before_the_baseline_and_changes_nothing()
     assert_eq!(
         migrations::schema(&mut conn).await.unwrap(),
         Schema::Unsupported {
-            found: "20261128001500".to_owned()
+            found: "20261124000100".to_owned()
         }
     );
 }

@@ -39,7 +39,6 @@ fn automatic() -> CreateManager {
                 names: vec!["Acme".to_owned()],
             },
             sensitivity: Sensitivity::Balanced,
-            sells: None,
         }),
         notices: Vec::new(),
         screen: domain::screen::Screen::default(),

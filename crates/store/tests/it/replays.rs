@@ -97,10 +97,10 @@ impl World {
 }
 
 async fn advance(conn: &mut AsyncPgConnection, pace: Pace) -> Option<Advanced> {
-    let turn = conn.transaction(async |conn| {
-        replays::advance(conn, pace, &mut Round::default(), |_| ()).await
-    });
-    turn.await.unwrap().map(|(_, advanced)| advanced)
+    conn.transaction(async |conn| replays::advance(conn, pace, &mut Round::default()).await)
+        .await
+        .unwrap()
+        .map(|(_, advanced)| advanced)
 }
 
 #[tokio::test]
@@ -197,7 +197,7 @@ async fn a_rolled_back_batch_is_repeated() {
             .at
             .conn
             .transaction(async |conn| {
-                replays::advance(conn, PACE, &mut Round::default(), |_| ()).await?;
+                replays::advance(conn, PACE, &mut Round::default()).await?;
                 Err(store::QueryError::RollbackTransaction.into())
             })
             .await;

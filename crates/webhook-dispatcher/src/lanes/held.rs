@@ -45,7 +45,7 @@ impl Place {
 }
 
 impl Permit {
-    /// Records that the request has ended; `success` says whether it was acknowledged.
+    /// The request has ended; `success` says whether it was acknowledged.
     pub(crate) fn done(mut self, success: bool) {
         self.success = success;
     }
@@ -55,17 +55,15 @@ impl Drop for Permit {
     fn drop(&mut self) {
         let mut guard = self.lanes.lock();
         let state = &mut *guard;
-        if let Some(lane) = state.lanes.get(&self.connection) {
+        if let Some(lane) = state.lanes.get_mut(&self.connection) {
             state.open.release(lane.account, 1);
-            if lane.endpoint.is_on_probation() {
+            if lane.on_probation {
                 state.probation_open.release(lane.account, 1);
             }
+            lane.close(self.opened, self.success, self.lanes.lane_limit);
         }
         state.release(self.connection, 1, self.bytes);
-        let most = self.lanes.lane_limit;
-        state.change(self.connection, |lane| {
-            lane.close(self.opened, self.success, most);
-        });
+        state.classify(self.connection);
         state.list(self.connection);
         let hungry = state
             .lanes
@@ -103,7 +101,7 @@ impl Drop for Place {
 impl Drop for Pause {
     fn drop(&mut self) {
         if let Some(lane) = self.lanes.lock().lanes.get_mut(&self.connection) {
-            lane.endpoint.end_pause();
+            lane.pauses = lane.pauses.saturating_sub(1);
         }
     }
 }

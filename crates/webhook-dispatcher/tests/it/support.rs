@@ -1,9 +1,6 @@
 //! A database, Scans to deliver, and dispatchers.
 
-use std::{
-    sync::{Arc, Mutex},
-    time::Duration,
-};
+use std::{sync::Arc, time::Duration};
 
 use bus::{Bus, InProcess};
 use domain::{ConnectionName, ManagerName, Match, Post, ScanName, Timestamp};
@@ -96,7 +93,12 @@ impl World {
                 post,
                 matched: Match {
                     score: 1.0,
-                    ..Match::default()
+                    terms: Vec::new(),
+                    focus: None,
+                    spans: Vec::new(),
+                    signals: None,
+                    judged: false,
+                    reader: None,
                 },
             })
             .collect();
@@ -107,7 +109,7 @@ impl World {
             .unwrap()
     }
 
-    pub(crate) async fn publish_created(&self, scan: ScanName) {
+    pub(crate) async fn tell(&self, scan: ScanName) {
         let event = ScanCreated {
             name: scan,
             create_time: scan.scan.time(),
@@ -116,9 +118,9 @@ impl World {
     }
 
     /// A Scan and its event.
-    pub(crate) async fn publish_scan(&self, manager: ManagerName, title: &str) -> ScanName {
+    pub(crate) async fn scan_and_tell(&self, manager: ManagerName, title: &str) -> ScanName {
         let scan = self.scan(manager, title).await;
-        self.publish_created(scan).await;
+        self.tell(scan).await;
         scan
     }
 
@@ -137,7 +139,7 @@ impl World {
     /// Several Scans, each with its event.
     pub(crate) async fn scans_and_tell(&self, manager: ManagerName, count: usize) {
         for number in 0..count {
-            self.publish_scan(manager, &format!("kettle {number}"))
+            self.scan_and_tell(manager, &format!("kettle {number}"))
                 .await;
         }
     }
@@ -147,7 +149,7 @@ impl World {
         const COUNT: i64 = 8;
         let before = self.in_state("SUCCEEDED").await;
         for number in 0..COUNT {
-            self.publish_scan(manager, &format!("warm {number}")).await;
+            self.scan_and_tell(manager, &format!("warm {number}")).await;
         }
         self.until("SUCCEEDED", before + COUNT).await;
         8
@@ -198,14 +200,6 @@ pub(crate) async fn always(answer: Answer) -> TestServer {
     TestServer::start(move |_, _| answer.clone()).await
 }
 
-/// A receiver with an answer that the test may change.
-pub(crate) async fn changing(answer: Answer) -> (TestServer, Arc<Mutex<Answer>>) {
-    let answer = Arc::new(Mutex::new(answer));
-    let current = Arc::clone(&answer);
-    let server = TestServer::start(move |_, _| current.lock().unwrap().clone()).await;
-    (server, answer)
-}
-
 /// A receiver that sends each of these responses once, and then 200.
 pub(crate) async fn scripted(answers: Vec<Answer>) -> TestServer {
     TestServer::start(move |number, _| {
@@ -215,7 +209,7 @@ pub(crate) async fn scripted(answers: Vec<Answer>) -> TestServer {
     .await
 }
 
-/// Answers 200 to the requests that warm a lane up, and then `answer`.
+/// A receiver that sends 200 while a lane warms up, and then this response.
 pub(crate) async fn after_warming(answer: Answer) -> TestServer {
     TestServer::start(move |number, _| {
         if number < 8 {

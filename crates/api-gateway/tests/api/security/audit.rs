@@ -2,10 +2,8 @@
 
 use std::cmp::Reverse;
 
-use crate::{
-    app::TestApp,
-    estate::{Estate, operations},
-};
+use super::estate::{Estate, operations};
+use crate::app::TestApp;
 
 #[tokio::test]
 async fn every_change_has_one_audit_event_and_refused_requests_have_none() {

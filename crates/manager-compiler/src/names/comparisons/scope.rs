@@ -1,25 +1,47 @@
 //! The part of a page that is about a comparison.
 
-use std::{collections::HashSet, sync::LazyLock};
+use std::collections::HashSet;
 
 use matching::text;
 use url::Url;
 
-use crate::{background, extract::Block, page::Page, word_lists};
+use crate::{background, extract::Block, page::Page};
 
 /// Folded words that mark a comparison.
-static COMPARING: LazyLock<HashSet<&str>> = LazyLock::new(|| {
-    word_lists::words(include_str!("../../../data/words/comparing.txt")).collect()
-});
+const COMPARING: &str = "compare compared comparing comparison comparisons versus vs alternatives switching differences
+vergleich vergleiche vergleichen verglichen alternativen wechsel wechseln umstieg umsteigen unterschied unterschiede
+comparar comparacion comparativa comparativo comparado comparada comparados comparadas alternativas cambiarse diferencias
+comparer comparaison comparatif alternatives differences comparacao diferencas";
 /// Folded phrases that mark a comparison.
-static COMPARING_PHRASES: LazyLock<Vec<&str>> = LazyLock::new(|| {
-    word_lists::entries(include_str!("../../../data/words/comparing_phrases.txt")).collect()
-});
+const COMPARING_PHRASES: [&str; 23] = [
+    "frente a",
+    "face a",
+    "par rapport a",
+    "moving from",
+    "move from",
+    "moving over",
+    "move over from",
+    "coming from",
+    "come from",
+    "switch from",
+    "switch to",
+    "migrate from",
+    "migrating from",
+    "we compare",
+    "compares to",
+    "compares with",
+    "cambiar de",
+    "cambiar desde",
+    "changer de",
+    "passer de",
+    "migrar de",
+    "mudar de",
+    "trocar de",
+];
 pub(super) const COMPARING_IN_JAPANESE: [&str; 5] = ["比較", "違い", "乗り換え", "乗換", "代替"];
 /// Things that the customer compares about its own offers.
-static OF_CUSTOMER: LazyLock<HashSet<&str>> = LazyLock::new(|| {
-    word_lists::words(include_str!("../../../data/words/own_offers.txt")).collect()
-});
+const OF_CUSTOMER: &str = "plans plan models model prices pricing products product editions tiers features packages
+options sizes tarife modelle preise produkte planes modelos precios productos modeles prix produits offres planos precos";
 
 /// The part of a page that is about a comparison.
 pub(super) enum Scope {
@@ -69,7 +91,7 @@ impl Scope {
 
 /// Returns whether a folded word marks a comparison.
 pub(super) fn is_comparing(word: &str) -> bool {
-    COMPARING.contains(word)
+    COMPARING.split_whitespace().any(|other| other == word)
 }
 
 pub(super) fn is_about_comparison(line: &str) -> bool {
@@ -79,7 +101,8 @@ pub(super) fn is_about_comparison(line: &str) -> bool {
     let words: Vec<String> = text::words(line)
         .map(|word| word.text.into_owned())
         .collect();
-    let of_customer = words.iter().any(|word| OF_CUSTOMER.contains(word.as_str()));
+    let is_in = |list: &str, word: &str| list.split_whitespace().any(|other| other == word);
+    let of_customer = words.iter().any(|word| is_in(OF_CUSTOMER, word));
     let folded = format!(" {} ", words.join(" "));
     let has_word = words.iter().enumerate().any(|(at, word)| {
         let ends = || {
@@ -87,7 +110,7 @@ pub(super) fn is_about_comparison(line: &str) -> bool {
                 .get(at + 1)
                 .is_none_or(|next| background::is_stop_word(next))
         };
-        (is_comparing(word) && !of_customer)
+        (is_in(COMPARING, word) && !of_customer)
             || (matches!(word.as_str(), "alternative" | "alternativa") && ends())
     });
     has_word

@@ -1,0 +1,1 @@
+DROP INDEX post_keys_time_idx;

@@ -1,0 +1,1 @@
+DROP INDEX scan_keys_time_idx;

@@ -1,0 +1,1 @@
+DROP INDEX scan_likes_time_idx;

@@ -1,0 +1,1 @@
+ALTER TABLE manager_notices DROP COLUMN filter;

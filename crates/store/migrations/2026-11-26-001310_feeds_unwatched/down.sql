@@ -1,0 +1,1 @@
+DROP INDEX feeds_unwatched_idx;

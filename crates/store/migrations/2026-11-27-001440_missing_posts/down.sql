@@ -1,0 +1,1 @@
+DROP TABLE missing_posts;

@@ -1,0 +1,1 @@
+DROP INDEX backfills_reading_idx;

@@ -1,0 +1,1 @@
+DROP INDEX look_backs_crashed_idx;

@@ -1,0 +1,1 @@
+DROP INDEX managers_failed_idx;

@@ -1,0 +1,1 @@
+DROP INDEX feed_watchers_sample_idx;

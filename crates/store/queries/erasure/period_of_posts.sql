@@ -1,1 +1,0 @@
-SELECT min(receive_time) AS oldest, max(receive_time) AS newest FROM posts

@@ -1,1 +1,0 @@
-DELETE FROM idempotency_days WHERE day < current_date - 1

@@ -1,1 +1,0 @@
-SELECT analyze_grown() AS name

@@ -1,1 +1,0 @@
-DELETE FROM account_days WHERE day < current_date - 31
