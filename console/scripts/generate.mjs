@@ -1,11 +1,9 @@
-// Writes what is generated: src/api/schema.ts from the API's description, and dist. With --check it writes nothing
-// and fails, naming what differs. Types are checked first: what does not hold is not built.
+// Writes dist. With --check it writes nothing and fails, naming what differs. Types are checked first: what does not
+// hold is not built.
 import { spawnSync } from "node:child_process";
 import { mkdir, readFile, readdir, rm, writeFile } from "node:fs/promises";
 import { join } from "node:path";
-import { pathToFileURL } from "node:url";
 import { gzipSync } from "node:zlib";
-import openapiTS, { astToString } from "openapi-typescript";
 import { files, root } from "./build.mjs";
 
 const check = process.argv.includes("--check");
@@ -24,11 +22,6 @@ async function put(path, content) {
     await writeFile(path, content);
   }
 }
-
-const description = pathToFileURL(join(root, "../crates/api-gateway/openapi.yaml"));
-const types = astToString(await openapiTS(description, { alphabetize: false, silent: true }));
-const head = "// Generated from crates/api-gateway/openapi.yaml by scripts/generate.mjs; not to be edited.\n\n";
-await put(join(root, "src/api/schema.ts"), head + types);
 
 const typed = spawnSync(process.execPath, [join(root, "node_modules/typescript/bin/tsc"), "-p", root], { stdio: "inherit" });
 if (typed.status !== 0) {

@@ -23,8 +23,9 @@ export let demo;
 export const closing = [];
 
 before(async () => {
-  // Tests go faster than people; another test covers the limit.
-  [earshot, chromium] = await Promise.all([Earshot.start({ EARSHOT_GATEWAY__RATE_LIMIT_PER_MINUTE: "1000000" }), browser()]);
+  // Tests go faster than people; another test covers the limit. A reader without its files decides nothing, and says so.
+  const settings = { EARSHOT_GATEWAY__RATE_LIMIT_PER_MINUTE: "1000000", EARSHOT_SCANNER__READER__FOLDER: "/nowhere" };
+  [earshot, chromium] = await Promise.all([Earshot.start(settings), browser()]);
   await describe(earshot.url);
   demo = await earshot.demo();
 });

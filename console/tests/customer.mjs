@@ -46,11 +46,14 @@ test("from a pasted key to a Scan that is seen, judged, labelled, muted and expo
   await page.getByText("Sensitivity: Broad").waitFor();
   await page.getByRole("link", { name: "Settings" }).click();
   await page.getByLabel("Sensitivity").selectOption("BALANCED");
+  await page.getByLabel("Goods and services").fill("offsite backup");
+  await page.getByLabel("Goods and services").press("Enter");
   await page.locator("form").filter({ has: page.getByLabel("Sensitivity") }).getByRole("button", { name: "Save" }).click();
   await page.getByText("Sensitivity: Balanced").waitFor();
   await until("it is compiled again", async () => {
     const { managers } = await earshot.call("GET", `${name}/managers`);
-    return managers[0].input.sensitivity === "BALANCED" && managers[0].state === "APPLIED";
+    const [{ mode, state, input, instructions }] = managers;
+    return mode === "AUTOMATIC" && state === "APPLIED" && input.sensitivity === "BALANCED" && instructions.sells.offers.join() === "offsite backup";
   });
 
   // A post is made, and becomes a Scan with its words marked.
@@ -62,6 +65,7 @@ test("from a pasted key to a Scan that is seen, judged, labelled, muted and expo
   const pane = page.getByRole("region", { name: "Reading" });
   assert.match((await pane.locator("mark").allTextContents()).join(" "), /backup/i);
   await pane.getByText(/^Score 0\.\d+, threshold 0\.\d+\./).waitFor();
+  await pane.getByText("Scored by words alone: comparing with what you sell does not work at the moment.").waitFor();
 
   // Judged by a key, taken back by another, judged again.
   const scan = async () => (await earshot.call("GET", `${name}/managers/-/scans?pageSize=100`)).scans.find(isOurs);
@@ -123,6 +127,7 @@ test("from a pasted key to a Scan that is seen, judged, labelled, muted and expo
   await page.getByLabel("Goods and services").fill("backup with tested restores");
   await page.getByLabel("Goods and services").press("Enter");
   await page.getByText(/\d+ kept/).first().waitFor();
+  await page.getByText("Words alone decide here.").waitFor();
   // A name that is watched: whose it is, and what else it is called.
   await page.getByLabel("Add a name…").fill("Duplicore");
   await page.getByLabel("Add a name…").press("Enter");
@@ -149,6 +154,7 @@ test("from a pasted key to a Scan that is seen, judged, labelled, muted and expo
   await page.getByLabel("Post, or its address").fill("I baked bread today.");
   await page.getByRole("button", { name: "Judge it" }).click();
   await page.getByText("Below threshold").waitFor();
+  await page.getByText("Words alone decide here.").waitFor();
   await look("tried");
 
   // The key is in sessionStorage alone, and in nothing that is copied.

@@ -1,7 +1,7 @@
 //! Black-box tests of the whole service, only over HTTP and webhooks.
 //!
-//! Each scenario runs twice: against `earshot dev` (`tests/dev.rs`), and against the four services with a private
-//! PostgreSQL and RabbitMQ (`tests/distributed.rs`). The platforms are the simulator; the customer's pages and
+//! Scenarios run against `earshot dev` (`tests/dev.rs`), against the four services with a private PostgreSQL and
+//! RabbitMQ (`tests/distributed.rs`), or both. The platforms are the simulator; the customer's pages and
 //! receivers are test servers. The tests use no internals of the services: they only check what a customer and an
 //! operator can see.
 //!

@@ -8,7 +8,7 @@ import numpy as np
 
 from data import DATA, ROOT, labels
 
-SIGNS = (ROOT / "crates/manager-compiler/examples/train/signs.rs").read_text()
+SIGNS = (ROOT / "tools/train/src/signs.rs").read_text()
 
 
 def bounds(focus, names):

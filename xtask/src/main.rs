@@ -8,6 +8,7 @@ mod console;
 mod generate;
 mod install;
 mod nextest;
+mod release;
 mod signals;
 mod test;
 mod train;
@@ -63,6 +64,14 @@ enum Task {
         #[arg(long)]
         out: Option<std::path::PathBuf>,
     },
+    /// Sets the version in every file that has it, commits, and tags the commit; pushes nothing
+    Release {
+        /// The next version, such as 0.2.0: that of the tree if it is not released yet, or one that follows it
+        version: release::Version,
+        /// Do not sign the tag
+        #[arg(long)]
+        no_sign: bool,
+    },
     /// Writes the generated files
     Generate {
         /// Write nothing, and fail with the names of the files that differ
@@ -80,6 +89,7 @@ fn main() -> ExitCode {
         } => test::run(&arguments, !no_browser),
         Task::Bench { bench, arguments } => bench::run(bench, &arguments),
         Task::Train { data, out } => train::run(&data, out),
+        Task::Release { version, no_sign } => release::run(version, !no_sign),
         Task::Generate { check } => generate::run(check),
     };
     result.unwrap_or_else(|error| {

@@ -17,8 +17,11 @@ pub(crate) fn run(data: &Path, out: Option<PathBuf>) -> Result<ExitCode> {
         None => cargo::root().join("crates/matching/model"),
     };
     let status = cargo::command()
-        .args(["run", "--quiet", "--release", "-p", "manager-compiler"])
-        .args(["--example", "train", "--"])
+        .args(["run", "--quiet", "--release"])
+        .args(["--manifest-path", "tools/train/Cargo.toml"])
+        .arg("--target-dir")
+        .arg(cargo::target_dir()?)
+        .arg("--")
         .args([&data, &out])
         .status()
         .context("run cargo")?;

@@ -7,7 +7,11 @@ use std::{
     path::{Path, PathBuf},
 };
 
-const DOCUMENTS: [&str; 2] = ["docs/security.md", "docs/reliability.md"];
+const DOCUMENTS: [&str; 3] = [
+    "docs/security.md",
+    "docs/reliability.md",
+    "docs/development/reviewed-faults.md",
+];
 
 fn root() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR"))

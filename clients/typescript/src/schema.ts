@@ -205,6 +205,7 @@ export interface paths {
          *     one of the three. Of each feed the newest 1,000 posts or 72 hours are kept for it, whichever is less, save for
          *     streams of a whole network. Nothing is stored, and a disabled Manager can be asked too. `maxScansPerDay` and
          *     `duplicates` are not held against them: they depend on what else the day brings.
+         *     Words alone decide: neither the reader nor the LLM filter is asked, so a Scan can have another score.
          */
         post: operations["previewManager"];
         delete?: never;
@@ -1386,6 +1387,7 @@ export interface components {
                     names?: components["schemas"]["TermText"][] | null;
                 };
                 sensitivity?: components["schemas"]["Sensitivity"] | null;
+                sells?: components["schemas"]["Sells"] | null;
             } | null;
             instructions?: components["schemas"]["Instructions"] | null;
             notices?: components["schemas"]["Notice"][] | null;
@@ -1493,6 +1495,7 @@ export interface components {
                 names?: components["schemas"]["TermText"][];
             };
             sensitivity?: components["schemas"]["Sensitivity"];
+            sells?: components["schemas"]["Sells"];
         };
         /**
          * @description How certain the service must be that a post is worth your attention. It sets `instructions.threshold`; your feedback
@@ -1569,7 +1572,11 @@ export interface components {
             /** @description What is relevant, in a sentence or two. */
             brief?: string;
         };
-        /** @description What you sell, in plain words, to compare posts with by meaning. A compile writes it. An object without words counts as absent. */
+        /**
+         * @description What you sell, in plain words, to compare posts with by meaning. A compile writes it to `instructions`. In `input`, each
+         *     field that you give replaces what a compile takes from the pages, and the Manager stays `AUTOMATIC`. A change of
+         *     `instructions.sells` makes it `MANUAL`: then verdicts on its Scans teach it nothing. An object without words counts as absent.
+         */
         Sells: {
             /**
              * @description What you sell, and to whom, in a sentence or two. Without control characters, such as line breaks.

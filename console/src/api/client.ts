@@ -5,7 +5,7 @@
 // which says that nothing was done. What runs in the background is never repeated, and is not sent at all while the
 // limit holds: people come first.
 import { signal } from "@preact/signals";
-import type { components } from "./schema";
+import type { components } from "../../../clients/typescript/src/schema";
 
 export type Detail = { field: string; issue: string };
 

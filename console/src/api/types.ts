@@ -1,5 +1,5 @@
 // The API's resources by short names.
-import type { components } from "./schema";
+import type { components } from "../../../clients/typescript/src/schema";
 
 type S = components["schemas"];
 
@@ -21,6 +21,7 @@ export type Mute = S["Mute"];
 export type Instructions = S["Instructions"];
 export type WatchedName = S["WatchedName"];
 export type Focus = S["Focus"];
+export type Sells = S["Sells"];
 export type Sensitivity = S["Sensitivity"];
 export type Stats = S["Stats"];
 export type Point = S["StatsPoint"];

@@ -8,6 +8,7 @@ import { Field, Foreign, Words } from "../parts/basics";
 import { Failed } from "../parts/errors";
 import { shownScore } from "../parts/marked";
 import { Comparison, previewRecent, type Judged } from "../parts/preview";
+import { SellsFields } from "../parts/sells";
 import { w } from "../words/en";
 
 const PAUSE_MS = 700;
@@ -76,15 +77,7 @@ export function Editor({ manager, instructions, put, onEnd }: { manager: Manager
             ? <input {...attributes} type="range" min="0" max="1" step="0.01" value={threshold} onInput={(event) => change({ threshold: Number(event.currentTarget.value) })} />
             : <input {...attributes} type="number" step="any" value={threshold} onInput={(event) => { const value = event.currentTarget.valueAsNumber; if (Number.isFinite(value)) { change({ threshold: value }); } }} />)}
         </Field>
-        <fieldset>
-          <legend>{w.looks.sells}</legend>
-          <Field label={w.looks.summary} hint={w.looks.summaryHint}>
-            {(attributes) => <textarea {...attributes} rows={3} dir="auto" maxLength={500} value={sells.summary ?? ""} onInput={(event) => change({ sells: { ...sells, summary: event.currentTarget.value.replace(/\s/g, " ") } })} />}
-          </Field>
-          <Field label={w.looks.offers} hint={w.looks.offersHint}>
-            {(attributes) => <Words id={attributes.id} describedBy={attributes["aria-describedby"]} label={w.looks.offers} max={20} maxLength={100} values={sells.offers ?? []} onChange={(offers) => change({ sells: { ...sells, offers } })} />}
-          </Field>
-        </fieldset>
+        <SellsFields sells={sells} onChange={(sells) => change({ sells })} />
         <Terms include={include} onChange={(terms) => change({ include: terms })} />
         <fieldset>
           <legend>{w.looks.must}</legend>
@@ -114,6 +107,7 @@ export function Editor({ manager, instructions, put, onEnd }: { manager: Manager
       </form>
       <section class="editor-preview" aria-label={w.looks.effect}>
         <h2>{w.looks.effect}</h2>
+        {focus && <p class="hint">{w.preview.byWords}</p>}
         {previewFailed.value !== undefined && <Failed error={previewFailed.value} />}
         {before.value && after.value ? <Comparison before={before.value} after={after.value} threshold={threshold} /> : previewFailed.value === undefined && <p class="faint" role="status">{w.looks.counting}</p>}
       </section>

@@ -2,7 +2,7 @@
 import type { ComponentChildren } from "preact";
 import { useSignal } from "@preact/signals";
 import { api } from "../api";
-import { FOCUSES, parent, timestamp, type Duplicates, type Focus, type Kind, type Manager, type Mute, type Notice, type Sensitivity } from "../api/types";
+import { FOCUSES, parent, timestamp, type Duplicates, type Focus, type Kind, type Manager, type Mute, type Notice, type Sells, type Sensitivity } from "../api/types";
 import { tell } from "../parts/announce";
 import { Field, Foreign, Loaded, Words } from "../parts/basics";
 import { Confirm } from "../parts/dialog";
@@ -11,6 +11,7 @@ import { setMutes } from "../parts/labels";
 import { useConnections, useNamespaces } from "../parts/names";
 import { NoticeChoice } from "../parts/notices";
 import { forgetQueries, useQuery } from "../parts/query";
+import { SellsFields } from "../parts/sells";
 import { SensitivityField } from "../parts/sensitivity";
 import { Time } from "../parts/time";
 import { go, href } from "../router";
@@ -89,10 +90,11 @@ function Input({ manager, put }: { manager: Manager; put: Put }) {
   const focus = useSignal<Focus>(input?.focus.type ?? "SALES");
   const names = useSignal(input?.focus.names ?? []);
   const sensitivity = useSignal<Sensitivity>(input?.sensitivity ?? "BALANCED");
+  const sells = useSignal<Sells>(input?.sells ?? {});
   const failed = useSignal<unknown>(undefined);
-  const changed = JSON.stringify([urls.value, focus.value, names.value, sensitivity.value]) !== JSON.stringify([input?.urls ?? [], input?.focus.type, input?.focus.names ?? [], input?.sensitivity]);
+  const changed = JSON.stringify([urls.value, focus.value, names.value, sensitivity.value, sells.value]) !== JSON.stringify([input?.urls ?? [], input?.focus.type, input?.focus.names ?? [], input?.sensitivity, input?.sells ?? {}]);
   const save = async () => {
-    const body = { input: { type: "STRUCTURED", urls: urls.value, focus: { type: focus.value, ...(names.value.length > 0 ? { names: names.value } : {}) }, sensitivity: sensitivity.value } };
+    const body = { input: { type: "STRUCTURED", urls: urls.value, focus: { type: focus.value, ...(names.value.length > 0 ? { names: names.value } : {}) }, sensitivity: sensitivity.value, sells: sells.value } };
     put(await api.updateManager(manager.name, body, "input"));
   };
   return (
@@ -111,6 +113,7 @@ function Input({ manager, put }: { manager: Manager; put: Put }) {
         {(attributes) => <Words id={attributes.id} label={w.newManager.names} describedBy={attributes["aria-describedby"]} values={names.value} max={50} maxLength={100} onChange={(values) => { names.value = values; }} />}
       </Field>
       <SensitivityField value={sensitivity.value} error={fieldError(failed.value, "input.sensitivity")} onChange={(value) => { sensitivity.value = value; }} />
+      <SellsFields sells={sells.value} hint={w.settings.sellsHint} onChange={(value) => { sells.value = value; }} />
     </Part>
   );
 }

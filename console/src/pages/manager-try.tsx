@@ -51,6 +51,7 @@ export function ManagerTry({ manager }: { manager: Manager }) {
           <Act class="primary" run={judge} onError={onError} disabled={title.value.trim() === "" && text.value.trim() === ""}>{w.tryIt.judge}</Act>
           <Act run={async () => { begin(); recent.value = await previewRecent(manager, undefined, {}); }} onError={onError}>{w.tryIt.recent}</Act>
         </div>
+        {manager.instructions.focus && <p class="hint">{w.preview.byWords}</p>}
       </form>
       <section class="try-answer" aria-label={w.tryIt.answer} aria-live="polite">
         {failed.value !== undefined && <Failed error={failed.value} />}

@@ -84,7 +84,7 @@ export function Score({ match, threshold, value }: { match: Match; threshold: nu
         <rect class={match.score >= (threshold ?? -Infinity) ? "fill" : "fill low"} x="0" y="4" width={at(match.score)} height="6" rx="3" />
         {threshold !== undefined && <line class="threshold" x1={at(threshold)} x2={at(threshold)} y1="0" y2="14" />}
       </svg>
-      <p class="score-words">{text} <span class="faint">{tipped(match, value)}{match.judged && ` ${w.score.judged}`}</span></p>
+      <p class="score-words">{text} <span class="faint">{tipped(match, value)}{match.reader && <> {w.score.reader[match.reader]}</>}{match.judged && ` ${w.score.judged}`}</span></p>
     </div>
   );
 }

@@ -1,5 +1,5 @@
 // Every word that the console says, in English.
-import type { Action, Connection, Delivery, Feed, Focus, Kind, Manager, Mute, Sensitivity, SourceType } from "../api/types";
+import type { Action, Connection, Delivery, Feed, Focus, Kind, Manager, Match, Mute, Sensitivity, SourceType } from "../api/types";
 
 type ByWord = Record<string, string | undefined>;
 
@@ -147,6 +147,11 @@ export const w = {
   score: {
     title: "Score", alone: (score: string) => `Score ${score}.`, of: (score: string, threshold: string) => `Score ${score}, threshold ${threshold}.`,
     noTerms: "No term counted.", judged: "A language model was asked as well, and had the last word.", counted: (terms: string[]) => `${quotedList(terms)} counted.`,
+    reader: {
+      JUDGED: "The post was compared with what you sell, and the score comes from that.", OVER_BUDGET: "Scored by words alone: today's comparisons with what you sell are used up.", BUSY: "Scored by words alone: there was no time to compare the post with what you sell.",
+      UNAVAILABLE: "Scored by words alone: comparing with what you sell does not work at the moment.", NO_OFFERS: "Scored by words alone: nothing says what you sell.",
+      OTHER_LANGUAGE: "Scored by words alone: the post or what you sell is not in English.", UNTITLED: "Scored by words alone: the post has no title.",
+    } satisfies Record<NonNullable<Match["reader"]>, string>,
     tipped: (terms: string[], more: number) => `${quotedList(terms)} counted most${more > 0 ? `, and ${more} more` : ""}.`,
     signal: {
       buying: (percent: number) => `Reads like somebody who wants to buy (${percent}\u00a0%).`, comparison: (percent: number) => `Weighs things against each other (${percent}\u00a0%).`,
@@ -208,6 +213,7 @@ export const w = {
   preview: {
     count: (matched: number, all: number) => `${matched} of ${plural(all, "recent post", "recent posts")} would match.`, all: (count: number) => `Show all ${count}`,
     kept: (count: number) => `${count} kept`, lost: (count: number) => `${count} lost`, gained: (count: number) => `${count} gained`, lostMark: "lost", gainedMark: "gained", keptMark: "kept", showKept: (count: number) => `Show the ${count} that are kept`, hideKept: "Hide what is kept",
+    byWords: "Words alone decide here. Where posts are also compared with what you sell, a Scan can have another score.",
     ofRecent: (count: number) => `of ${plural(count, "post", "posts")}.`, noPosts: "No posts have been read yet: its feeds are looked at for the first time soon.",
   },
   reason: {
@@ -235,7 +241,7 @@ export const w = {
   },
   settings: {
     general: "General", mutes: "Mutes of this Manager", mutesHint: "Posts that make no Scans, whatever the instructions say.", namespaceMutes: "Mutes of the whole Namespace", namespaceMutesHint: "They hold for all its Managers.", noMutes: "Nothing is muted.",
-    input: "Pages, focus and sensitivity", inputMeans: "Saving compiles the Manager again. What is at work stays so until that is done.", inputTakesBack: "This Manager is kept by hand; saving pages makes it automatic again.", urls: "Pages",
+    sellsHint: "What you leave empty is taken from your pages.", input: "Pages, focus, sensitivity and what you sell", inputMeans: "Saving compiles the Manager again. What is at work stays so until that is done.", inputTakesBack: "This Manager is kept by hand; saving pages makes it automatic again.", urls: "Pages",
     screen: "What is let through", screenHint: "Of posts that match.", languages: "Languages", languagesHint: "Tags such as en or pt; without any, all are welcome.", anyLanguage: "all", kinds: "Kinds",
     kindWords: { POST: "Posts", COMMENT: "Comments" } satisfies Record<Kind, string>, duplicates: "The same post in several places", duplicatesHint: "Collapsed, it is one Scan that lists the places.",
     keep: "A Scan each", collapse: "One Scan", maxScans: "Scans a day, at most", maxScansHint: "A guard against floods: near the bound only the best come through.", noMax: "no bound",

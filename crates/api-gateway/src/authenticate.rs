@@ -60,7 +60,7 @@ pub(crate) struct Caller {
     address: IpAddr,
     request_id: Option<RequestId>,
     extra: Arc<Mutex<Extra>>,
-    state: web::Data<AppState>,
+    pub(crate) state: web::Data<AppState>,
 }
 
 /// Extra costs of one request.

@@ -36,7 +36,7 @@ pub(crate) struct RawJson {
     payload: Payload,
     declared_length: Option<u64>,
     is_json: bool,
-    /// Errors outside the body: `x-test` and query parameters.
+    /// Errors outside the body: `x-test`, query parameters, and `Idempotency-Key`.
     beside: Issues,
     /// `updateMask` of a PATCH.
     mask: Option<String>,
@@ -47,71 +47,88 @@ pub(crate) struct RawJson {
     caller: Option<Caller>,
 }
 
-impl RawJson {
-    /// Returns the fingerprint that identifies a repeated request, once the body was read.
-    pub(crate) fn once(&self) -> Once {
-        self.once.clone()
-    }
+/// A request body that is JSON, and has not been checked further: a missing resource is reported before its fields.
+pub(crate) struct Body {
+    json: Value,
+    /// Errors outside the body.
+    beside: Issues,
+    mask: Option<String>,
+    /// The body counts until it is parsed.
+    _reserved: Option<Reserved>,
+}
 
-    /// Reads the body and gives it to `parse`. Reports errors in this order: 413, 415, 400 for malformed JSON, 400
-    /// with all invalid fields, including those outside the body.
-    pub(crate) async fn parse<T>(
+impl Body {
+    /// Returns what `parse` makes of the body, or all invalid fields, including those outside the body.
+    pub(crate) fn parse<T>(
         self,
         parse: impl FnOnce(&Value) -> Result<T, Issues>,
-    ) -> Result<T, ApiError> {
-        Ok(self.check(parse).await??)
+    ) -> Result<T, Issues> {
+        let mut issues = self.beside;
+        let parsed = parse(&self.json);
+        let found = parsed.as_ref().err().cloned().unwrap_or_default();
+        // PostgreSQL cannot store text with a NUL character.
+        for path in paths_with_nul(&self.json) {
+            if !found.as_slice().iter().any(|one| one.field == path) {
+                issues.add_with_hint(path, Issue::InvalidFormat, "holds a nul character");
+            }
+        }
+        issues.extend(found);
+        let issues = with_visible_names(&issues);
+        match parsed {
+            Ok(draft) => issues.or(draft),
+            Err(_) => Err(issues),
+        }
     }
 
-    /// Returns the change, once `judge` has found no error in the result of applying it to the resource as last
-    /// read. The caller that stores the change must check again, under the resource's lock.
-    pub(crate) async fn patch(
+    /// Returns what `parse` makes of the change, and the fields that it names.
+    pub(crate) fn patch<T>(
         mut self,
         paths: Paths,
-        judge: impl FnOnce(&Patch) -> Result<(), Issues>,
-    ) -> Result<Result<Patch, Issues>, ApiError> {
+        parse: impl FnOnce(&Patch) -> Result<T, Issues>,
+    ) -> Result<(T, Vec<String>), Issues> {
         let mask = self.mask.take();
-        self.read_as(false, |body| {
+        self.parse(|body| {
             let patch = Patch::parse(body, mask.as_deref(), paths)?;
-            judge(&patch)?;
-            Ok(patch)
+            Ok((parse(&patch)?, patch.named(paths)))
         })
-        .await
     }
 
-    /// Accepts the body of a custom method without fields: none, an empty one, or `{}`.
-    pub(crate) async fn nothing(self) -> Result<(), ApiError> {
-        self.read_as(true, |body| {
+    /// Accepts the body of a custom method without fields.
+    pub(crate) fn nothing(self) -> Result<(), Issues> {
+        self.parse(|body| {
             let issues = RefCell::default();
             if let Some(fields) = json::Object::root(body, &issues) {
                 fields.finish();
             }
             issues.into_inner().or(())
         })
-        .await??;
-        Ok(())
+    }
+}
+
+impl RawJson {
+    /// Returns the fingerprint that identifies a repeated request, once the body was read.
+    pub(crate) fn once(&self) -> Once {
+        self.once.clone()
     }
 
-    /// Same as [`RawJson::parse`], but returns invalid fields to a caller that must check more fields with the
-    /// database.
-    pub(crate) async fn check<T>(
-        self,
-        parse: impl FnOnce(&Value) -> Result<T, Issues>,
-    ) -> Result<Result<T, Issues>, ApiError> {
-        self.read_as(false, parse).await
+    /// Reads the body. Reports errors in this order: 413, 415, 400 for malformed JSON. Call before a transaction, which
+    /// must not wait for a client.
+    pub(crate) async fn read(self) -> Result<Body, ApiError> {
+        self.read_as(false).await
     }
 
-    /// Reads the body as JSON. If the body `may_be_empty`, an empty one of any content type is `{}`.
-    async fn read_as<T>(
-        self,
-        may_be_empty: bool,
-        parse: impl FnOnce(&Value) -> Result<T, Issues>,
-    ) -> Result<Result<T, Issues>, ApiError> {
-        let (is_json, mut issues) = (self.is_json, self.beside.clone());
+    /// Same as [`RawJson::read`], for a custom method without fields: an empty body of any content type is `{}`.
+    pub(crate) async fn read_optional(self) -> Result<Body, ApiError> {
+        self.read_as(true).await
+    }
+
+    async fn read_as(mut self, may_be_empty: bool) -> Result<Body, ApiError> {
+        let is_json = self.is_json;
+        let (beside, mask) = (std::mem::take(&mut self.beside), self.mask.take());
         let cut = self.cut.clone();
         let once = self.once();
-        // The body counts until it is parsed.
-        let (bytes, _reserved) = tokio::select! {
-            read = tokio::time::timeout(self.timeout, self.read()) => {
+        let (bytes, reserved) = tokio::select! {
+            read = tokio::time::timeout(self.timeout, self.bytes()) => {
                 read.map_err(|_elapsed| ApiError::BodyTimeout)??
             }
             () = cut.cancelled() => {
@@ -120,7 +137,7 @@ impl RawJson {
             }
         };
         once.body_was(&bytes);
-        let body = if may_be_empty && bytes.is_empty() {
+        let json = if may_be_empty && bytes.is_empty() {
             Value::Object(serde_json::Map::new())
         } else if is_json {
             json::parse(&bytes)
@@ -128,23 +145,15 @@ impl RawJson {
         } else {
             return Err(ApiError::UnsupportedMediaType);
         };
-        let parsed = parse(&body);
-        let found = parsed.as_ref().err().cloned().unwrap_or_default();
-        // PostgreSQL cannot store text with a NUL character.
-        for path in paths_with_nul(&body) {
-            if !found.as_slice().iter().any(|one| one.field == path) {
-                issues.add_with_hint(path, Issue::InvalidFormat, "holds a nul character");
-            }
-        }
-        issues.extend(found);
-        let issues = with_visible_names(&issues);
-        Ok(match parsed {
-            Ok(draft) => issues.or(draft),
-            Err(_) => Err(issues),
+        Ok(Body {
+            json,
+            beside,
+            mask,
+            _reserved: reserved,
         })
     }
 
-    async fn read(mut self) -> Result<(BytesMut, Option<Reserved>), ApiError> {
+    async fn bytes(mut self) -> Result<(BytesMut, Option<Reserved>), ApiError> {
         let max = u64::try_from(MAX_BODY_BYTES).unwrap_or(u64::MAX);
         if self.declared_length.is_some_and(|length| length > max) {
             return Err(ApiError::BodyTooLarge(MAX_BODY_BYTES));

@@ -104,7 +104,7 @@ impl Database {
     /// HTTP worker's: workers end first, and a worker that is busy would stall requests of others. An idle
     /// connection is taken without switching runtimes.
     async fn shared_connection(&self) -> Result<store::Connection, ApiError> {
-        match store::idle(&self.pool).await {
+        match store::try_idle(&self.pool).await {
             Some(conn) => Ok(conn),
             None => self.open().await,
         }

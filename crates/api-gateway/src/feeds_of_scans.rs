@@ -17,31 +17,25 @@ use actix_web::{
     },
     web::Path,
 };
-use domain::{
-    ManagerName,
-    list::{ListQuery, SCAN_FIELDS},
-};
-use serde::Deserialize;
+use domain::list::{ListQuery, SCAN_FIELDS};
 use std::time::{Duration, SystemTime};
 use store::{managers, scans};
 
 use self::feed::Feed;
-use crate::{ApiError, authenticate::Caller, handlers::documents::fingerprint, query::Parameters};
+use crate::{
+    ApiError,
+    authenticate::Caller,
+    handlers::{ManagerPath, documents::fingerprint},
+    query::Parameters,
+};
 
 /// Maximum number of entries. A reader that polls once a day finds older ones in the API.
 const SCANS: &str = "50";
 
-#[derive(Deserialize)]
-#[serde(rename_all = "camelCase")]
-pub(crate) struct FeedPath {
-    namespace_id: String,
-    manager_id: String,
-}
-
 /// `GET /feeds/{namespaceId}/{managerId}.atom`
 pub(crate) async fn atom(
     caller: Caller,
-    path: Path<FeedPath>,
+    path: Path<ManagerPath>,
     query: Parameters,
     request: HttpRequest,
 ) -> Result<HttpResponse, ApiError> {
@@ -58,7 +52,7 @@ pub(crate) async fn atom(
 /// `GET /feeds/{namespaceId}/{managerId}.json`
 pub(crate) async fn json(
     caller: Caller,
-    path: Path<FeedPath>,
+    path: Path<ManagerPath>,
     query: Parameters,
     request: HttpRequest,
 ) -> Result<HttpResponse, ApiError> {
@@ -67,19 +61,15 @@ pub(crate) async fn json(
     Ok(answer(&request, &feed, "application/feed+json", body))
 }
 
-async fn feed(caller: &Caller, path: &FeedPath, query: Parameters) -> Result<Feed, ApiError> {
-    let namespace = caller.readable(&path.namespace_id).await?;
-    query.none()?;
-    let id = path.manager_id.parse().ok();
-    let name = ManagerName {
-        namespace,
-        manager: id.ok_or(ApiError::NotFound("manager"))?,
-    };
+async fn feed(caller: &Caller, path: &ManagerPath, query: Parameters) -> Result<Feed, ApiError> {
+    caller.readable(path.namespace_id()).await?;
+    let name = path.name()?;
     let newest = ListQuery::parse("", SCAN_FIELDS, Some(SCANS), None, None, None)?;
     caller.reserve_page().await?;
     let mut conn = caller.connection().await?;
     let manager = managers::get(&mut conn, name).await?;
     let manager = manager.ok_or(ApiError::NotFound("manager"))?;
+    query.none()?;
     let scans = scans::list(&mut conn, name, &newest).await?.items;
     let times = scans.iter().map(|scan| scan.update_time);
     Ok(Feed {

@@ -1,11 +1,17 @@
 //! The operations, one file per collection.
 
+use std::marker::PhantomData;
+
+use domain::{
+    ConnectionName, DeliveryName, ManagerName, NamespaceName, ReplayName, ScanName, name::Name,
+};
 use serde::Deserialize;
+
+use crate::ApiError;
 
 pub(crate) mod audit_events;
 pub(crate) mod backfills;
 pub(crate) mod caller;
-pub(crate) mod connection_tests;
 pub(crate) mod connections;
 pub(crate) mod deliveries;
 pub(crate) mod docs;
@@ -18,49 +24,36 @@ pub(crate) mod previews;
 pub(crate) mod replays;
 pub(crate) mod scans;
 pub(crate) mod stats;
+pub(crate) mod trial_deliveries;
 
-/// Path parameters, kept as text until the handler needs them. A malformed id is 404, and other checks come before
+/// Ids in a path, kept as text until the handler needs the name. A malformed id is 404, and other checks come before
 /// that.
 #[derive(Deserialize)]
-#[serde(rename_all = "camelCase")]
-pub(crate) struct NamespacePath {
-    namespace_id: String,
+#[serde(transparent)]
+pub(crate) struct PathTo<N> {
+    ids: Vec<String>,
+    name: PhantomData<N>,
 }
 
-#[derive(Deserialize)]
-#[serde(rename_all = "camelCase")]
-pub(crate) struct ManagerPath {
-    namespace_id: String,
-    manager_id: String,
-}
+pub(crate) type NamespacePath = PathTo<NamespaceName>;
+pub(crate) type ManagerPath = PathTo<ManagerName>;
+pub(crate) type ConnectionPath = PathTo<ConnectionName>;
+pub(crate) type ScanPath = PathTo<ScanName>;
+pub(crate) type DeliveryPath = PathTo<DeliveryName>;
+pub(crate) type ReplayPath = PathTo<ReplayName>;
 
-#[derive(Deserialize)]
-#[serde(rename_all = "camelCase")]
-pub(crate) struct ConnectionPath {
-    namespace_id: String,
-    connection_id: String,
-}
+impl<N: Name> PathTo<N> {
+    pub(crate) fn namespace_id(&self) -> &str {
+        self.ids.first().map_or("", String::as_str)
+    }
 
-#[derive(Deserialize)]
-#[serde(rename_all = "camelCase")]
-pub(crate) struct ScanPath {
-    namespace_id: String,
-    manager_id: String,
-    scan_id: String,
-}
+    /// The last id, which may also be `-`.
+    pub(crate) fn id(&self) -> &str {
+        self.ids.last().map_or("", String::as_str)
+    }
 
-#[derive(Deserialize)]
-#[serde(rename_all = "camelCase")]
-pub(crate) struct DeliveryPath {
-    namespace_id: String,
-    connection_id: String,
-    delivery_id: String,
-}
-
-#[derive(Deserialize)]
-#[serde(rename_all = "camelCase")]
-pub(crate) struct ReplayPath {
-    namespace_id: String,
-    connection_id: String,
-    replay_id: String,
+    /// Returns the name. Call after the check that the caller may use the Namespace.
+    pub(crate) fn name(&self) -> Result<N, ApiError> {
+        N::of_ids(&self.ids).map_err(ApiError::NotFound)
+    }
 }

@@ -26,7 +26,6 @@ use store::{
 use crate::{
     ApiError,
     authenticate::Caller,
-    state::AppState,
     transaction::{Outcome, Work},
 };
 
@@ -110,44 +109,39 @@ impl<T: Serialize> Responder for Made<T> {
     }
 }
 
-impl AppState {
-    /// Same as [`AppState::write`], for work that creates a resource (201). Requests with the same
+impl Caller {
+    /// Same as [`Caller::write`], for work that creates a resource (201). Requests with the same
     /// `Idempotency-Key` run it once.
-    pub(crate) async fn create<T, W>(
-        &self,
-        caller: &Caller,
-        once: &Once,
-        work: W,
-    ) -> Result<Made<T>, ApiError>
+    pub(crate) async fn create<T, W>(&self, once: &Once, work: W) -> Result<Made<T>, ApiError>
     where
         T: Serialize + Send,
         W: for<'c> Work<&'c mut AsyncPgConnection, Result<Outcome<T>, ApiError>, Future: Send>
             + Send,
     {
-        let Some((request, body_hash)) = once.request(caller.key.id) else {
-            return self.write(caller, work).await.map(Made::Now);
+        let Some((request, body_hash)) = once.request(self.key.id) else {
+            return self.write(work).await.map(Made::Now);
         };
-        let sealer = &self.sealer;
-        self.write(caller, async move |conn| {
+        let sealer = &self.state.sealer;
+        self.write(async move |conn| {
             if let Some(first) = idempotency::begin(conn, sealer, &request).await? {
                 return if first.body_hash == body_hash {
-                    Ok(Outcome(Made::Before(first), None))
+                    Ok(Outcome::of(Made::Before(first), None))
                 } else {
                     let mut issues = Issues::default();
                     issues.add_with_hint(FIELD, Issue::Conflict, "came before with another body");
                     Err(issues.into())
                 };
             }
-            let Outcome(made, entry) = work(conn).await?;
-            let body =
-                serde_json::to_string(&made).map_err(|error| ApiError::Internal(error.into()))?;
+            let outcome = work(conn).await?;
+            let body = serde_json::to_string(&outcome.answer)
+                .map_err(|error| ApiError::Internal(error.into()))?;
             let answer = Answer {
                 body_hash,
                 status: StatusCode::CREATED.as_u16(),
                 body,
             };
             idempotency::finish(conn, sealer, &request, &answer).await?;
-            Ok(Outcome(Made::Now(made), entry))
+            Ok(outcome.map(Made::Now))
         })
         .await
     }

@@ -6,7 +6,7 @@
 //! responses; the gateway serves it, and tests compare the responses with it.
 //!
 //! The gateway starts even if its dependencies are unavailable. Without a database it answers 503. Without a broker
-//! it works, and events wait in the outbox. It makes no outgoing calls to platforms or customers.
+//! it works, and readers of events find the work by themselves. It makes no outgoing calls to platforms or customers.
 
 mod answer;
 mod authenticate;
@@ -30,6 +30,7 @@ mod observe;
 mod own;
 mod packed;
 mod pages;
+mod parent;
 mod peers;
 mod query;
 mod quotas;

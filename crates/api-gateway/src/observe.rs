@@ -4,10 +4,7 @@
 //! client input; `x-request-id`, `x-test` and caching headers; and the error body, for responses of the framework
 //! that lack it.
 
-use std::{
-    sync::LazyLock,
-    time::{Duration, Instant},
-};
+use std::time::{Duration, Instant};
 
 use actix_web::{
     Error, HttpMessage as _, ResponseError,
@@ -21,7 +18,6 @@ use actix_web::{
     web::Data,
 };
 use events::TraceContext;
-use prometheus::{HistogramOpts, HistogramVec, IntGaugeVec, Opts};
 use tracing::{Instrument, Span, field::Empty};
 
 use crate::{
@@ -40,37 +36,13 @@ const SECONDS: &[f64] = &[
     0.005, 0.01, 0.025, 0.05, 0.075, 0.1, 0.25, 0.5, 0.75, 1.0, 2.5, 5.0, 7.5, 10.0,
 ];
 
-static DURATION: LazyLock<HistogramVec> = LazyLock::new(|| {
-    let opts = HistogramOpts::new(
-        "http_server_request_duration_seconds",
+runtime::metrics! {
+    static DURATION: HistogramVec = "http_server_request_duration_seconds",
         "Time from a request's head to its answer's.",
-    )
-    .buckets(SECONDS.to_vec());
-    let labels = [
-        "http_request_method",
-        "http_route",
-        "http_response_status_code",
-        "error_type",
-    ];
-    let metric = HistogramVec::new(opts, &labels).expect("the names are valid");
-    register(metric.clone());
-    metric
-});
-
-static ACTIVE: LazyLock<IntGaugeVec> = LazyLock::new(|| {
-    let opts = Opts::new(
-        "http_server_active_requests",
-        "Requests that are being answered.",
-    );
-    let metric = IntGaugeVec::new(opts, &["http_request_method"]).expect("the names are valid");
-    register(metric.clone());
-    metric
-});
-
-fn register(metric: impl prometheus::core::Collector + 'static) {
-    if let Err(error) = prometheus::default_registry().register(Box::new(metric)) {
-        tracing::error!(%error, "a metric will be missing");
-    }
+        ["http_request_method", "http_route", "http_response_status_code", "error_type"],
+        buckets: SECONDS;
+    static ACTIVE: IntGaugeVec = "http_server_active_requests",
+        "Requests that are being answered.", ["http_request_method"];
 }
 
 /// Counts a request while it is in progress, even if its client leaves before the response.
@@ -89,7 +61,7 @@ impl Drop for Active {
     }
 }
 
-/// The middleware that does all of this.
+/// The middleware that identifies, counts and logs requests.
 pub(crate) async fn observe(
     mut request: ServiceRequest,
     next: Next<impl MessageBody + 'static>,

@@ -18,7 +18,7 @@ use std::time::Duration;
 use domain::{Issue, Issues, list::ListQuery};
 use store::{AsyncPgConnection, MAX_COST, Page, QueryResult, keyed, reads};
 
-use crate::{ApiError, authenticate::Caller, transaction::Work};
+use crate::{ApiError, authenticate::Caller, parent::Parent, transaction::Work};
 
 /// Maximum time of a page, after which it is cut off.
 const MAX_TIME: Duration = Duration::from_secs(2);
@@ -82,6 +82,26 @@ where
         Ok(read(conn).await?)
     })
     .await
+}
+
+/// Same as [`page`], for a list below `parent`: only an empty page leaves open whether that exists.
+pub(crate) async fn page_of<T, E, R>(
+    caller: &Caller,
+    parent: Parent,
+    list: &ListQuery,
+    estimate: E,
+    read: R,
+) -> Result<Page<T>, ApiError>
+where
+    T: Send,
+    E: for<'c> Work<&'c mut AsyncPgConnection, QueryResult<u64>, Future: Send> + Send,
+    R: for<'c> Work<&'c mut AsyncPgConnection, Result<Page<T>, store::Error>, Future: Send> + Send,
+{
+    let page = page(caller, list, estimate, read).await?;
+    if page.items.is_empty() {
+        parent.check(&mut *caller.connection().await?).await?;
+    }
+    Ok(page)
 }
 
 /// Returns what `read` reads, and charges for the number of rows that it also returns.

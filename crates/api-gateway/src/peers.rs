@@ -11,7 +11,6 @@ use std::{
 };
 
 use ipnet::IpNet;
-use prometheus::IntCounter;
 
 use crate::authenticate::guesses::network;
 
@@ -21,17 +20,10 @@ pub(crate) const MAX_CONNECTIONS: usize = 2_048;
 /// Maximum number of open connections of one address.
 const MAX_OF_ADDRESS: usize = MAX_CONNECTIONS / 8;
 
-static REFUSED: LazyLock<IntCounter> = LazyLock::new(|| {
-    let metric = IntCounter::new(
-        "earshot_connections_refused_total",
-        "Connections that were closed at once because their address had too many open.",
-    )
-    .expect("the name is valid");
-    if let Err(error) = prometheus::default_registry().register(Box::new(metric.clone())) {
-        tracing::error!(%error, "a metric will be missing");
-    }
-    metric
-});
+runtime::metrics! {
+    static REFUSED: IntCounter = "earshot_connections_refused_total",
+        "Connections that were closed at once because their address had too many open.";
+}
 
 /// Number of open connections by address.
 pub(crate) struct Peers {

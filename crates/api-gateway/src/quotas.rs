@@ -16,7 +16,7 @@ pub(crate) async fn creation(
     resource: Resource,
     defaults: &Limits,
 ) -> Result<(), ApiError> {
-    match quotas::refuse_creation(conn, account, resource, defaults).await? {
+    match quotas::check_creation(conn, account, resource, defaults).await? {
         Some(exceeded) => Err(refusal(exceeded.quota, &exceeded)),
         None => Ok(()),
     }

@@ -23,13 +23,12 @@ pub(crate) mod standing;
 
 use std::{
     collections::HashMap,
-    sync::{Arc, LazyLock, Mutex, MutexGuard, PoisonError},
+    sync::{Arc, Mutex, MutexGuard, PoisonError},
     time::{Duration, Instant},
 };
 
 use actix_web::http::Method;
 use domain::Id;
-use prometheus::IntCounter;
 use store::rates::{LEASE_MS, Limits, Payer, Settlement, SharedGrant, Wanted};
 use tokio::sync::Mutex as Gate;
 
@@ -47,17 +46,10 @@ const BYTES_PER_POINT: usize = 100_000;
 /// The first lease of a key is this part of the largest.
 const FIRST_SHARE: u32 = 4;
 
-static LIMITED: LazyLock<IntCounter> = LazyLock::new(|| {
-    let metric = IntCounter::new(
-        "earshot_rate_limited_total",
-        "Requests that were refused for the rate of their key or its account.",
-    )
-    .expect("the name is valid");
-    if let Err(error) = prometheus::default_registry().register(Box::new(metric.clone())) {
-        tracing::error!(%error, "a metric will be missing");
-    }
-    metric
-});
+runtime::metrics! {
+    static LIMITED: IntCounter = "earshot_rate_limited_total",
+        "Requests that were refused for the rate of their key or its account.";
+}
 
 /// Returns the cost of a request in points.
 pub(crate) fn cost(method: &Method, path: &str) -> u32 {
@@ -100,7 +92,8 @@ pub(crate) fn too_many_failures(wait: Duration) -> ApiError {
     }
 }
 
-pub(crate) struct Meter {
+/// Rate limits of all keys and accounts, on this replica.
+pub(crate) struct RateLimiter {
     /// The account's limit is the default of accounts without their own.
     limits: Limits,
     begin: Instant,
@@ -230,7 +223,7 @@ impl Book {
     }
 
     /// Stores the answer of the database, and returns the refusal if it is one.
-    fn note(
+    fn record(
         &mut self,
         wanted: &Wanted,
         asked_ms: i64,
@@ -270,11 +263,11 @@ impl Key {
     }
 
     /// Same as [`Book::charge`], but also uses what the account's ledger refused to other keys.
-    fn charge(&self, meter: &Meter, cost: u32) -> Option<Result<Standing, ApiError>> {
-        let now_ms = meter.now_ms();
+    fn charge(&self, limiter: &RateLimiter, cost: u32) -> Option<Result<Standing, ApiError>> {
+        let now_ms = limiter.now_ms();
         let mut book = self.book();
-        let charged = book.charge(now_ms, meter.limits.key, cost);
-        let cost = cost.min(book.lower(meter.limits.key));
+        let charged = book.charge(now_ms, limiter.limits.key, cost);
+        let cost = cost.min(book.lower(limiter.limits.key));
         charged.or_else(|| {
             let refusal = *self.account.refusal();
             refusal?.refuse(now_ms, cost).map(Err)
@@ -292,7 +285,7 @@ impl Account {
     }
 }
 
-impl Meter {
+impl RateLimiter {
     /// Returns the limits in points per minute of a key and, by default, of an account.
     pub(crate) fn limits(&self) -> Limits {
         self.limits
@@ -372,21 +365,21 @@ impl Meter {
             return charged;
         }
         // Continues even if the client leaves, because other requests wait for the same points.
-        let (meter, database, key) = (Arc::clone(self), Arc::clone(database), Arc::clone(key));
+        let (limiter, database, key) = (Arc::clone(self), Arc::clone(database), Arc::clone(key));
         let asking = async move {
             let _gate = gate;
-            let limit = meter.limits.key;
-            let (wanted, settled) = key.book().next(meter.now_ms(), limit, cost);
-            let asked_ms = meter.now_ms();
+            let limit = limiter.limits.key;
+            let (wanted, settled) = key.book().next(limiter.now_ms(), limit, cost);
+            let asked_ms = limiter.now_ms();
             let answer = {
                 let mut conn = database.connection().await?;
                 let (settled, wanted) = (settled.as_ref(), Some(&wanted));
-                store::rates::lease(&mut conn, payer, meter.limits, settled, wanted).await?
+                store::rates::lease(&mut conn, payer, limiter.limits, settled, wanted).await?
             };
             let mut book = key.book();
-            let now_ms = meter.now_ms();
+            let now_ms = limiter.now_ms();
             if let Some(answer) = answer {
-                let refusal = book.note(&wanted, asked_ms, now_ms, &answer);
+                let refusal = book.record(&wanted, asked_ms, now_ms, &answer);
                 *key.account.refusal() = refusal.filter(|_| answer.is_refused_by_account);
             }
             // The answer may have raised the limit after `next` had lowered the cost to it.

@@ -24,8 +24,8 @@ use crate::{
     authenticate::{authenticate, authenticate_reader},
     console, feeds_of_scans,
     handlers::{
-        audit_events, backfills, caller, connection_tests, connections, deliveries, docs,
-        documents, feeds, managers, mcp, namespaces, previews, replays, scans, stats,
+        audit_events, backfills, caller, connections, deliveries, docs, documents, feeds, managers,
+        mcp, namespaces, previews, replays, scans, stats, trial_deliveries,
     },
 };
 
@@ -132,7 +132,7 @@ fn resources() -> Vec<Path> {
         ),
         path(
             "/namespaces/{namespaceId}/connections/{connectionId}:test",
-            [post(connection_tests::test)],
+            [post(trial_deliveries::test)],
         ),
         path(
             "/namespaces/{namespaceId}/connections/{connectionId}:replay",

@@ -153,7 +153,7 @@ impl Gateway {
             .disable_signals();
         // Cancelled after the server has stopped, because requests in progress still need points.
         let upkeep = CancellationToken::new();
-        let kept = tokio::spawn(upkeep::keep(state.clone().into_inner(), upkeep.clone()));
+        let kept = tokio::spawn(upkeep::run(state.clone().into_inner(), upkeep.clone()));
         if let Some(tls) = self.tls.clone() {
             tokio::spawn(tls.follow(upkeep.clone()));
         }

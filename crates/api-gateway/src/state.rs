@@ -10,7 +10,7 @@ use std::{
 
 use anyhow::Context as _;
 use backbone::Backbone;
-use bus::OutboxWaker;
+use bus::EventPublisher;
 use domain::{Id, address::AddressPolicy, manager::Rules};
 use runtime::Config;
 use store::{quotas, rates::Limits, seal::Sealer};
@@ -23,7 +23,7 @@ use crate::{
     database::Database,
     feeds::{AccountFeeds, ConfiguredFeeds},
     in_flight::{InFlight, MAX_BODY_BYTES, Reserved},
-    rates::Meter,
+    rates::RateLimiter,
     shares::Shares,
 };
 
@@ -36,11 +36,11 @@ pub(crate) struct AppState {
     pub(crate) database: Arc<Database>,
     previews: Shares,
     assistants: Shares,
-    pub(crate) outbox: OutboxWaker,
+    pub(crate) events: EventPublisher,
     pub(crate) sealer: Sealer,
     pub(crate) keys: KeyCache,
     pub(crate) guesses: Guesses,
-    pub(crate) rates: Arc<Meter>,
+    pub(crate) rates: Arc<RateLimiter>,
     pub(crate) in_flight: InFlight,
     bodies_in_flight: InFlight,
     /// Default quotas, for accounts without overrides.
@@ -69,11 +69,11 @@ impl AppState {
             )),
             previews: Shares::each(PREVIEWS),
             assistants: Shares::each(ASSISTANTS),
-            outbox: backbone.outbox.clone(),
+            events: backbone.events.clone(),
             sealer: backbone::sealer(config).context("the API gateway seals header values")?,
             keys: KeyCache::default(),
             guesses: Guesses::new(config.gateway.trusted_proxies.clone()),
-            rates: Arc::new(Meter::new(Limits {
+            rates: Arc::new(RateLimiter::new(Limits {
                 key: config.gateway.rate_limit_per_minute,
                 account: config.gateway.account_rate_limit(),
             })),

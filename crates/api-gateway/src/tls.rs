@@ -7,13 +7,12 @@
 use std::{
     fs, io,
     path::{Path, PathBuf},
-    sync::{Arc, LazyLock, PoisonError, RwLock},
+    sync::{Arc, PoisonError, RwLock},
     time::Duration,
 };
 
 use actix_http::Protocol;
 use anyhow::Context as _;
-use prometheus::IntGauge;
 use runtime::{Periodic, config::Gateway};
 use rustls::{
     ServerConfig,
@@ -33,17 +32,10 @@ pub(crate) const LOOK_EVERY: Duration = Duration::from_secs(2);
 /// No certificate with its chain is larger.
 const MAX_FILE_BYTES: u64 = 1024 * 1024;
 
-static EXPIRY: LazyLock<IntGauge> = LazyLock::new(|| {
-    let metric = IntGauge::new(
-        "earshot_tls_certificate_expiry_timestamp_seconds",
-        "When the certificate that is served expires, as Unix time.",
-    )
-    .expect("the name is valid");
-    if let Err(error) = prometheus::default_registry().register(Box::new(metric.clone())) {
-        tracing::error!(%error, "a metric will be missing");
-    }
-    metric
-});
+runtime::metrics! {
+    static EXPIRY: IntGauge = "earshot_tls_certificate_expiry_timestamp_seconds",
+        "When the certificate that is served expires, as Unix time.";
+}
 
 /// Acceptor of connections; cheap to clone.
 #[derive(Clone)]

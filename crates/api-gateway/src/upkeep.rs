@@ -17,7 +17,7 @@ const PURGE_STATEMENTS: usize = 50;
 const LAST_WORDS: Duration = Duration::from_secs(1);
 
 /// Runs until `stop`. Failed work is retried in the next round. Other components log a lost database.
-pub(crate) async fn keep(state: Arc<AppState>, stop: CancellationToken) {
+pub(crate) async fn run(state: Arc<AppState>, stop: CancellationToken) {
     let mut purge_due = Instant::now() + SETTLE_EVERY;
     let mut rounds = Periodic::new(&stop);
     while rounds.every(SETTLE_EVERY).await {

@@ -3,15 +3,14 @@
 //! The database's clock decides what must hold across replicas, but times of posts and deliveries are a process's own.
 //! With an error of weeks there is no partition for such rows, so a process with a clock that is far off takes no work.
 
-use std::{sync::LazyLock, time::Duration};
+use std::time::Duration;
 
 use domain::Timestamp;
-use prometheus::{Gauge, register_gauge};
 use runtime::Check;
 use store::{Pool, replicas};
 use tokio::{sync::watch, time::Instant};
 
-use crate::patience::in_time;
+use crate::patience::with_timeout;
 
 const INTERVAL: Duration = Duration::from_secs(5);
 /// A larger difference is reported.
@@ -19,13 +18,10 @@ const TOLERANCE: Duration = Duration::from_secs(5);
 /// With a larger difference the process takes no work.
 const MAX_SKEW: Duration = Duration::from_secs(3_600);
 
-static CLOCK_SKEW: LazyLock<Gauge> = LazyLock::new(|| {
-    register_gauge!(
-        "earshot_clock_skew_seconds",
-        "How far this process's clock is ahead of the database's"
-    )
-    .expect("each metric is registered once")
-});
+runtime::metrics! {
+    static CLOCK_SKEW: Gauge = "earshot_clock_skew_seconds",
+        "How far this process's clock is ahead of the database's";
+}
 
 pub(crate) struct Clock {
     /// True after the first comparison that found the clocks in agreement.
@@ -45,7 +41,7 @@ impl Default for Clock {
 impl Clock {
     /// Compares the clocks, and returns the time of the next comparison.
     pub(crate) async fn compare(&self, pool: &Pool, check: &Check) -> Instant {
-        let compared = in_time(pool, async |conn| {
+        let compared = with_timeout(pool, async |conn| {
             let before = Timestamp::now();
             let clock = replicas::clock(conn).await?;
             Ok((before, clock, Timestamp::now()))
@@ -58,12 +54,12 @@ impl Clock {
             let skew = Duration::from_micros(ahead.max(behind).max(0).unsigned_abs());
             let seconds = skew.as_secs_f64();
             CLOCK_SKEW.set(if ahead > 0 { seconds } else { -seconds });
-            self.note(skew, ahead > 0, check);
+            self.report(skew, ahead > 0, check);
         }
         Instant::now() + INTERVAL
     }
 
-    fn note(&self, skew: Duration, is_ahead: bool, check: &Check) {
+    fn report(&self, skew: Duration, is_ahead: bool, check: &Check) {
         let is_wrong = skew > MAX_SKEW;
         let direction = if is_ahead { "ahead of" } else { "behind" };
         let seconds = skew.as_secs();

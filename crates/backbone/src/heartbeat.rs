@@ -14,7 +14,7 @@ use tokio::{sync::watch, time::Instant};
 use tokio_util::sync::CancellationToken;
 use uuid::Uuid;
 
-use crate::patience::in_time;
+use crate::patience::with_timeout;
 
 /// Longer than the maximum age of a heartbeat. After beating this long without a break, a replica knows that
 /// silent replicas are gone, and that it was not the database that was unavailable for all.
@@ -57,7 +57,7 @@ impl Heartbeat {
             .is_some_and(|rhythm| now - rhythm.last < BREAK && now - rhythm.since >= STEADY)
     }
 
-    fn note_beat(&self) {
+    fn record_beat(&self) {
         let now = Instant::now();
         let mut rhythm = self.rhythm();
         let since = rhythm
@@ -75,21 +75,21 @@ impl Heartbeat {
         let check = context.health.check("heartbeat");
         let mut rounds = Periodic::new(stop);
         while rounds.every(replicas::HEARTBEAT).await {
-            let beaten = in_time(&self.pool, async |conn| {
+            let beaten = with_timeout(&self.pool, async |conn| {
                 replicas::beat(conn, self.replica, context.service).await
             });
             let beaten = beaten.await;
             match &beaten {
                 Ok(()) => {
-                    self.note_beat();
+                    self.record_beat();
                     self.beating.send_replace(true);
                     check.ok();
                 }
                 Err(error) => check.degraded(format!("{error:#}")),
             }
-            rounds.note("renew the heartbeat, which keeps the leases", beaten);
+            rounds.log_once("renew the heartbeat, which keeps the leases", beaten);
         }
-        let left = in_time(&self.pool, async |conn| {
+        let left = with_timeout(&self.pool, async |conn| {
             replicas::leave(conn, self.replica).await
         });
         if let Err(error) = left.await {

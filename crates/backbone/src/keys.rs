@@ -41,7 +41,7 @@ pub async fn follow_keys(
             Ok(None) => return,
             Err(panic) => Err(panic.into()),
         };
-        let Some(found) = rounds.note("read the configuration again, keeping the keys", read)
+        let Some(found) = rounds.log_once("read the configuration again, keeping the keys", read)
         else {
             continue;
         };

@@ -1,10 +1,10 @@
-//! The common base of every service: the database, the bus, the outbox relay, and a heartbeat.
+//! The common base of every service: the database, the bus, and a heartbeat.
 //!
 //! A service starts even if its dependencies are unavailable: it waits for a database with the right schema,
 //! and reports that in its readiness. While it works, upkeep tasks run next to it: the heartbeat that keeps its
-//! leases alive (on a separate connection, so that a busy pool never costs a lease), the relay, the partitions
-//! of the coming weeks, the aggregation of statistics, the purge of deleted data. Upkeep ends after the work: a
-//! service that drains still holds its leases.
+//! leases alive (on a separate connection, so that a busy pool never costs a lease), the publisher of events, the
+//! partitions of the coming weeks, the aggregation of statistics, the purge of deleted data. Upkeep ends after the
+//! work: a service that drains still holds its leases.
 
 mod clock;
 mod heartbeat;
@@ -20,7 +20,7 @@ pub mod work;
 use std::sync::Arc;
 
 use anyhow::Context as _;
-use bus::{Bus, InProcess, OutboxWaker, RabbitMq, RabbitMqOptions, Relay};
+use bus::{Bus, EventPublisher, InProcess, RabbitMq, RabbitMqOptions};
 use runtime::Config;
 use secrecy::ExposeSecret;
 use store::Pool;
@@ -54,11 +54,11 @@ pub fn default_quotas(config: &Config) -> store::quotas::Limits {
 pub struct Backbone {
     pub pool: Pool,
     pub bus: Arc<dyn Bus>,
-    /// Wake it after each commit that enqueued an event.
-    pub outbox: OutboxWaker,
+    /// Publishes events, each after its commit.
+    pub events: EventPublisher,
     /// The owner of this replica's leases.
     pub replica: Uuid,
-    /// Held by what may have ended earlier processes, of any kind of work: only one such item is in hand at a time.
+    /// Permit for a suspect of any kind of work: at most one item that may have ended earlier processes is in hand.
     suspects: Arc<Semaphore>,
     heartbeat: Arc<Heartbeat>,
     schema_suits: watch::Sender<bool>,
@@ -96,7 +96,7 @@ impl Backbone {
         Ok(Self {
             pool: store::connect(url, size).context("database.url")?,
             bus,
-            outbox: OutboxWaker::default(),
+            events: EventPublisher::default(),
             suspects: Arc::new(Semaphore::new(1)),
             heartbeat: Arc::new(Heartbeat::new(heartbeat_pool, replica)),
             replica,
@@ -153,7 +153,7 @@ impl Backbone {
         let (own, until) = (self.clone(), stop.clone());
         tasks.spawn(async move {
             if is_set(&own.schema_suits, &until).await {
-                stats::keep(&own.pool, &until).await;
+                stats::run(&own.pool, &until).await;
             } else {
                 until.cancelled().await;
             }
@@ -168,15 +168,7 @@ impl Backbone {
             }
         });
         let (own, until) = (self.clone(), stop.clone());
-        tasks.spawn(async move {
-            if own.ready(&until).await {
-                Relay::with_waker(own.pool, own.bus, own.outbox)
-                    .run(until)
-                    .await;
-            } else {
-                until.cancelled().await;
-            }
-        });
+        tasks.spawn(async move { own.events.run(&*own.bus, &until).await });
         tasks
     }
 
@@ -188,16 +180,10 @@ impl Backbone {
             && is_set(&self.clock.was_right, shutdown).await
     }
 
-    /// True while this process must take no work, because its clock is more than an hour off.
+    /// Returns true while this process must take no work, because its clock is more than an hour off.
     #[must_use]
     pub fn is_suspended(&self) -> bool {
         *self.clock.is_wrong.borrow()
-    }
-
-    /// Follows [`Self::is_suspended`].
-    #[must_use]
-    pub fn suspended(&self) -> watch::Receiver<bool> {
-        self.clock.is_wrong.subscribe()
     }
 
     /// Returns true if leases of silent replicas may be taken over: only after this replica's own heartbeat has
@@ -218,10 +204,7 @@ async fn is_set(flag: &watch::Sender<bool>, stop: &CancellationToken) -> bool {
 }
 
 /// Creates the configured broker. Does not connect yet.
-///
-/// # Errors
-/// If its address cannot be parsed.
-pub fn broker(config: &Config, connection_name: &str) -> anyhow::Result<RabbitMq> {
+fn broker(config: &Config, connection_name: &str) -> anyhow::Result<RabbitMq> {
     let file = &config.bus.ca_certificates_file;
     let options = RabbitMqOptions {
         connection_name: connection_name.to_owned(),

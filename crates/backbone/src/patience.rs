@@ -11,7 +11,7 @@ pub(crate) const PATIENCE: Duration = Duration::from_secs(3);
 
 /// Runs `work` with a time limit of [`PATIENCE`], and returns an error after it. The connection is then closed,
 /// because its server may be gone and another one may be the primary.
-pub(crate) async fn in_time<T>(
+pub(crate) async fn with_timeout<T>(
     pool: &Pool,
     work: impl AsyncFnOnce(&mut AsyncPgConnection) -> QueryResult<T>,
 ) -> anyhow::Result<T> {

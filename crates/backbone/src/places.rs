@@ -1,4 +1,4 @@
-//! Places of a process for work that needs much of something, such as memory.
+//! Places for work that needs much of a process, such as memory.
 
 use std::sync::Arc;
 
@@ -7,7 +7,7 @@ use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
 use crate::shares::Shares;
 
-/// Places, a third of them for one account.
+/// A number of places. One account may hold a third of them.
 pub struct Places {
     all: Arc<Semaphore>,
     accounts: Shares,
@@ -28,7 +28,7 @@ impl Places {
         }
     }
 
-    /// Waits for a place. What the account has already keeps its work from waiting among that of others.
+    /// Waits for a place: first behind work of the same account, so that this does not queue in front of others.
     pub async fn take(self: Arc<Self>, account: Id) -> Place {
         let of_account = self.accounts.take(account, 1).await;
         // It is never closed.

@@ -19,13 +19,13 @@ pub struct Shares {
 }
 
 impl Shares {
-    /// At most half of `connections`, so that no account keeps the others waiting.
+    /// Gives each account half of `connections`, so that none keeps the others waiting.
     #[must_use]
     pub fn of(connections: usize) -> Self {
         Self::each((connections / 2).max(1))
     }
 
-    /// The same number of permits for each account.
+    /// Gives each account `share` permits.
     #[must_use]
     pub fn each(share: usize) -> Self {
         Self {

@@ -16,12 +16,12 @@ const FOLDED_AT_ONCE: i64 = 1_000;
 const PURGE_INTERVAL: Duration = Duration::from_secs(3_600);
 const PURGED_AT_ONCE: i64 = 5_000;
 
-pub(crate) async fn keep(pool: &Pool, stop: &CancellationToken) {
+pub(crate) async fn run(pool: &Pool, stop: &CancellationToken) {
     let mut purge_due = Instant::now();
     let mut rounds = Periodic::new(stop);
-    let mut floor = Floor::of("stats_deltas");
+    let mut floor = Floor::default();
     while rounds.every(FOLD_INTERVAL).await {
-        let kept = async {
+        let round = async {
             fold(pool, stop, &mut floor).await?;
             if Instant::now() >= purge_due {
                 purge(pool, stop).await?;
@@ -29,7 +29,7 @@ pub(crate) async fn keep(pool: &Pool, stop: &CancellationToken) {
             }
             Ok::<_, store::Error>(())
         };
-        rounds.note("aggregate statistics", kept.await);
+        rounds.log_once("aggregate statistics", round.await);
     }
 }
 

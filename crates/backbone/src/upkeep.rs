@@ -19,13 +19,13 @@ use tokio_util::sync::CancellationToken;
 
 use crate::{
     clock::Clock,
-    patience::{PATIENCE, in_time, late},
+    patience::{PATIENCE, late, with_timeout},
 };
 
 const DATABASE_INTERVAL: Duration = Duration::from_secs(1);
 const PARTITIONS_INTERVAL: Duration = Duration::from_secs(3_600);
 const PARTITIONS_RETRY: Duration = Duration::from_secs(60);
-/// The same while nothing can be stored for want of a partition.
+/// Same as [`PARTITIONS_RETRY`], while nothing can be stored because a partition is missing.
 const PARTITIONS_RETRY_AT_ONCE: Duration = Duration::from_secs(5);
 const BUS_INTERVAL: Duration = Duration::from_secs(2);
 
@@ -50,7 +50,7 @@ pub(crate) async fn watch_database(
     let mut clock_due = partitions_due;
     let mut rounds = Periodic::new(stop);
     while rounds.every(DATABASE_INTERVAL).await {
-        let looked = look(pool, &mut keeps_sessions).await;
+        let looked = check_schema(pool, &mut keeps_sessions).await;
         let (looked, lacks_partition) = match looked {
             Ok((schema, lacks_partition)) => (Ok(schema), lacks_partition),
             Err(error) => (Err(error), false),
@@ -94,16 +94,16 @@ pub(crate) async fn watch_database(
     }
 }
 
-/// Returns the schema, and whether a partition is missing. Nothing works behind a pooler that shares sessions; that it does not
-/// is checked once.
-async fn look(pool: &Pool, keeps_sessions: &mut bool) -> anyhow::Result<(Schema, bool)> {
+/// Returns the schema, and true if a partition is missing. Fails behind a pooler that shares sessions, where nothing
+/// works; this is checked until it has passed once.
+async fn check_schema(pool: &Pool, keeps_sessions: &mut bool) -> anyhow::Result<(Schema, bool)> {
     if !*keeps_sessions {
         let check = timeout(PATIENCE, pooling::pool_keeps_sessions(pool)).await;
         let kept = check.map_err(|_elapsed| late())??;
         ensure!(kept, pooling::SHARES_SESSIONS);
         *keeps_sessions = true;
     }
-    let looked = in_time(pool, async |conn| {
+    let looked = with_timeout(pool, async |conn| {
         let schema = migrations::schema(conn).await?;
         let lacks_partition = schema == Schema::Suits && migrations::lacks_partition(conn).await?;
         Ok((schema, lacks_partition))
@@ -113,7 +113,7 @@ async fn look(pool: &Pool, keeps_sessions: &mut bool) -> anyhow::Result<(Schema,
 
 /// Returns the time of the next run. Partitions of coming weeks can wait: a failure does not stop a service.
 async fn make_partitions(pool: &Pool, check: &Check) -> Duration {
-    match in_time(pool, async |conn| migrations::ensure_partitions(conn).await).await {
+    match with_timeout(pool, async |conn| migrations::ensure_partitions(conn).await).await {
         Ok(()) => {
             check.ok();
             PARTITIONS_INTERVAL

@@ -3,8 +3,8 @@
 //! A kind of work implements [`Work`]: how due items are claimed, and what is done with one. [`run`] does the rest. It
 //! looks for work when the kind is woken, when the next item is due, when an item ends, and at least every
 //! [`Settings::sweep`]. It starts items within the capacity, which accounts share, and ends them at shutdown. A failed
-//! item is retried after a growing pause. An item that panics, or that was in hand when processes died, is set aside
-//! with a reason ([`Setback`]).
+//! item is retried after a growing pause. An item that panics three times, or that was in hand when three processes died,
+//! is set aside with a reason ([`Setback`]).
 
 mod hand;
 mod metrics;
@@ -29,8 +29,8 @@ use metrics::Metrics;
 const CONTENDED: Duration = Duration::from_millis(5);
 /// Wait after a failed look.
 const RETRY: Duration = Duration::from_secs(1);
-/// A look that takes longer is followed by a rest of twice its time: the looks of a replica must not take the database
-/// more of the time, the more there is to do.
+/// A look that takes longer is followed by a pause of twice its time, so that a backlog does not keep the database
+/// busy.
 const SLOW_LOOK: Duration = Duration::from_millis(50);
 
 /// Pace and capacity of one kind of work in a replica.
@@ -158,7 +158,8 @@ impl<W: Work> Driver<W> {
             while let Some(ended) = tasks.try_join_next_with_id() {
                 self.end(ended, &mut hand).await;
             }
-            // A database that is silent must not keep the process. Leases that are lost by this end with the replica.
+            // A silent database must not keep the process from ending. Leases that no one learns of end with the
+            // replica.
             let begun = Instant::now();
             hand.clear();
             let mut permit = { self.backbone.suspects.clone() }.try_acquire_owned().ok();
@@ -167,7 +168,7 @@ impl<W: Work> Driver<W> {
             let looked = shutdown.run_until_cancelled(claim);
             let Some(claimed) = looked.await else { break };
             let (took, is_ok) = (begun.elapsed(), claimed.is_ok());
-            let wait = match rounds.note(&task, claimed) {
+            let wait = match rounds.log_once(&task, claimed) {
                 Some(claimed) => {
                     for leased in claimed.items {
                         self.start(leased, &mut tasks, &mut hand, &mut permit);
@@ -267,6 +268,10 @@ impl<W: Work> Driver<W> {
                 self.metrics.panicked();
                 let (kind, name) = (self.settings.kind, self.work.name(&leased));
                 tracing::error!(kind, name, "work panicked: {panic}");
+                // Other kinds count panics in the database.
+                if !self.work.uses_table() && hand.postpone_panicked(panic.id()) {
+                    return;
+                }
                 match self.after_panic(&leased).await {
                     Ok(()) => return hand.done(panic.id()),
                     Err(error) => (panic.id(), error),
@@ -283,7 +288,7 @@ impl<W: Work> Driver<W> {
 }
 
 impl<W: Work> Driver<W> {
-    /// Counts a panic like a crash, where the kind can count it. Otherwise the item is set aside at once.
+    /// Counts a panic like a crash, where the kind can count it. Otherwise the item is set aside.
     async fn after_panic(&self, leased: &Leased<W::Item>) -> Result<(), store::Error> {
         if self.work.uses_table() {
             let mut conn = self.backbone.pool.get().await?;

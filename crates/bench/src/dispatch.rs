@@ -5,12 +5,9 @@
 //! /proc, so that other load on the machine does not distort them.
 
 pub(crate) mod cpu;
-mod kills;
 mod latency;
 pub(crate) mod load;
 pub(crate) mod receiver;
-mod replay;
-mod scaling;
 pub(crate) mod stack;
 
 use std::{
@@ -25,36 +22,20 @@ use load::Load;
 use receiver::Receiver;
 use stack::Stack;
 
-/// Reference figures that do not come from this run.
-const SVIX: &str = "Svix server 1.100, measured once on such a machine and apart from this run: CPU per 1,000 \
-    0.61-0.65 s draining and 1.84 s from accept to answer; draining 1,680-1,809/s; accept to request p50 0.6, \
-    p99 19.7 ms, with no outbox; healthy p99 beside an endpoint that hangs 74.9 s; open requests 741 of 500 \
-    allowed; memory 42-52 MB idle, 80-86 MB with 1,000 open requests";
-
 #[derive(clap::Args)]
 pub(crate) struct Options {
-    /// Deliveries of a backlog
+    /// Number of deliveries in the backlog
     #[arg(long, default_value_t = 20_000)]
     deliveries: u32,
-    /// Connections that share the backlog
+    /// Number of Connections that share the backlog
     #[arg(long, default_value_t = 8)]
     connections: u32,
     /// Length of each run at a given rate, in seconds
     #[arg(long, default_value_t = 20)]
     seconds: u64,
-    /// Only these parts: drain, broker, latency, hung, memory, limit, replay (which takes minutes); and scaling, which
-    /// only runs if it is named
+    /// Only these parts: drain, stored, latency, hung, three, memory, limit
     #[arg(long, value_delimiter = ',')]
     only: Vec<String>,
-    /// Deliveries that are replayed
-    #[arg(long, default_value_t = 100_000)]
-    replayed: u32,
-    /// Restarts by kill -9 during a run of deliveries
-    #[arg(long, default_value_t = 0)]
-    kills: u32,
-    /// Seed for the moments and victims of the kills
-    #[arg(long, default_value_t = 1)]
-    seed: u64,
     /// Directory of the servers during the run
     #[arg(long, default_value = "target/bench/dispatch-servers")]
     home: PathBuf,
@@ -90,29 +71,22 @@ async fn measure(options: &Options) -> Result<Report> {
     if options.wants("drain") {
         drain(options, &mut stack, &receiver, &mut report).await?;
     }
-    if options.wants("broker") {
-        through_broker(options, &mut stack, &receiver, &mut report).await?;
+    if options.wants("stored") {
+        without_events(options, &mut stack, &receiver, &mut report).await?;
     }
     if options.wants("latency") || options.wants("hung") {
         latency::run(options, &mut stack, &receiver, &mut report).await?;
     }
+    if options.wants("three") {
+        latency::of_three(options, &mut stack, &receiver, &mut report).await?;
+    }
     if options.wants("limit") {
         rate_limit(&mut stack, &receiver, &mut report).await?;
-    }
-    if options.wants("replay") {
-        replay::run(options, &mut stack, &receiver, &mut report).await?;
-    }
-    if options.only.iter().any(|part| part == "scaling") {
-        scaling::run(&mut stack, &receiver, &mut report).await?;
-    }
-    if options.kills > 0 {
-        kills::run(options, &mut stack, &receiver, &mut report).await?;
     }
     report.note(format!(
         "{} deliveries to {} Connections; CPU of dispatcher, PostgreSQL and RabbitMQ together",
         options.deliveries, options.connections
     ));
-    report.note(SVIX);
     stack.stop()?;
     Ok(report)
 }
@@ -144,8 +118,8 @@ async fn drain(
     load.all_succeeded().await
 }
 
-/// Measures stored Scans whose events wait in the outbox.
-async fn through_broker(
+/// Measures stored Scans that have no event: the dispatcher finds them in the database.
+async fn without_events(
     options: &Options,
     stack: &mut Stack,
     receiver: &Receiver,
@@ -163,7 +137,7 @@ async fn through_broker(
     let cpu = spent * 1_000.0 / f64::from(options.deliveries);
     report.row(
         Row::new(
-            "CPU per 1,000, from stored Scan through the broker",
+            "CPU per 1,000, from stored Scan without event",
             format!("{cpu:.3} s, {rate:.0}/s"),
         )
         .goal("<= 0.90 s", cpu <= 0.90)

@@ -13,7 +13,8 @@ use anyhow::{Context, Result};
 use async_trait::async_trait;
 use base64::{Engine as _, engine::general_purpose::STANDARD};
 use platforms::{
-    Adapter, Fetch, FetchError, FetchLimits, Fetched, PollError, PollLimits, Source, feed::Feeds,
+    Adapter, Fetch, FetchError, FetchLimits, Fetched, PollError, PollLimits, Source,
+    feed::FeedAdapter,
 };
 use serde::Deserialize;
 use url::Url;
@@ -239,7 +240,7 @@ impl Fetch for Always {
 /// Number of posts of a first poll.
 async fn poll(body: &[u8]) -> Result<usize, PollError> {
     let fetch = Arc::new(Always(body.to_vec()));
-    let feeds = Feeds::new("boards".into(), Source::Forum, None, fetch);
+    let feeds = FeedAdapter::new("boards".into(), Source::Forum, None, fetch);
     let limits = PollLimits::default();
     let polled = feeds
         .poll("https://feed.example/feed", None, &limits)

@@ -15,11 +15,11 @@ mod heavy;
 mod hostile;
 mod memory;
 mod product;
+mod reasons;
 mod site;
 mod tally;
 #[cfg(test)]
 mod tests;
-mod told;
 mod victim;
 
 use std::{
@@ -113,12 +113,12 @@ async fn measure(options: &Options) -> Result<Report> {
             break;
         }
         let requests = requests(hostile.tally());
-        if let Err(error) = hostile.ask_why().await {
+        if let Err(error) = hostile.collect_reasons().await {
             report.note(format!(
                 "{name}: the account cannot ask what is wrong: {error:#}"
             ));
         }
-        let told = hostile.tally().reasons();
+        let reasons = hostile.tally().reasons();
         let is_gone = hostile.end().await?;
         if !(is_gone && is_over(&victim, &before).await?) {
             report.note(format!(
@@ -128,7 +128,7 @@ async fn measure(options: &Options) -> Result<Report> {
         let after = victim.observe(span).await?;
         compare(&mut report, &name, [&before, &after], &attacked);
         report.row(Row::new(format!("{name}: hostile requests"), requests));
-        report.row(Row::new(format!("{name}: told"), told));
+        report.row(Row::new(format!("{name}: told"), reasons));
         before = after;
     }
     let counts = before

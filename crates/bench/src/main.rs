@@ -12,6 +12,7 @@ mod isolation;
 mod jetstream;
 mod matching;
 mod report;
+mod requests;
 
 use std::path::PathBuf;
 use std::process::ExitCode;

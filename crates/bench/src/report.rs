@@ -80,7 +80,7 @@ impl Report {
         self.notes.push(note.into());
     }
 
-    /// Returns whether no goal is missed.
+    /// Returns true if all goals are met.
     pub(crate) fn is_met(&self) -> bool {
         self.rows.iter().all(|row| row.ok != Some(false))
     }

@@ -1,33 +1,19 @@
 //! The bus within one process, for `earshot dev` and for tests.
-//!
-//! It makes the same promises as a broker, without persistence: messages in a queue are lost with the process,
-//! and the sweeps find the work again. Queues are bounded; a full one refuses messages, which then wait in the
-//! outbox.
 
 use std::{
     collections::{HashMap, VecDeque},
-    sync::{
-        Arc, Mutex, MutexGuard, PoisonError,
-        atomic::{AtomicBool, Ordering},
-    },
+    sync::{Arc, Mutex, MutexGuard, PoisonError},
 };
 
 use async_trait::async_trait;
 use tokio::sync::{Notify, broadcast};
 
-use crate::{
-    Topology,
-    transport::{
-        Bus, Delivery, Error, Outgoing, Published, QueueDepth, Received, Settle, Subscription,
-    },
-};
+use crate::transport::{Bus, Delivery, Error, Outgoing, Received, Subscription};
 
-/// Maximum number of messages in a queue, at a few hundred bytes each.
+/// Maximum number of messages in a queue, at a few hundred bytes each. Older ones are dropped.
 const CAPACITY: usize = 10_000;
 /// Broadcast messages that a reader may be behind before it must resync.
 const NEWS_CAPACITY: usize = 1024;
-/// Dead letters kept for inspection; older ones are dropped.
-const DEAD_LETTER_CAPACITY: usize = 1000;
 
 /// A bus within one process. Clones share the same bus.
 #[derive(Clone)]
@@ -38,27 +24,13 @@ pub struct InProcess {
 struct Shared {
     queues: Mutex<HashMap<String, Arc<Queue>>>,
     news: broadcast::Sender<Outgoing>,
-    capacity: usize,
 }
 
-#[derive(Default)]
+/// Exists from the first subscription on.
 struct Queue {
-    content: Mutex<Content>,
-    arrival: Notify,
-}
-
-#[derive(Default)]
-struct Content {
     keys: Vec<String>,
-    ready: VecDeque<Queued>,
-    dead_letters: VecDeque<(Outgoing, String)>,
-    consumers: u32,
-    deliveries: u64,
-}
-
-struct Queued {
-    message: Outgoing,
-    redelivered: bool,
+    ready: Mutex<VecDeque<Delivery>>,
+    arrival: Notify,
 }
 
 impl Default for InProcess {
@@ -70,64 +42,12 @@ impl Default for InProcess {
 impl InProcess {
     #[must_use]
     pub fn new() -> Self {
-        Self::with_capacity(CAPACITY)
-    }
-
-    fn with_capacity(capacity: usize) -> Self {
-        let bus = Self {
+        Self {
             shared: Arc::new(Shared {
                 queues: Mutex::default(),
                 news: broadcast::Sender::new(NEWS_CAPACITY),
-                capacity,
             }),
-        };
-        for queue in Topology::default().work {
-            bus.queue(&queue.name).content().keys = queue.keys;
         }
-        bus
-    }
-
-    /// The dead letters of `queue` with their reasons, oldest first.
-    #[must_use]
-    pub fn dead_letters(&self, queue: &str) -> Vec<(Outgoing, String)> {
-        self.queue(queue)
-            .content()
-            .dead_letters
-            .iter()
-            .cloned()
-            .collect()
-    }
-
-    fn queue(&self, name: &str) -> Arc<Queue> {
-        let mut queues = lock(&self.shared.queues);
-        Arc::clone(queues.entry(name.to_owned()).or_default())
-    }
-
-    fn publish_one(&self, message: &Outgoing) -> Result<Published, Error> {
-        let queues: Vec<Arc<Queue>> = lock(&self.shared.queues).values().cloned().collect();
-        let bound: Vec<Arc<Queue>> = queues
-            .into_iter()
-            .filter(|queue| queue.content().keys.contains(&message.message.key))
-            .collect();
-        if bound
-            .iter()
-            .any(|queue| queue.content().ready.len() >= self.shared.capacity)
-        {
-            return Err(Error::Full);
-        }
-        for queue in &bound {
-            queue.content().ready.push_back(Queued {
-                message: message.clone(),
-                redelivered: false,
-            });
-            queue.arrival.notify_one();
-        }
-        let heard = self.shared.news.send(message.clone()).is_ok();
-        Ok(if heard || !bound.is_empty() {
-            Published::Routed
-        } else {
-            Published::Unroutable
-        })
     }
 }
 
@@ -138,29 +58,31 @@ impl Bus for InProcess {
     }
 
     fn exchange(&self) -> &'static str {
-        "earshot.events"
+        "earshot.events.v1"
     }
 
-    async fn publish(&self, batch: &[Outgoing]) -> Vec<Result<Published, Error>> {
-        batch
-            .iter()
-            .map(|message| self.publish_one(message))
-            .collect()
-    }
-
-    fn work(&self, queue: &str, keys: &[&str], _prefetch: u16) -> Box<dyn Subscription> {
-        let queue = self.queue(queue);
-        {
-            let mut content = queue.content();
-            content.consumers += 1;
-            for key in keys {
-                if !content.keys.iter().any(|bound| bound == key) {
-                    content.keys.push((*key).to_owned());
-                }
+    async fn publish(&self, message: &Outgoing) -> Result<(), Error> {
+        for queue in lock(&self.shared.queues).values() {
+            if queue.keys.contains(&message.message.key) {
+                queue.put(delivery(message));
             }
         }
+        // Without a reader, the message is lost.
+        let _ = self.shared.news.send(message.clone());
+        Ok(())
+    }
+
+    fn work(&self, queue: &str, keys: &[&str]) -> Box<dyn Subscription> {
+        let mut queues = lock(&self.shared.queues);
+        let queue = queues.entry(queue.to_owned()).or_insert_with(|| {
+            Arc::new(Queue {
+                keys: keys.iter().map(|&key| key.to_owned()).collect(),
+                ready: Mutex::default(),
+                arrival: Notify::new(),
+            })
+        });
         Box::new(WorkSubscription {
-            queue,
+            queue: Arc::clone(queue),
             connected: false,
         })
     }
@@ -173,56 +95,25 @@ impl Bus for InProcess {
         })
     }
 
-    async fn depth(&self, queue: &str) -> Result<QueueDepth, Error> {
-        let queue = self.queue(queue);
-        let content = queue.content();
-        let count = |length: usize| u32::try_from(length).unwrap_or(u32::MAX);
-        Ok(QueueDepth {
-            ready: count(content.ready.len()),
-            consumers: content.consumers,
-            dead_letters: count(content.dead_letters.len()),
-        })
-    }
-
     async fn check(&self) -> Result<(), Error> {
         Ok(())
     }
 }
 
 impl Queue {
-    fn content(&self) -> MutexGuard<'_, Content> {
-        lock(&self.content)
-    }
-
-    fn take(self: &Arc<Self>) -> Option<Delivery> {
-        let mut content = self.content();
-        let Queued {
-            message,
-            redelivered,
-        } = content.ready.pop_front()?;
-        content.deliveries += 1;
-        let tag = content.deliveries;
-        Some(Delivery {
-            payload: message.message.payload.clone(),
-            key: message.message.key.clone(),
-            trace: message.trace.clone(),
-            redelivered,
-            tag,
-            settle: Box::new(Held {
-                queue: Arc::clone(self),
-                message,
-                settled: AtomicBool::new(false),
-            }),
-        })
-    }
-
-    /// Puts a message back in front of newer ones. Never refused, because it was in the queue before.
-    fn put_back(&self, message: Outgoing, redelivered: bool) {
-        self.content().ready.push_front(Queued {
-            message,
-            redelivered,
-        });
+    fn put(&self, delivery: Delivery) {
+        {
+            let mut ready = lock(&self.ready);
+            ready.push_back(delivery);
+            if ready.len() > CAPACITY {
+                ready.pop_front();
+            }
+        }
         self.arrival.notify_one();
+    }
+
+    fn take(&self) -> Option<Delivery> {
+        lock(&self.ready).pop_front()
     }
 }
 
@@ -245,76 +136,12 @@ impl Subscription for WorkSubscription {
             arrival.await;
         }
     }
-
-    async fn stop(&mut self) {}
 }
 
 impl Drop for WorkSubscription {
     fn drop(&mut self) {
-        self.queue.content().consumers -= 1;
         // This reader may have received the only notification of an arrival.
         self.queue.arrival.notify_one();
-    }
-}
-
-/// A message that a reader is handling.
-struct Held {
-    queue: Arc<Queue>,
-    message: Outgoing,
-    settled: AtomicBool,
-}
-
-impl Held {
-    /// Returns true if the caller may settle it.
-    fn settle(&self) -> bool {
-        !self.settled.swap(true, Ordering::AcqRel)
-    }
-}
-
-#[async_trait]
-impl Settle for Held {
-    async fn ack(&self) -> Result<(), Error> {
-        self.settle();
-        Ok(())
-    }
-
-    async fn requeue(&self) -> Result<(), Error> {
-        if self.settle() {
-            self.queue.put_back(self.message.clone(), true);
-        }
-        Ok(())
-    }
-
-    async fn renew(&self) -> Result<(), Error> {
-        if self.settle() {
-            self.queue.put_back(self.message.clone(), false);
-        }
-        Ok(())
-    }
-
-    async fn dead_letter(&self, reason: &str) -> Result<(), Error> {
-        if self.settle() {
-            let mut content = self.queue.content();
-            if content.dead_letters.len() >= DEAD_LETTER_CAPACITY {
-                content.dead_letters.pop_front();
-            }
-            content
-                .dead_letters
-                .push_back((self.message.clone(), reason.to_owned()));
-        }
-        Ok(())
-    }
-
-    fn is_lost(&self) -> bool {
-        false
-    }
-}
-
-impl Drop for Held {
-    fn drop(&mut self) {
-        if self.settle() {
-            self.queue.put_back(self.message.clone(), true);
-        }
     }
 }
 
@@ -333,14 +160,7 @@ impl Subscription for NewsSubscription {
         loop {
             match self.news.recv().await {
                 Ok(message) if self.keys.contains(&message.message.key) => {
-                    return Received::Delivery(Delivery {
-                        payload: message.message.payload,
-                        key: message.message.key,
-                        trace: message.trace,
-                        redelivered: false,
-                        tag: 0,
-                        settle: Box::new(Told),
-                    });
+                    return Received::Delivery(delivery(&message));
                 }
                 Ok(_) => {}
                 Err(broadcast::error::RecvError::Lagged(_)) => return Received::Connected,
@@ -349,33 +169,13 @@ impl Subscription for NewsSubscription {
             }
         }
     }
-
-    async fn stop(&mut self) {}
 }
 
-/// Broadcast messages need no settling: each is sent once.
-struct Told;
-
-#[async_trait]
-impl Settle for Told {
-    async fn ack(&self) -> Result<(), Error> {
-        Ok(())
-    }
-
-    async fn requeue(&self) -> Result<(), Error> {
-        Ok(())
-    }
-
-    async fn renew(&self) -> Result<(), Error> {
-        Ok(())
-    }
-
-    async fn dead_letter(&self, _reason: &str) -> Result<(), Error> {
-        Ok(())
-    }
-
-    fn is_lost(&self) -> bool {
-        false
+fn delivery(message: &Outgoing) -> Delivery {
+    Delivery {
+        payload: message.message.payload.clone(),
+        key: message.message.key.clone(),
+        trace: message.trace.clone(),
     }
 }
 

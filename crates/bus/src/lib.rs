@@ -1,22 +1,20 @@
-//! The event bus: delivers committed events to the services that act on them.
+//! The event bus: wakes the services that act on what was committed.
 //!
-//! Events leave through the outbox, in the transaction that they describe; [`relay`] publishes them and
-//! [`consumer`] runs a service's code for them. Between them is a [`Bus`]: [`RabbitMq`] between processes,
-//! [`InProcess`] within one, with the same promises:
+//! A service publishes an event after the commit that made it true ([`EventPublisher`]). Between it and the readers is a
+//! [`Bus`]: [`RabbitMq`] between processes, [`InProcess`] within one, with the same promises:
 //!
-//! - **Work** goes to one queue per reader, shared by the reader's replicas, and stays there until one of them
-//!   has handled it: at least once, in no order.
-//! - **News** (broadcasts) reaches every connected reader. After each (re)connect the reader must read the
+//! - **Work** goes to one queue per reader, shared by the reader's replicas: one of them receives each event
+//!   ([`consumer`]).
+//! - **News** (broadcasts) reaches every connected reader ([`news`]). After each (re)connect the reader must read the
 //!   database, to catch up.
-//! - Failures on our side never count against a message. A message that is unreadable, or fails the same way
-//!   each time, is set aside as a dead letter.
 //!
-//! Losing the bus loses no work: every reader also sweeps the database for work whose event never came. Only
-//! this crate uses lapin.
+//! An event is a hint, and nothing depends on it: it is not stored, not confirmed, and comes once or not at all, in no
+//! order. Every reader also looks for work in the database, so a lost event costs about a second. Only this crate uses
+//! lapin.
 
 pub mod consumer;
 pub mod news;
-pub mod relay;
+pub mod publisher;
 pub mod topology;
 pub mod transport;
 
@@ -24,12 +22,10 @@ mod in_process;
 mod metrics;
 mod rabbitmq;
 
-pub use consumer::{ConsumeOptions, Consumer, Outcome, consume};
+pub use consumer::{Consumer, consume};
 pub use in_process::InProcess;
 pub use news::{NewsReader, read_news};
-pub use rabbitmq::{DeadLetter, InvalidUrl, RabbitMq, RabbitMqOptions};
-pub use relay::{OutboxWaker, Relay};
+pub use publisher::EventPublisher;
+pub use rabbitmq::{InvalidUrl, RabbitMq, RabbitMqOptions};
 pub use topology::Topology;
-pub use transport::{
-    Bus, Delivery, Error, Outgoing, Published, QueueDepth, Received, Settle, Subscription,
-};
+pub use transport::{Bus, Delivery, Error, Outgoing, Received, Subscription};

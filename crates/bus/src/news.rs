@@ -3,10 +3,10 @@
 //! A broadcast is not work: it is sent once, in no promised order, and a disconnected reader misses it. So
 //! every (re)connect starts with a resync, and broadcasts that came meanwhile follow after it.
 
-use std::{sync::Arc, time::Duration};
+use std::sync::Arc;
 
 use events::{EventSet, Message};
-use runtime::{Backoff, Check};
+use runtime::Check;
 use tokio_util::sync::CancellationToken;
 
 use crate::transport::{Bus, Delivery, Received};
@@ -16,7 +16,7 @@ pub trait NewsReader: Send + Sync + 'static {
     type Event: EventSet;
 
     /// Handles an event. An error leads to a resync.
-    fn hear(&self, event: Self::Event) -> impl Future<Output = anyhow::Result<()>> + Send;
+    fn on_broadcast(&self, event: Self::Event) -> impl Future<Output = anyhow::Result<()>> + Send;
 
     /// Reads the current state, because broadcasts may have been missed. Repeated until it succeeds.
     fn resync(&self) -> impl Future<Output = anyhow::Result<()>> + Send;
@@ -31,42 +31,32 @@ pub async fn read_news<R: NewsReader>(
     shutdown: CancellationToken,
 ) {
     let mut subscription = bus.news(R::Event::KEYS);
-    let telling = async {
+    let reading = async {
         loop {
             match subscription.next().await {
                 Received::Connected => {
-                    resync(&*reader).await;
+                    resync(&*reader, &shutdown).await;
                     check.iter().for_each(Check::ok);
                 }
                 Received::Lost => check
                     .iter()
                     .for_each(|check| check.degraded("not subscribed")),
-                Received::Delivery(delivery) => tell(&*reader, delivery).await,
+                Received::Delivery(delivery) => handle(&*reader, delivery, &shutdown).await,
             }
         }
     };
     tokio::select! {
         () = shutdown.cancelled() => {}
-        () = telling => {}
-    }
-    subscription.stop().await;
-}
-
-async fn resync<R: NewsReader>(reader: &R) {
-    let mut backoff = Backoff::new(Duration::from_millis(100), Duration::from_secs(5));
-    let mut failed = false;
-    while let Err(error) = reader.resync().await {
-        if !std::mem::replace(&mut failed, true) {
-            tracing::warn!("cannot read missed changes from the database, retrying: {error:#}");
-        }
-        backoff.wait().await;
-    }
-    if failed {
-        tracing::info!("read missed changes from the database");
+        () = reading => {}
     }
 }
 
-async fn tell<R: NewsReader>(reader: &R, delivery: Delivery) {
+async fn resync<R: NewsReader>(reader: &R, shutdown: &CancellationToken) {
+    let task = "read missed changes from the database";
+    runtime::retry(task, shutdown, || reader.resync()).await;
+}
+
+async fn handle<R: NewsReader>(reader: &R, delivery: Delivery, shutdown: &CancellationToken) {
     let event = Message::decode(&delivery.payload)
         .map(|message| R::Event::from_any(message.event))
         .unwrap_or_else(|error| {
@@ -74,11 +64,9 @@ async fn tell<R: NewsReader>(reader: &R, delivery: Delivery) {
             None
         });
     if let Some(event) = event
-        && let Err(error) = reader.hear(event).await
+        && let Err(error) = reader.on_broadcast(event).await
     {
         tracing::debug!("could not handle a broadcast, reading the database instead: {error:#}");
-        resync(reader).await;
+        resync(reader, shutdown).await;
     }
-    // Broadcasts are not repeated, so a failed acknowledgement does not matter.
-    let _ = delivery.settle.ack().await;
 }

@@ -15,7 +15,7 @@ use ipnet::IpNet;
 
 use crate::host_name::{HostName, is_reserved_name};
 
-/// The operator's rules for customers' addresses, beyond the public internet over https.
+/// The operator's rules for customers' addresses. The default allows the public internet over https.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct AddressPolicy {
     /// Allowed even if not public.

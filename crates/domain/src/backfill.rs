@@ -29,7 +29,7 @@ impl CreateBackfill {
             let given = fields.take("startTime");
             let start = parse_time(&fields, "startTime", given);
             if start.is_some_and(|start| start < earliest.minus(SLACK) || start > now) {
-                fields.note("startTime", Issue::OutOfRange);
+                fields.report("startTime", Issue::OutOfRange);
             }
             let notify = match fields.take("notify") {
                 None => Some(false),
@@ -41,7 +41,7 @@ impl CreateBackfill {
                 notify: notify?,
             })
         });
-        // `None` only after an issue was noted.
+        // `None` only after an issue was reported.
         issues.into_inner().or(())?;
         draft.ok_or_else(|| Issues::one("body", Issue::InvalidFormat))
     }

@@ -147,18 +147,24 @@ impl Connection {
         self.headers = self.headers.masked();
         self
     }
+}
 
-    /// A sample Connection for checking a change to one that does not exist: errors in a request are reported
-    /// before the missing resource.
-    #[must_use]
-    pub fn specimen(name: ConnectionName) -> Self {
+#[cfg(test)]
+mod tests {
+    use super::{Connection, ConnectionState, ConnectionType, Format, Headers, Method};
+    use crate::{ConnectionName, Id, Timestamp};
+
+    pub(super) fn sample() -> Connection {
         let headers =
             [("x-a", "1"), ("x-b", "2")].map(|(name, value)| (name.to_owned(), value.to_owned()));
-        Self {
-            name,
+        Connection {
+            name: ConnectionName {
+                namespace: Id::NIL,
+                connection: Id::NIL,
+            },
             create_time: Timestamp::UNIX_EPOCH,
             update_time: Timestamp::UNIX_EPOCH,
-            nickname: "specimen".to_owned(),
+            nickname: "ours".to_owned(),
             connection_type: ConnectionType::HttpConnection,
             url: "https://example.com/".to_owned(),
             method: Method::Post,
@@ -169,19 +175,9 @@ impl Connection {
             state_reason: None,
         }
     }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::{Connection, Headers};
-    use crate::{ConnectionName, Id};
 
     #[test]
     fn masked_urls_end_with_their_host() {
-        let name = ConnectionName {
-            namespace: Id::NIL,
-            connection: Id::NIL,
-        };
         for (url, shown) in [
             (
                 "https://hooks.slack.com/services/T0/B0/x",
@@ -192,7 +188,7 @@ mod tests {
             ("https://a.example", "https://a.example"),
             ("", ""),
         ] {
-            let mut connection = Connection::specimen(name);
+            let mut connection = sample();
             connection.url = url.to_owned();
             assert_eq!(connection.masked().url, shown);
         }

@@ -9,6 +9,7 @@ mod sells;
 mod term;
 
 pub use parse::parse;
+pub(crate) use sells::parse as parse_sells;
 pub use sells::{MAX_PHRASES, MAX_SUMMARY_CHARS, Sells};
 pub use term::term;
 

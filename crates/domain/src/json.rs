@@ -1,7 +1,7 @@
 //! Reads untrusted JSON.
 //!
 //! [`parse`] accepts unambiguous RFC 8259 JSON: duplicate keys, invalid UTF-8, numbers that do not fit an f64
-//! and nesting past 128 levels are errors. [`Object`] then takes the fields one by one and notes all errors, so
+//! and nesting past 128 levels are errors. [`Object`] then takes the fields one by one and reports all errors, so
 //! that a client sees all of them at once.
 
 use std::{cell::RefCell, collections::HashSet, fmt};
@@ -98,9 +98,9 @@ impl<'de> Visitor<'de> for Strict {
     }
 }
 
-/// A JSON object whose fields are taken one by one; errors are noted in the shared [`Issues`].
+/// A JSON object whose fields are taken one by one; errors are reported in the shared [`Issues`].
 ///
-/// `null` counts as absent. [`Object::finish`] notes the fields that were not taken.
+/// `null` counts as absent. [`Object::finish`] reports the fields that were not taken.
 pub struct Object<'a> {
     map: &'a Map<String, Value>,
     path: String,
@@ -142,12 +142,13 @@ impl<'a> Object<'a> {
         }
     }
 
-    pub fn note(&self, field: &str, issue: Issue) {
+    /// Reports an issue with a field.
+    pub fn report(&self, field: &str, issue: Issue) {
         self.issues.borrow_mut().add(self.path(field), issue);
     }
 
-    /// Notes an issue with the object as a whole.
-    pub fn note_whole(&self, issue: Issue) {
+    /// Reports an issue with the object as a whole.
+    pub fn report_whole(&self, issue: Issue) {
         self.issues.borrow_mut().add(self.path.clone(), issue);
     }
 
@@ -189,7 +190,7 @@ impl<'a> Object<'a> {
     pub fn require(&self, field: &'static str) -> Option<&'a Value> {
         let value = self.take(field);
         if value.is_none() {
-            self.note(field, Issue::Required);
+            self.report(field, Issue::Required);
         }
         value
     }
@@ -198,7 +199,7 @@ impl<'a> Object<'a> {
     pub fn text(&self, field: &'static str, value: Option<&'a Value>) -> Option<&'a str> {
         let text = value?.as_str();
         if text.is_none() {
-            self.note(field, Issue::InvalidType);
+            self.report(field, Issue::InvalidType);
         }
         text
     }
@@ -213,9 +214,9 @@ impl<'a> Object<'a> {
         let text = self.text(field, value)?.trim();
         let length = text.chars().count();
         if length < *bounds.start() {
-            self.note(field, Issue::TooShort);
+            self.report(field, Issue::TooShort);
         } else if length > *bounds.end() {
-            self.note(field, Issue::TooLong);
+            self.report(field, Issue::TooLong);
         } else {
             return Some(text.to_owned());
         }
@@ -239,13 +240,13 @@ impl<'a> Object<'a> {
             )]
             sound.then_some(number as u32).ok_or(Issue::OutOfRange)
         });
-        bounded.map_err(|issue| self.note(field, issue)).ok()
+        bounded.map_err(|issue| self.report(field, issue)).ok()
     }
 
     pub fn boolean(&self, field: &'static str, value: Option<&Value>) -> Option<bool> {
         let flag = value?.as_bool();
         if flag.is_none() {
-            self.note(field, Issue::InvalidType);
+            self.report(field, Issue::InvalidType);
         }
         flag
     }
@@ -261,7 +262,7 @@ impl<'a> Object<'a> {
             serde::de::value::BorrowedStrDeserializer::<serde_json::Error>::new(word),
         );
         if parsed.is_err() {
-            self.note(field, Issue::InvalidEnum);
+            self.report(field, Issue::InvalidEnum);
         }
         parsed.ok()
     }
@@ -269,7 +270,7 @@ impl<'a> Object<'a> {
     pub fn array(&self, field: &'static str, value: Option<&'a Value>) -> Option<&'a [Value]> {
         let items = value?.as_array();
         if items.is_none() {
-            self.note(field, Issue::InvalidType);
+            self.report(field, Issue::InvalidType);
         }
         items.map(Vec::as_slice)
     }
@@ -287,7 +288,7 @@ impl<'a> Object<'a> {
     pub fn finish(self) {
         let taken = self.taken.borrow();
         for key in self.map.keys().filter(|key| !taken.contains(key.as_str())) {
-            self.note(&shown(key), Issue::UnknownField);
+            self.report(&shown(key), Issue::UnknownField);
         }
     }
 }

@@ -12,7 +12,6 @@ pub mod address;
 pub mod audit;
 pub mod backfill;
 pub mod connection;
-pub mod connection_test;
 pub mod delivery;
 pub mod egress;
 pub mod feed;
@@ -39,6 +38,7 @@ pub mod scan;
 pub mod screen;
 pub mod stats;
 pub mod time;
+pub mod trial_delivery;
 pub mod web_header;
 pub mod web_url;
 

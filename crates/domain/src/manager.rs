@@ -3,7 +3,8 @@
 use serde::{Deserialize, Serialize};
 
 use crate::{
-    ConnectionName, Focus, Instructions, ManagerName, Timestamp, patch::Paths, screen::Screen,
+    ConnectionName, Focus, Instructions, ManagerName, Timestamp, instructions::Sells, patch::Paths,
+    screen::Screen,
 };
 
 mod change;
@@ -33,6 +34,9 @@ pub const PATHS: Paths = Paths {
         "input.focus.type",
         "input.focus.names",
         "input.sensitivity",
+        "input.sells",
+        "input.sells.summary",
+        "input.sells.offers",
         "instructions",
         "instructions.feeds",
         "instructions.require",
@@ -125,6 +129,9 @@ pub struct Input {
     /// Absent in rows from older releases.
     #[serde(default)]
     pub sensitivity: Sensitivity,
+    /// Replaces what a compile takes from the pages.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub sells: Option<Sells>,
 }
 
 /// The user's choice between fewer wrong posts and fewer missed posts.

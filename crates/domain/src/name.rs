@@ -9,6 +9,15 @@ use crate::Id;
 #[error("not a name of the form `{0}`")]
 pub struct ParseNameError(&'static str);
 
+/// A resource name.
+pub trait Name: Sized {
+    /// Returns the name with these ids, the outermost first.
+    ///
+    /// # Errors
+    /// The kind of the first resource without a well-formed id, such as `manager`.
+    fn of_ids(ids: &[String]) -> Result<Self, &'static str>;
+}
+
 macro_rules! names {
     ($($(#[$meta:meta])* $name:ident { $($collection:literal / $field:ident),+ })+) => {$(
         $(#[$meta])*
@@ -50,6 +59,17 @@ macro_rules! names {
                     None => Ok(Self { $($field),+ }),
                     Some(_) => Err(error()),
                 }
+            }
+        }
+
+        impl Name for $name {
+            fn of_ids(ids: &[String]) -> Result<Self, &'static str> {
+                let mut ids = ids.iter();
+                $(
+                    let id = ids.next().and_then(|id| id.parse().ok());
+                    let $field = id.ok_or(stringify!($field))?;
+                )+
+                Ok(Self { $($field),+ })
             }
         }
 
@@ -104,7 +124,7 @@ impl ReplayName {
 
 #[cfg(test)]
 mod tests {
-    use super::{ManagerName, ScanName};
+    use super::{ManagerName, Name as _, ScanName};
     use crate::Id;
 
     #[test]
@@ -115,6 +135,21 @@ mod tests {
             scan: Id::generate(),
         };
         assert_eq!(name.to_string().parse::<ScanName>().unwrap(), name);
+    }
+
+    #[test]
+    fn the_first_malformed_id_is_reported() {
+        let [namespace, manager] = [Id::generate(), Id::generate()];
+        let of = |ids: &[&str]| {
+            let ids: Vec<String> = ids.iter().map(|id| (*id).to_owned()).collect();
+            ManagerName::of_ids(&ids)
+        };
+        let (whole, half) = (namespace.to_string(), manager.to_string());
+        let name = ManagerName { namespace, manager };
+        assert_eq!(of(&[&whole, &half]), Ok(name));
+        assert_eq!(of(&["x", "y"]), Err("namespace"));
+        assert_eq!(of(&[&whole, "y"]), Err("manager"));
+        assert_eq!(of(&[&whole]), Err("manager"));
     }
 
     #[test]

@@ -73,21 +73,17 @@ pub enum PreviewReason {
 }
 
 impl Preview {
-    /// Parses a preview for a Manager of `source`, if there is one.
+    /// Parses a preview for a Manager of `source`.
     ///
     /// # Errors
     /// Every field that fails.
-    pub fn parse(
-        body: &Value,
-        source: Option<SourceType>,
-        feeds: &dyn FeedRules,
-    ) -> Result<Self, Issues> {
+    pub fn parse(body: &Value, source: SourceType, feeds: &dyn FeedRules) -> Result<Self, Issues> {
         let issues = RefCell::default();
         let preview = Object::root(body, &issues).map(|fields| {
             let subject = subject(&fields);
             let draft = fields
                 .object("instructions", fields.take("instructions"))
-                .and_then(|object| instructions::parse(object, source, feeds));
+                .and_then(|object| instructions::parse(object, Some(source), feeds));
             fields.finish();
             Self {
                 subject,
@@ -107,7 +103,7 @@ fn subject(fields: &Object<'_>) -> Subject {
         ("urls", urls_given && (posts_given || recent_given)),
     ] {
         if given {
-            fields.note(field, Issue::Conflict);
+            fields.report(field, Issue::Conflict);
         }
     }
     if posts_given || !(recent_given || urls_given) {
@@ -125,10 +121,10 @@ fn urls(fields: &Object<'_>) -> Vec<String> {
         .array("urls", fields.take("urls"))
         .unwrap_or_default();
     if items.is_empty() && fields.take("urls").is_some_and(Value::is_array) {
-        fields.note("urls", Issue::TooShort);
+        fields.report("urls", Issue::TooShort);
     }
     if items.len() > MAX_URLS {
-        fields.note("urls", Issue::TooMany);
+        fields.report("urls", Issue::TooMany);
     }
     let urls = items.iter().take(MAX_URLS).enumerate();
     urls.filter_map(|(at, item)| {
@@ -138,7 +134,7 @@ fn urls(fields: &Object<'_>) -> Vec<String> {
             count if count > *URL_CHARS.end() => Err(Issue::TooLong),
             _ => Ok(url.to_owned()),
         });
-        url.map_err(|issue| fields.note(&format!("urls[{at}]"), issue))
+        url.map_err(|issue| fields.report(&format!("urls[{at}]"), issue))
             .ok()
     })
     .collect()
@@ -148,10 +144,10 @@ fn posts(fields: &Object<'_>) -> Vec<Post> {
     let items = fields.array("posts", fields.require("posts"));
     let items = items.unwrap_or_default();
     if items.is_empty() && fields.take("posts").is_some_and(Value::is_array) {
-        fields.note("posts", Issue::TooShort);
+        fields.report("posts", Issue::TooShort);
     }
     if items.len() > MAX_POSTS {
-        fields.note("posts", Issue::TooMany);
+        fields.report("posts", Issue::TooMany);
     }
     let posts = items.iter().take(MAX_POSTS).enumerate();
     posts
@@ -170,7 +166,7 @@ fn post(fields: Object<'_>) -> Option<Post> {
         .and_then(|text| {
             let time: Option<Timestamp> = text.parse().ok();
             if time.is_none() {
-                fields.note("time", Issue::InvalidFormat);
+                fields.report("time", Issue::InvalidFormat);
             }
             time
         });
@@ -214,7 +210,7 @@ mod tests {
     use crate::{Issue, feed::OneForum, manager::SourceType};
 
     fn parse(body: &Value) -> Result<Preview, Vec<(String, Issue)>> {
-        Preview::parse(body, Some(SourceType::Forum), &OneForum).map_err(|issues| {
+        Preview::parse(body, SourceType::Forum, &OneForum).map_err(|issues| {
             let all = issues.as_slice().iter();
             all.map(|one| (one.field.clone(), one.issue)).collect()
         })

@@ -54,7 +54,7 @@ impl CreateReplay {
             if let (Some(start), Some(end)) = (start, end)
                 && end < start
             {
-                fields.note("endTime", Issue::OutOfRange);
+                fields.report("endTime", Issue::OutOfRange);
             }
             let states = parse_states(&fields);
             fields.finish();
@@ -64,7 +64,7 @@ impl CreateReplay {
                 states,
             })
         });
-        // `None` only after an issue was noted.
+        // `None` only after an issue was reported.
         issues.into_inner().or(())?;
         draft.ok_or_else(|| Issues::one("body", Issue::InvalidFormat))
     }
@@ -76,16 +76,16 @@ pub(crate) fn parse_time(
     value: Option<&Value>,
 ) -> Option<Timestamp> {
     let Some(text) = value?.as_str() else {
-        fields.note(field, Issue::InvalidType);
+        fields.report(field, Issue::InvalidType);
         return None;
     };
     let time: Option<Timestamp> = text.parse().ok();
     // Within the years that the database supports.
     let known = |time: &Timestamp| (0..253_402_300_800_000_000).contains(&time.micros());
     if time.is_none() {
-        fields.note(field, Issue::InvalidFormat);
+        fields.report(field, Issue::InvalidFormat);
     } else if !time.as_ref().is_some_and(known) {
-        fields.note(field, Issue::OutOfRange);
+        fields.report(field, Issue::OutOfRange);
     }
     time.filter(known)
 }
@@ -94,21 +94,21 @@ pub(crate) fn parse_time(
 fn parse_states(fields: &Object<'_>) -> Option<Vec<DeliveryState>> {
     let items = fields.array("states", fields.take("states"))?;
     if items.is_empty() {
-        fields.note("states", Issue::TooShort);
+        fields.report("states", Issue::TooShort);
     }
     let mut states = Vec::new();
     for (at, item) in items.iter().take(DeliveryState::ALL.len() + 1).enumerate() {
         let path = format!("states[{at}]");
         let Some(word) = item.as_str() else {
-            fields.note(&path, Issue::InvalidType);
+            fields.report(&path, Issue::InvalidType);
             continue;
         };
         match DeliveryState::ALL
             .iter()
             .find(|state| state.as_str() == word)
         {
-            None => fields.note(&path, Issue::InvalidEnum),
-            Some(state) if states.contains(state) => fields.note(&path, Issue::Duplicate),
+            None => fields.report(&path, Issue::InvalidEnum),
+            Some(state) if states.contains(state) => fields.report(&path, Issue::Duplicate),
             Some(state) => states.push(*state),
         }
     }

@@ -69,7 +69,7 @@ impl Place {
 }
 
 /// Reason why a post matched.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub struct Match {
     /// With a focus: the probability that a person would keep the post, 0 if the gate excluded it. Without: the
     /// sum of the weights of the terms that occur.
@@ -201,17 +201,17 @@ fn labels(fields: &Object<'_>) -> Option<Vec<String>> {
     };
     let items = fields.array("labels", Some(value))?;
     if items.len() > MAX_LABELS {
-        fields.note("labels", Issue::TooMany);
+        fields.report("labels", Issue::TooMany);
         return None;
     }
     let mut labels: Vec<String> = Vec::new();
     for (at, item) in items.iter().enumerate() {
         match label(item) {
             Ok(label) if labels.contains(&label) => {
-                fields.note(&format!("labels[{at}]"), Issue::Duplicate);
+                fields.report(&format!("labels[{at}]"), Issue::Duplicate);
             }
             Ok(label) => labels.push(label),
-            Err(issue) => fields.note(&format!("labels[{at}]"), issue),
+            Err(issue) => fields.report(&format!("labels[{at}]"), issue),
         }
     }
     (labels.len() == items.len()).then_some(labels)

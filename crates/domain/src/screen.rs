@@ -130,13 +130,6 @@ pub struct Mute {
     pub expire_time: Option<Timestamp>,
 }
 
-impl Mute {
-    #[must_use]
-    pub fn is_expired(&self, now: Timestamp) -> bool {
-        self.expire_time.is_some_and(|end| end <= now)
-    }
-}
-
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "UPPERCASE")]
 pub enum MuteType {
@@ -214,14 +207,14 @@ impl FromStr for Language {
 
 serde_as_text!(Language);
 
-/// The optional list `mutes`; `None` after an issue was noted.
+/// Parses the optional list `mutes`; `None` after an issue was reported.
 pub(crate) fn mutes(fields: &Object<'_>) -> Option<Vec<Mute>> {
     let Some(value) = fields.take("mutes") else {
         return Some(Vec::new());
     };
     let items = fields.array("mutes", Some(value))?;
     if items.len() > MAX_MUTES {
-        fields.note("mutes", Issue::TooMany);
+        fields.report("mutes", Issue::TooMany);
         return None;
     }
     let mut mutes: Vec<Mute> = Vec::with_capacity(items.len());
@@ -234,7 +227,7 @@ pub(crate) fn mutes(fields: &Object<'_>) -> Option<Vec<Mute>> {
             .iter()
             .any(|one| (one.mute_type, &one.value) == (mute.mute_type, &mute.value));
         if twice {
-            fields.note(&format!("mutes[{at}]"), Issue::Duplicate);
+            fields.report(&format!("mutes[{at}]"), Issue::Duplicate);
         } else {
             mutes.push(mute);
         }
@@ -246,17 +239,19 @@ fn mute(object: Object<'_>) -> Option<Mute> {
     let mute_type = object.word::<MuteType>("type", object.require("type"));
     let given = object.require("value");
     let value = match mute_type {
-        Some(MuteType::Term) => given.and_then(|value| noted(&object, instructions::term(value))),
+        Some(MuteType::Term) => {
+            given.and_then(|value| or_report(&object, instructions::term(value)))
+        }
         Some(MuteType::Site) => object
             .trimmed("value", given, VALUE_CHARS)
-            .and_then(|text| noted(&object, host(&text))),
+            .and_then(|text| or_report(&object, host(&text))),
         _ => object.trimmed("value", given, VALUE_CHARS),
     };
     let given = object.take("expireTime");
     let expire_time = object.text("expireTime", given).and_then(|text| {
         let time: Option<Timestamp> = text.parse().ok();
         if time.is_none() {
-            object.note("expireTime", Issue::InvalidFormat);
+            object.report("expireTime", Issue::InvalidFormat);
         }
         time
     });
@@ -269,8 +264,8 @@ fn mute(object: Object<'_>) -> Option<Mute> {
     })
 }
 
-fn noted<T>(object: &Object<'_>, result: Result<T, Issue>) -> Option<T> {
-    result.map_err(|issue| object.note("value", issue)).ok()
+fn or_report<T>(object: &Object<'_>, result: Result<T, Issue>) -> Option<T> {
+    result.map_err(|issue| object.report("value", issue)).ok()
 }
 
 /// A host in the same form as in addresses.
@@ -282,14 +277,14 @@ fn host(text: &str) -> Result<String, Issue> {
     }
 }
 
-/// The optional list `languages`.
+/// Parses the optional list `languages`.
 pub(crate) fn languages(fields: &Object<'_>) -> Option<Vec<Language>> {
     let Some(value) = fields.take("languages") else {
         return Some(Vec::new());
     };
     let items = fields.array("languages", Some(value))?;
     if items.len() > MAX_LANGUAGES {
-        fields.note("languages", Issue::TooMany);
+        fields.report("languages", Issue::TooMany);
         return None;
     }
     let mut languages: Vec<Language> = Vec::with_capacity(items.len());
@@ -300,7 +295,7 @@ pub(crate) fn languages(fields: &Object<'_>) -> Option<Vec<Language>> {
         });
         match language {
             Ok(language) => languages.push(language),
-            Err(issue) => fields.note(&format!("languages[{at}]"), issue),
+            Err(issue) => fields.report(&format!("languages[{at}]"), issue),
         }
     }
     (languages.len() == items.len()).then_some(languages)
@@ -314,7 +309,7 @@ fn language(item: &Value) -> Result<Language, Issue> {
     })
 }
 
-/// The optional number `maxScansPerDay`; `Some(None)` if it is not given.
+/// Parses the optional number `maxScansPerDay`; `Some(None)` if it is not given.
 pub(crate) fn max_scans_per_day(fields: &Object<'_>) -> Option<Option<u32>> {
     match fields.take("maxScansPerDay") {
         None => Some(None),
@@ -324,17 +319,17 @@ pub(crate) fn max_scans_per_day(fields: &Object<'_>) -> Option<Option<u32>> {
     }
 }
 
-/// The optional list `kinds`.
+/// Parses the optional list `kinds`.
 pub(crate) fn kinds(fields: &Object<'_>) -> Option<Kinds> {
     let Some(value) = fields.take("kinds") else {
         return Some(Kinds::default());
     };
     let items = fields.array("kinds", Some(value))?;
     match items.len() {
-        0 => fields.note("kinds", Issue::TooShort),
+        0 => fields.report("kinds", Issue::TooShort),
         1 | 2 => {}
         _ => {
-            fields.note("kinds", Issue::TooMany);
+            fields.report("kinds", Issue::TooMany);
             return None;
         }
     }
@@ -348,14 +343,14 @@ pub(crate) fn kinds(fields: &Object<'_>) -> Option<Kinds> {
         });
         match kind {
             Ok(kind) => kinds.push(kind),
-            Err(issue) => fields.note(&format!("kinds[{at}]"), issue),
+            Err(issue) => fields.report(&format!("kinds[{at}]"), issue),
         }
     }
     kinds.sort_unstable();
     (!kinds.is_empty() && kinds.len() == items.len()).then_some(Kinds(kinds))
 }
 
-/// The optional word `duplicates`.
+/// Parses the optional field `duplicates`.
 pub(crate) fn duplicates(fields: &Object<'_>) -> Option<Duplicates> {
     match fields.take("duplicates") {
         None => Some(Duplicates::default()),
@@ -363,7 +358,7 @@ pub(crate) fn duplicates(fields: &Object<'_>) -> Option<Duplicates> {
     }
 }
 
-/// All fields of the screen.
+/// Parses all fields of the screen.
 pub(crate) fn screen(fields: &Object<'_>) -> Option<Screen> {
     let (mutes, languages) = (mutes(fields), languages(fields));
     let max_scans_per_day = max_scans_per_day(fields);

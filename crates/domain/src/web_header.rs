@@ -57,8 +57,8 @@ fn is_token_byte(byte: u8) -> bool {
     byte.is_ascii_alphanumeric() || b"!#$%&'*+-.^_`|~".contains(&byte)
 }
 
-/// RFC 9110 5.5, without the obsolete bytes beyond ASCII. White space at the ends is refused because it would
-/// be lost, and a receiver that compares a secret would never find it equal.
+/// Returns whether this is a field value of RFC 9110 5.5, without the obsolete bytes beyond ASCII. White space at the
+/// ends is refused: it would be lost on the way, and a receiver that compares a secret would never find it equal.
 fn is_field_value(value: &str) -> bool {
     value.trim_matches([' ', '\t']) == value
         && value

@@ -1,6 +1,6 @@
 //! `earshot dev`: all four services in one process, on a private PostgreSQL server.
 //!
-//! It uses the same service code, SQL and outbox as the distributed form; only the bus is in the process. All
+//! It uses the same service code and SQL as the distributed form; only the bus is in the process. All
 //! persistent data is in the data directory: the database, the key that seals secrets, and the API key.
 
 mod demo;
@@ -137,10 +137,10 @@ fn start(arguments: &Arguments, config: &mut Config) -> anyhow::Result<()> {
             key: dev_key.expose(),
         };
         let services = Box::pin(services(&config, &shutdown, &health, backbone, gateway));
-        let telling = tell(&health, &shutdown, place, demo);
+        let announcing = announce(&health, &shutdown, place, demo);
         let work = async {
-            let (outcome, told) = tokio::join!(services, telling);
-            outcome.and(told)
+            let (outcome, announced) = tokio::join!(services, announcing);
+            outcome.and(announced)
         };
         let work = Box::pin(async {
             tokio::select! {
@@ -252,7 +252,7 @@ struct Place {
 }
 
 /// Prints the ready line once all services are ready, and starts the demo.
-async fn tell(
+async fn announce(
     health: &Health,
     shutdown: &CancellationToken,
     place: Place,

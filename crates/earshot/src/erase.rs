@@ -116,7 +116,7 @@ mod tests {
     /// Stores these posts of a feed: as recent ones, and with a Scan of each for two Managers.
     async fn stored(conn: &mut AsyncPgConnection, feed: &str, posts: &[Post]) {
         let (feed, now): (FeedName, _) = (feed.parse().unwrap(), Timestamp::now());
-        recent_posts::keep(conn, &feed, posts, now, u32::MAX)
+        recent_posts::insert(conn, &feed, posts, now, u32::MAX)
             .await
             .unwrap();
         let fixture = Fixture::create(conn).await;
@@ -128,11 +128,7 @@ mod tests {
                 matched: Match {
                     score: 1.0,
                     terms: vec!["a".to_owned()],
-                    focus: None,
-                    spans: Vec::new(),
-                    signals: None,
-                    judged: false,
-                    reader: None,
+                    ..Match::default()
                 },
             };
             let matches: Vec<_> = posts.iter().map(scan).collect();

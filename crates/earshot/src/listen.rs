@@ -73,7 +73,7 @@ pub(crate) fn run(arguments: Arguments) -> ExitCode {
         let stop = stop_signal()?;
         let mut listener = Listener::new(arguments)?;
         tokio::select! {
-            // After a print, the position is saved before the next wait.
+            // A stop cannot come between a print and the save of its position: nothing in between waits.
             outcome = listener.run() => outcome,
             () = stop => Ok(()),
         }
@@ -110,7 +110,7 @@ struct Listener {
     lines: Lines,
     managers: Vec<String>,
     /// True if the start was already reported.
-    told: bool,
+    reported_start: bool,
 }
 
 impl Listener {
@@ -140,7 +140,7 @@ impl Listener {
             places,
             lines,
             managers: Vec::new(),
-            told: false,
+            reported_start: false,
         })
     }
 
@@ -151,7 +151,11 @@ impl Listener {
         loop {
             let due =
                 self.managers.is_empty() || looked.is_none_or(|looked| looked.elapsed() >= LOOK);
-            let outcome = if due { self.look().await } else { Ok(()) };
+            let outcome = if due {
+                self.find_managers().await
+            } else {
+                Ok(())
+            };
             let outcome = match outcome {
                 Ok(()) => {
                     if due {
@@ -172,15 +176,15 @@ impl Listener {
                     tokio::time::sleep(INTERVAL.max(spread)).await;
                 }
                 Err(Failure::Api(error, given)) if may_pass(&error) => {
-                    let told = error.refusal().and_then(|refusal| refusal.retry_after);
+                    let retry_after = error.refusal().and_then(|refusal| refusal.retry_after);
                     if !lost {
                         let failure = Failure::Api(error, given);
                         eprintln!("earshot: {}; trying again", failure.words());
                         lost = true;
                     }
                     wait = (wait * 2).clamp(Duration::from_millis(500), LONGEST_WAIT);
-                    let told = Duration::from_secs(told.unwrap_or(0).min(90));
-                    tokio::time::sleep(told.max(wait)).await;
+                    let retry_after = Duration::from_secs(retry_after.unwrap_or(0).min(90));
+                    tokio::time::sleep(retry_after.max(wait)).await;
                 }
                 Err(failure) => return Err(failure),
             }
@@ -188,7 +192,7 @@ impl Listener {
     }
 
     /// Finds the Managers, and sets the start position of new ones.
-    async fn look(&mut self) -> Result<(), Failure> {
+    async fn find_managers(&mut self) -> Result<(), Failure> {
         let found = self.heads().await?;
         let first = self.places.are_new();
         let mut begun = BTreeMap::new();
@@ -207,8 +211,8 @@ impl Listener {
         if first || !begun.is_empty() {
             self.places.begin(begun)?;
         }
-        if !self.told {
-            self.told = true;
+        if !self.reported_start {
+            self.reported_start = true;
             match found.len() {
                 0 => eprintln!("earshot: listening; there is no Manager yet"),
                 1 => eprintln!("earshot: listening to 1 Manager"),

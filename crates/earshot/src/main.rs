@@ -12,8 +12,6 @@ mod customer;
 mod database;
 #[cfg(feature = "server")]
 mod dev;
-#[cfg(feature = "server")]
-mod dlq;
 #[cfg(all(test, feature = "server"))]
 mod documented;
 #[cfg(feature = "server")]
@@ -80,9 +78,6 @@ enum Operator {
     Migrate(migrate::Arguments),
     /// Seal the secrets of Connections with the first of `secrets.encryption_keys`.
     Reseal(reseal::Arguments),
-    /// List messages that could not be processed, and requeue them.
-    #[command(subcommand)]
-    Dlq(dlq::Command),
     /// Erase the stored posts of one author.
     Erase(erase::Arguments),
     /// Score posts offline against customers' pages.
@@ -114,7 +109,6 @@ fn operate(command: Operator) -> ExitCode {
         Operator::Keys(command) => keys::run(command),
         Operator::Migrate(arguments) => migrate::run(&arguments),
         Operator::Reseal(arguments) => reseal::run(&arguments),
-        Operator::Dlq(command) => dlq::run(command),
         Operator::Erase(arguments) => erase::run(&arguments),
         Operator::Evaluate(arguments) => evaluate::run(&arguments),
         Operator::Healthcheck(arguments) => healthcheck::run(&arguments),

@@ -1,8 +1,7 @@
 //! Events between the services, as `proto-events/` defines them.
 //!
 //! [`Message::decode`] turns bytes into an event with typed names and times, or returns an error; no later code
-//! checks them again. It accepts any bytes and never panics. The routing key is not used for decoding, because
-//! a message from a dead-letter queue has another one.
+//! checks them again. It accepts any bytes and never panics.
 //!
 //! [`event`] has the events, [`message`] their encoding, [`trace`] the trace context that is sent with them.
 

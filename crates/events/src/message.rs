@@ -15,13 +15,12 @@ use crate::{
 /// An event in its envelope.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Message {
-    /// Stays the same when the message is published or delivered again.
     pub id: Uuid,
     pub create_time: Timestamp,
     pub event: AnyEvent,
 }
 
-/// A message in the form that the outbox and the broker store.
+/// A message in the form that the bus carries.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Encoded {
     pub id: Uuid,

@@ -1,6 +1,6 @@
 //! The W3C trace context of a message, which connects its spans.
 //!
-//! It is stored as text, because it waits in a database row and in a broker's headers. Without a configured
+//! It is text, because it travels in a broker's headers, and waits in database rows. Without a configured
 //! propagator, for example when telemetry is off, it is empty and costs nothing.
 
 use opentelemetry::{

@@ -12,6 +12,8 @@ use std::{
 
 use matching::text;
 
+use crate::word_lists;
+
 static TABLE: LazyLock<Table> =
     LazyLock::new(|| Table::parse(include_str!("../data/background.txt")));
 static STOP_WORDS: LazyLock<HashSet<&str>> =
@@ -129,10 +131,7 @@ impl Table {
 }
 
 fn words(list: &'static str) -> HashSet<&'static str> {
-    list.lines()
-        .filter(|line| !line.starts_with('#'))
-        .flat_map(str::split_whitespace)
-        .collect()
+    word_lists::words(list).collect()
 }
 
 #[cfg(test)]

@@ -187,7 +187,7 @@ fn brief(focus: Focus, names: &Names, terms: &[Term]) -> String {
 }
 
 /// Adds a sentence to the `brief`; a long description is cut to make room.
-pub(crate) fn tell(instructions: &mut Instructions, sentence: &str) {
+pub(crate) fn add_to_brief(instructions: &mut Instructions, sentence: &str) {
     let room = MAX_BRIEF_CHARS.saturating_sub(sentence.chars().count() + 1);
     let mut brief: String = instructions.brief.chars().take(room).collect();
     brief.push(' ');

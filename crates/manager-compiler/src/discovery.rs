@@ -42,12 +42,12 @@ const MAX_PER_PLATFORM: usize = 5;
 /// The platforms that can be searched.
 pub(crate) struct Discovery {
     platforms: Vec<Platform>,
-    asked: Mutex<HashMap<String, Asked>>,
+    recent: Mutex<HashMap<String, RecentSearches>>,
 }
 
 /// Recent searches of a platform.
 #[derive(Default)]
-struct Asked {
+struct RecentSearches {
     /// Times, and the accounts that they were for.
     times: VecDeque<(Instant, String)>,
     failed: Option<Instant>,
@@ -96,7 +96,7 @@ impl Discovery {
     fn of(platforms: Vec<Platform>) -> Self {
         Self {
             platforms,
-            asked: Mutex::default(),
+            recent: Mutex::default(),
         }
     }
 
@@ -169,8 +169,8 @@ impl Discovery {
     }
 
     fn may_ask(&self, account: &str, platform: &str) -> bool {
-        let mut asked = self.asked.lock().unwrap_or_else(PoisonError::into_inner);
-        let Asked { times, failed } = asked.entry(platform.to_owned()).or_default();
+        let mut recent = self.recent.lock().unwrap_or_else(PoisonError::into_inner);
+        let RecentSearches { times, failed } = recent.entry(platform.to_owned()).or_default();
         while times
             .front()
             .is_some_and(|(at, _)| at.elapsed() >= Duration::from_mins(1))
@@ -188,8 +188,8 @@ impl Discovery {
 
     /// Leaves a platform out for a while; does not extend a pause.
     fn leave_out(&self, platform: &str) {
-        let mut asked = self.asked.lock().unwrap_or_else(PoisonError::into_inner);
-        let failed = &mut asked.entry(platform.to_owned()).or_default().failed;
+        let mut recent = self.recent.lock().unwrap_or_else(PoisonError::into_inner);
+        let failed = &mut recent.entry(platform.to_owned()).or_default().failed;
         if failed.is_none_or(|at| at.elapsed() >= LEAVE_OUT) {
             *failed = Some(Instant::now());
         }
@@ -228,7 +228,7 @@ fn ranked(platform: &Platform, found: Vec<(&str, Vec<Community>)>) -> Vec<FeedNa
     let has_newest = platform.newest_feed().is_some();
     let mut best: Vec<(String, f64)> = scores
         .into_iter()
-        .filter(|(what, _)| platform.adapter.accepts(what))
+        .filter(|(what, _)| platform.accepts(what))
         .filter(|(what, _)| !(has_newest && (platform.kind.newest_has)(what)))
         // A community that only one query found, not as the first result, and that does not mention the query, is
         // chance.

@@ -10,7 +10,7 @@
 use domain::{Focus, Instructions, Sensitivity};
 use store::feedback::Verdict;
 
-use crate::compile::tell;
+use crate::compile::add_to_brief;
 
 /// Minimum number of verdicts; fewer change nothing.
 const MIN_VERDICTS: usize = 3;
@@ -80,18 +80,18 @@ pub(crate) fn apply(
     let (lowest, highest) = bounds(focus, sensitivity);
     let after = round((before + shift).clamp(lowest, highest));
     instructions.threshold = Some(after);
-    let mut told = format!(
+    let mut sentence = format!(
         "Of {} judged matches, {bad} were not relevant: the threshold is {after} instead of {before}",
         verdicts.len()
     );
     for (word, terms) in [("more", &up), ("less", &down)] {
         if !terms.is_empty() {
             let named: Vec<&str> = terms.iter().take(MAX_NAMED).map(String::as_str).collect();
-            told.push_str(&format!("; {word} weight on {}", named.join(", ")));
+            sentence.push_str(&format!("; {word} weight on {}", named.join(", ")));
         }
     }
-    told.push('.');
-    tell(instructions, &told);
+    sentence.push('.');
+    add_to_brief(instructions, &sentence);
 }
 
 /// Returns the lowest and the highest threshold that feedback may set.

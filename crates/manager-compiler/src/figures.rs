@@ -3,9 +3,14 @@
 //! Opening hours (`Mon-Fri 9am to 5pm`), availability (`24/7`), trials (`30-day`) and prices (`49 EUR`) become neither
 //! terms nor names. Weekdays and months are recognised in all supported page languages.
 
-use std::{collections::HashMap, sync::LazyLock};
+use std::{
+    collections::{HashMap, HashSet},
+    sync::LazyLock,
+};
 
 use matching::text::{self, Kind, Token};
+
+use crate::word_lists;
 
 /// Role that a word can have in a figure.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -25,51 +30,21 @@ enum Class {
     Other,
 }
 
-/// Weekdays, months and units of time and money in English, German, Spanish, French, Portuguese and
-/// Japanese.
-const CALENDAR: &str = "
-monday tuesday wednesday thursday friday saturday sunday mondays tuesdays wednesdays thursdays fridays
-saturdays sundays tues thu thur thurs weekday weekdays
-january february april june july august september october november december feb jul aug sept
-montag dienstag mittwoch donnerstag freitag samstag sonnabend sonntag montags dienstags mittwochs
-donnerstags freitags samstags sonntags januar februar märz mai juni juli oktober dezember
-lunes martes miércoles jueves viernes sábado sábados domingo domingos enero febrero marzo abril junio
-julio agosto septiembre octubre noviembre diciembre
-lundi mardi mercredi jeudi vendredi samedi dimanche janvier février avril juin juillet août septembre
-octobre novembre décembre
-janeiro fevereiro março maio junho julho setembro outubro novembro dezembro
-oclock hrs mins secs usd eur gbp euro euros
-uhr stunde stunden minute minuten sekunde sekunden tage tagen woche wochen monat monate monaten jahr
-jahre jahren öffnungszeiten
-hora horas minuto minutos segundo segundos día días semana semanas mes meses año años
-heure heures minutes seconde secondes jour jours journée semaine semaines mois années
-dias mês anos
-月曜 火曜 水曜 木曜 金曜 土曜 日曜 月曜日 火曜日 水曜日 木曜日 金曜日 土曜日 日曜日 曜日 平日 祝日 土日 土日祝 休日 定休日
-営業日 営業時間 受付時間 年中無休 午前 午後 時間 分間 日間 週間 年間 月額 年額 税込 税抜 税別 円";
-const WEEKDAYS: &str =
-    "mon tue wed fri sat sun mo di mi do fr sa so lun mar mer jeu ven sam dim mié jue vie
-sáb dom segunda terça quarta quinta sexta feira seg ter qua qui sex";
-const MONTHS: &str =
-    "march mars may jan apr jun oct nov dec mayo mrz okt dez ene abr ago dic janv févr juil
-set fev";
-const UNITS: &str = "tag dia ano am pm mo yr yrs hr min sec h d w noon midnight dollar dollars pound pounds cent cents
-pence chf cad aud yen real reais franken francs franc";
 /// Suffixes right after a number, without a space or with a hyphen: `9am`, `30-day`.
-const SUFFIXES: &str = "am pm h hr hrs hour hours min mins minute minutes s sec secs second seconds day days
-week weeks month months year years yr yrs st nd rd th uhr std stunden tage tagen jahre eur usd gbp euro euros";
+static SUFFIXES: LazyLock<HashSet<&str>> =
+    LazyLock::new(|| word_lists::words(include_str!("../data/words/unit_suffixes.txt")).collect());
 
 static CLASSES: LazyLock<HashMap<String, Class>> = LazyLock::new(|| {
     let lists = [
-        (UNITS, Class::Unit),
-        (MONTHS, Class::Month),
-        (WEEKDAYS, Class::Weekday),
-        (CALENDAR, Class::Calendar),
+        (include_str!("../data/words/units.txt"), Class::Unit),
+        (include_str!("../data/words/months.txt"), Class::Month),
+        (include_str!("../data/words/weekdays.txt"), Class::Weekday),
+        (include_str!("../data/words/calendar.txt"), Class::Calendar),
     ];
     lists
         .into_iter()
         .flat_map(|(list, class)| {
-            list.split_whitespace()
-                .map(move |word| (text::fold(word).into_owned(), class))
+            word_lists::words(list).map(move |word| (text::fold(word).into_owned(), class))
         })
         .collect()
 });
@@ -129,7 +104,7 @@ fn class(folded: &str) -> Class {
         return Class::Number;
     }
     if unit.len() < folded.len() {
-        let is_suffix = SUFFIXES.split_whitespace().any(|suffix| suffix == unit);
+        let is_suffix = SUFFIXES.contains(unit);
         return if is_suffix {
             Class::Measure
         } else {

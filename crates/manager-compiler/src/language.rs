@@ -6,6 +6,8 @@ use icu_segmenter::{WordSegmenter, WordSegmenterBorrowed, options::WordBreakInva
 use matching::text;
 use whatlang::{Detector, Lang};
 
+use crate::word_lists;
+
 /// Maximum length of the text that language detection reads, in characters.
 const MAX_CHARS: usize = 4_000;
 /// Minimum number of letters to detect a language.
@@ -99,44 +101,11 @@ fn is_grammar_of(code: &str, text: &str) -> bool {
 
 /// Standard wording of web pages, and praise, by language. The English words are in `data/web_words.txt`.
 const FURNITURE: [(&str, &str); 5] = [
-    (
-        "de",
-        "jetzt sofort einfach einfache schnell schnelle kostenlos kostenlose kostenlosen gratis preis preise
-        preisen angebot angebote kontakt impressum datenschutz agb anmelden anmeldung registrieren warenkorb
-        bestellen kaufen erfahren hilfe kunde kunden produkt produkte produkten unternehmen firma lösung lösungen
-        bietet bieten finden jederzeit gerne unverbindlich testen vorteile funktionen service leistung leistungen
-        qualität lieferung versand zahlung konto team startseite sowie damit dank rund individuell individuelle
-        modern moderne passend passende perfekt perfekte entdecken",
-    ),
-    (
-        "es",
-        "ahora gratis gratuito gratuita precio precios contacto oferta ofertas comprar compra empresa empresas
-        cliente clientes producto productos servicio servicios solución soluciones ofrece ofrecemos descubre
-        descubra conoce prueba fácil rápido rápida inicio ayuda aviso legal privacidad cuenta carrito envío pago
-        calidad equipo ventajas funciones sesión regístrate mejores completo completa necesitas necesita",
-    ),
-    (
-        "fr",
-        "maintenant gratuit gratuite gratuitement prix tarif tarifs contact offre offres acheter commande
-        commander entreprise entreprises client clients produit produits service services solution solutions
-        découvrez découvrir essayer facile facilement rapide accueil aide mentions légales compte panier livraison
-        paiement qualité équipe équipes avantages fonctionnalités connexion inscription grâce simplement profitez
-        bénéficiez besoin besoins proposons propose",
-    ),
-    (
-        "pt",
-        "agora grátis gratuito gratuita preço preços contato contacto oferta ofertas comprar compra empresa
-        empresas cliente clientes produto produtos serviço serviços solução soluções oferece oferecemos descubra
-        conheça experimente fácil rápido rápida início ajuda conta carrinho entrega envio pagamento qualidade
-        equipe equipa vantagens funcionalidades entrar cadastre precisa melhores completo completa",
-    ),
-    (
-        "ja",
-        "お客様 サービス 弊社 当社 会社 製品 商品 詳細 無料 料金 価格 問い合わせ お問い合わせ 一覧 利用 提供 対応
-        可能 導入 必要 安心 簡単 最新 情報 会員 登録 ログイン ページ サイト プラン 機能 特徴 実現 以上 以下 方法
-        場合 自分 皆様 全国 ホーム 資料 申込 申し込み 株式会社 有限会社 公式 運営 購入 注文 送料 配送 返品 比較
-        おすすめ 選び方 使用 開始 完全 豊富 充実 確認 設定",
-    ),
+    ("de", include_str!("../data/words/furniture/de.txt")),
+    ("es", include_str!("../data/words/furniture/es.txt")),
+    ("fr", include_str!("../data/words/furniture/fr.txt")),
+    ("pt", include_str!("../data/words/furniture/pt.txt")),
+    ("ja", include_str!("../data/words/furniture/ja.txt")),
 ];
 /// Function words that are missing from the lists of `stop-words`.
 const GRAMMAR: [(&str, &str); 4] = [
@@ -181,7 +150,7 @@ impl CommonWords {
         };
         let of = |table: &[(&str, &'static str)]| {
             let lists = table.iter().filter(|(code, _)| languages.contains(code));
-            let words = lists.flat_map(|(_, words)| words.split_whitespace());
+            let words = lists.flat_map(|&(_, words)| word_lists::words(words));
             words.flat_map(readings).collect::<HashSet<String>>()
         };
         let subjects = of(&SUBJECTS);

@@ -30,11 +30,11 @@ mod recompile;
 mod refine;
 mod seeds;
 mod service;
+mod word_lists;
 
 use std::sync::Arc;
 
 use backbone::{Backbone, work};
-use bus::ConsumeOptions;
 use domain::manager::Mode;
 use runtime::{Config, Context};
 
@@ -51,11 +51,7 @@ pub async fn run(config: Arc<Config>, context: Context, backbone: Backbone) -> a
     if !compiler.backbone.ready(&context.shutdown).await {
         return Ok(());
     }
-    let options = ConsumeOptions {
-        check: Some(context.health.check("consumer.manager-submitted")),
-        suspended: Some(compiler.backbone.suspended()),
-        ..ConsumeOptions::default()
-    };
+    let check = context.health.check("consumer.manager-submitted");
     let queue = |mode| {
         let compiler = Arc::clone(&compiler);
         Arc::new(Queue { compiler, mode })
@@ -67,7 +63,7 @@ pub async fn run(config: Arc<Config>, context: Context, backbone: Backbone) -> a
             bus::consume(
                 Arc::clone(&compiler.backbone.bus),
                 Arc::clone(&compiler),
-                options,
+                Some(check),
                 shutdown.clone()
             ),
             work::run(queue(Mode::Automatic), host.clone(), shutdown.clone()),

@@ -3,10 +3,9 @@
 //! Costs one statement per [`LOOK`], over at most [`COUNTED`] Managers and those that wait or failed, and a hundredth of
 //! the time at most.
 
-use std::{sync::LazyLock, time::Duration};
+use std::time::Duration;
 
 use domain::manager::ManagerState;
-use prometheus::{Gauge, IntGaugeVec, register_gauge, register_int_gauge_vec};
 use runtime::{Periodic, Sparing};
 use store::{Pool, managers};
 use tokio_util::sync::CancellationToken;
@@ -14,35 +13,28 @@ use tokio_util::sync::CancellationToken;
 const LOOK: Duration = Duration::from_secs(15);
 /// Above this number, applied Managers are estimated.
 const COUNTED: i64 = 100_000;
-const UNREGISTERED: &str = "each metric is registered once";
 
-static MANAGERS: LazyLock<IntGaugeVec> = LazyLock::new(|| {
-    register_int_gauge_vec!("earshot_managers", "Managers, by state", &["state"])
-        .expect(UNREGISTERED)
-});
-
-static QUEUE_AGE: LazyLock<Gauge> = LazyLock::new(|| {
-    register_gauge!(
-        "earshot_compile_queue_age_seconds",
-        "Seconds that the oldest submission has waited for its compilation"
-    )
-    .expect(UNREGISTERED)
-});
+runtime::metrics! {
+    static MANAGERS: IntGaugeVec = "earshot_managers",
+        "Managers, by state", ["state"];
+    static QUEUE_AGE: Gauge = "earshot_compile_queue_age_seconds",
+        "Seconds that the oldest submission has waited for its compilation";
+}
 
 pub(crate) async fn run(pool: &Pool, shutdown: &CancellationToken) {
     let mut rounds = Periodic::new(shutdown);
     let mut sparing = Sparing::new(100);
     while rounds.every(LOOK).await {
-        if let Some(Err(error)) = sparing.run(look(pool)).await {
+        if let Some(Err(error)) = sparing.run(measure(pool)).await {
             // Another component reports that the database is unavailable.
             tracing::debug!("cannot count the Managers by state: {error:#}");
         }
     }
 }
 
-async fn look(pool: &Pool) -> Result<(), store::Error> {
+async fn measure(pool: &Pool) -> Result<(), store::Error> {
     let mut conn = pool.get().await?;
-    let standings = managers::standings(&mut conn, COUNTED).await?;
+    let counts = managers::count_by_state(&mut conn, COUNTED).await?;
     drop(conn);
     let mut age = 0.0;
     for state in [
@@ -51,7 +43,7 @@ async fn look(pool: &Pool) -> Result<(), store::Error> {
         ManagerState::ApplyFailed,
     ] {
         let word = state.as_str();
-        let found = standings.iter().find(|found| found.state == word);
+        let found = counts.iter().find(|found| found.state == word);
         let count = found.map_or(0, |found| found.count);
         MANAGERS.with_label_values(&[word]).set(count);
         if state == ManagerState::PendingApply {

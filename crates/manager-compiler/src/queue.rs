@@ -32,7 +32,7 @@ const AUTOMATIC: usize = 8;
 /// MANUAL Managers compiled concurrently.
 const MANUAL: usize = 16;
 /// Longest time between two looks.
-const LOOK: Duration = Duration::from_secs(2);
+const LOOK: Duration = Duration::from_secs(1);
 
 /// The Managers of one mode that wait for compilation.
 pub(crate) struct Queue {
@@ -79,13 +79,7 @@ impl Work for Queue {
         leased: &Leased<Generation>,
         setback: &Setback,
     ) -> Result<(), store::Error> {
-        fail(
-            conn,
-            leased.item,
-            ApplyErrorCode::NoUsableContent,
-            &setback.reason,
-        )
-        .await
+        fail(conn, leased.item, self.code(), &setback.reason).await
     }
 
     fn uses_table(&self) -> bool {
@@ -106,6 +100,15 @@ impl Work for Queue {
 }
 
 impl Queue {
+    /// Code of a failure of the service. The published list is closed and has none for it, so the code names what the
+    /// service was given, and the message tells that the service failed.
+    fn code(&self) -> ApplyErrorCode {
+        match self.mode {
+            Mode::Automatic => ApplyErrorCode::NoUsableContent,
+            Mode::Manual => ApplyErrorCode::InvalidInstructions,
+        }
+    }
+
     /// Fails a Manager that the database refuses. The error names tables, which are not the owner's business.
     async fn give_up(
         &self,
@@ -114,13 +117,7 @@ impl Queue {
     ) -> Result<(), store::Error> {
         let mut conn = self.compiler.backbone.pool.get().await?;
         let reason = "the service could not read or store it; its log has the details";
-        fail(
-            &mut conn,
-            leased.item,
-            ApplyErrorCode::NoUsableContent,
-            reason,
-        )
-        .await?;
+        fail(&mut conn, leased.item, self.code(), reason).await?;
         work::count_set_aside(self.settings().kind, 1);
         let (name, error) = (leased.item.manager, anyhow::Error::from(error));
         tracing::error!(manager.name = %name, "cannot be compiled, and is not tried again: {error:#}");

@@ -16,7 +16,6 @@ use store::{
     AsyncConnection, AsyncPgConnection,
     feedback::{self, Due},
     managers::{self, Submission},
-    outbox,
     work::{Claim, Claimed, Leased, Setback, table},
 };
 
@@ -93,7 +92,7 @@ impl Work for Recompilation {
         setback: &Setback,
     ) -> Result<(), store::Error> {
         let Setback { reason, retry_in } = setback;
-        feedback::note_setback(conn, leased.item, reason).await?;
+        feedback::record_setback(conn, leased.item, reason).await?;
         let (kind, replica) = (self.settings().kind, backbone.replica);
         table::set_aside(conn, kind, &leased.key, replica, reason, *retry_in).await?;
         Ok(())
@@ -117,22 +116,26 @@ impl ManagerCompiler {
         let at_work = at_work.and_then(|manager| manager.instructions);
         if { at_work.as_ref() }.is_some_and(|at_work| missed.is_news_to(&at_work.brief)) {
             // A page that is unavailable for an hour must not remove what it says about the subject.
-            tracing::info!(manager.name = %name, reason = missed.told, "kept the previous instructions");
+            tracing::info!(manager.name = %name, reason = missed.unread_note, "kept the previous instructions");
             return Ok(());
         }
         let mut applied = self.reapply(name, generation, &instructions).await;
         if let (Err(store::Error::QuotaExceeded(exceeded)), Some(at_work)) = (&applied, at_work) {
             instructions.feeds = at_work.feeds;
             let why = format!("Its feeds were kept, because {exceeded}.");
-            compile::tell(&mut instructions, &why);
+            compile::add_to_brief(&mut instructions, &why);
             applied = self.reapply(name, generation, &instructions).await;
         }
         match applied {
-            Ok(true) => {
-                self.backbone.outbox.wake();
+            Ok(Some(plan_version)) => {
+                self.backbone.events.publish(ManagerApplied {
+                    name,
+                    generation,
+                    plan_version,
+                });
                 tracing::info!(manager.name = %name, generation, "compiled again");
             }
-            Ok(false) => {}
+            Ok(None) => {}
             Err(store::Error::QuotaExceeded(exceeded)) => {
                 tracing::info!(manager.name = %name, reason = %exceeded, "kept the previous instructions");
             }
@@ -141,27 +144,17 @@ impl ManagerCompiler {
         Ok(())
     }
 
-    /// Stores the instructions and announces them. Returns false for a stale result.
+    /// Stores the instructions. Returns the plan's version; `None` for a stale result.
     async fn reapply(
         &self,
         name: ManagerName,
         generation: i64,
         instructions: &Instructions,
-    ) -> Result<bool, store::Error> {
+    ) -> Result<Option<i64>, store::Error> {
         let mut conn = self.backbone.pool.get().await?;
         conn.transaction(async |conn| {
             let (quotas, now) = (&self.quotas, Timestamp::now());
-            let version =
-                feedback::reapply(conn, name, generation, instructions, quotas, now).await?;
-            if let Some(plan_version) = version {
-                let event = ManagerApplied {
-                    name,
-                    generation,
-                    plan_version,
-                };
-                outbox::enqueue(conn, &event).await?;
-            }
-            Ok(version.is_some())
+            feedback::reapply(conn, name, generation, instructions, quotas, now).await
         })
         .await
     }

@@ -59,8 +59,8 @@ struct SeedFailure {
 /// The URLs without content, if others had some.
 #[derive(Debug, Default)]
 pub(crate) struct Missed {
-    /// Text for the `brief`; empty if no URL was missed.
-    pub(crate) told: String,
+    /// Sentence for the `brief` about URLs that could not be read; empty if there are none.
+    pub(crate) unread_note: String,
     /// URLs that may answer again.
     passing: Vec<String>,
 }
@@ -68,8 +68,8 @@ pub(crate) struct Missed {
 impl Missed {
     /// Returns whether a URL that may answer again was read when `brief` was written.
     pub(crate) fn is_news_to(&self, brief: &str) -> bool {
-        let told = brief.split_once(NOT_READ).map_or("", |(_, told)| told);
-        self.passing.iter().any(|url| !told.contains(url.as_str()))
+        let note = brief.split_once(NOT_READ).map_or("", |(_, note)| note);
+        self.passing.iter().any(|url| !note.contains(url.as_str()))
     }
 }
 
@@ -146,7 +146,7 @@ impl Seeds {
         let texts = self.failures.iter().map(|failure| failure.text.clone());
         let passing = self.failures.iter().filter(|failure| !failure.is_gone);
         Missed {
-            told: format!("{NOT_READ}{}.", joined(texts)),
+            unread_note: format!("{NOT_READ}{}.", joined(texts)),
             passing: passing.map(|failure| failure.url.clone()).collect(),
         }
     }

@@ -7,7 +7,7 @@
 use std::{sync::Arc, time::Instant};
 
 use backbone::{Backbone, places::Places};
-use bus::{Consumer, Outcome};
+use bus::Consumer;
 use domain::{
     FeedName, Id, Instructions, ManagerName, Timestamp,
     instructions::MAX_FEEDS,
@@ -17,13 +17,12 @@ use events::{ManagerApplied, ManagerSubmitted};
 use matching::Plan;
 use model_endpoint::Endpoint;
 use outbound::large;
-use prometheus::HistogramVec;
 use runtime::{Config, config};
 use store::{
     AsyncConnection,
     feedback::Verdict,
     managers::{self, Generation, Submission},
-    outbox, quotas,
+    quotas,
 };
 use tracing::Instrument as _;
 
@@ -44,14 +43,10 @@ const MAX_MESSAGE_CHARS: usize = 1_000;
 /// Large pages that are read at a time.
 const LARGE: usize = 8;
 
-static COMPILE_DURATION: std::sync::LazyLock<HistogramVec> = std::sync::LazyLock::new(|| {
-    prometheus::register_histogram_vec!(
-        "earshot_compile_duration_seconds",
-        "Time from claiming a submission to storing its result",
-        &["outcome"]
-    )
-    .expect("each metric is registered once")
-});
+runtime::metrics! {
+    static COMPILE_DURATION: HistogramVec = "earshot_compile_duration_seconds",
+        "Time from claiming a submission to storing its result", ["outcome"];
+}
 
 fn platform(configured: &config::PlatformConfig) -> Option<Platform> {
     Some(Platform {
@@ -117,9 +112,8 @@ impl Consumer for ManagerCompiler {
     const QUEUE: &'static str = bus::topology::MANAGER_SUBMITTED;
     type Event = ManagerSubmitted;
 
-    async fn consume(&self, event: ManagerSubmitted) -> Outcome {
+    fn consume(&self, event: ManagerSubmitted) {
         self.arrivals.announce(event.name);
-        Outcome::Done
     }
 }
 
@@ -188,8 +182,11 @@ impl ManagerCompiler {
                     self.discover(submission, &mut compiled).await;
                     compiled.feeds.retain(|feed| !is_closed(feed));
                 }
-                if !read.missed.told.is_empty() {
-                    compile::tell(&mut compiled, &read.missed.told);
+                if !read.missed.unread_note.is_empty() {
+                    compile::add_to_brief(&mut compiled, &read.missed.unread_note);
+                }
+                if let Some(given) = &input.sells {
+                    compiled.sells.get_or_insert_default().replace_with(given);
                 }
                 let verdicts = self.verdicts(submission.manager).await;
                 let (focus, sensitivity) = (input.focus.focus_type, input.sensitivity);
@@ -362,20 +359,7 @@ impl ManagerCompiler {
         let applied = conn
             .transaction(async |conn| {
                 let (quotas, now) = (&self.quotas, Timestamp::now());
-                let version =
-                    managers::apply(conn, name, generation, instructions, quotas, now).await?;
-                if let Some(plan_version) = version {
-                    outbox::enqueue(
-                        conn,
-                        &ManagerApplied {
-                            name,
-                            generation,
-                            plan_version,
-                        },
-                    )
-                    .await?;
-                }
-                Ok::<_, store::Error>(version.is_some())
+                managers::apply(conn, name, generation, instructions, quotas, now).await
             })
             .await;
         drop(conn);
@@ -387,11 +371,15 @@ impl ManagerCompiler {
             }
             applied => applied?,
         };
-        if !applied {
+        let Some(plan_version) = applied else {
             tracing::info!(manager.name = %name, generation, "dropped a stale result");
             return Ok("stale");
-        }
-        self.backbone.outbox.wake();
+        };
+        self.backbone.events.publish(ManagerApplied {
+            name,
+            generation,
+            plan_version,
+        });
         tracing::info!(
             manager.name = %name,
             generation,

@@ -56,9 +56,7 @@ impl From<Decision> for Match {
             terms: decision.terms,
             focus: decision.focus,
             spans: decision.spans.into_iter().map(Into::into).collect(),
-            signals: None,
-            judged: false,
-            reader: None,
+            ..Self::default()
         }
     }
 }

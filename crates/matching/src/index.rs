@@ -92,7 +92,7 @@ impl Index {
         }
         for name in last.keys() {
             for tier in &mut next.tiers {
-                tier.bury(name);
+                tier.mark_dead(name);
             }
         }
         let new = last.into_iter();
@@ -321,7 +321,7 @@ impl LiveIndex {
         for (old, now) in old.iter().zip(now) {
             for slot in old.alive().filter(|&slot| now.is_dead(slot)) {
                 let name = now.segment.name(slot);
-                merged.iter_mut().for_each(|tier| tier.bury(&name));
+                merged.iter_mut().for_each(|tier| tier.mark_dead(&name));
             }
         }
         next.tiers.splice(range, merged);

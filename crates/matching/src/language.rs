@@ -73,20 +73,6 @@ impl Language {
             _ => Self::Other,
         }
     }
-
-    /// Returns the language of an ISO 639-1 code: `de`.
-    #[must_use]
-    pub fn from_code(code: &str) -> Option<Self> {
-        Some(match code {
-            "en" => Self::English,
-            "de" => Self::German,
-            "es" => Self::Spanish,
-            "fr" => Self::French,
-            "pt" => Self::Portuguese,
-            "ja" => Self::Japanese,
-            _ => return None,
-        })
-    }
 }
 
 #[cfg(test)]

@@ -42,9 +42,9 @@ const VISITS: [&str; 10] = [
 /// Keys and sketch of a post, for finding others that say the same.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Likeness {
-    /// Keys of links; one in common is sufficient.
+    /// Hashes of the post's links. Two posts with one in common are near-duplicates.
     pub links: Vec<i64>,
-    /// Keys of the text; one in common means that the sketches are compared.
+    /// Hashes of the text. If two posts have one in common, their sketches are compared.
     pub bands: Vec<i64>,
     pub sketch: Option<Sketch>,
 }

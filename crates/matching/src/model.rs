@@ -90,7 +90,8 @@ pub(crate) fn probability(focus: Focus, evidence: &Evidence) -> f64 {
     score(parts.fold(verdict.bias, |sum, (weight, value)| sum + weight * value))
 }
 
-/// Returns the probability for a sum of the verdict. It is precise to three decimals at most, and they are easy to read.
+/// Returns the probability for a sum of the verdict, rounded to three decimals: it is not more precise than that, and
+/// they are easy to read.
 pub(crate) fn score(sum: f64) -> f64 {
     (sigmoid(sum) * 1e3).round() / 1e3
 }

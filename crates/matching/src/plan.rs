@@ -10,8 +10,8 @@ use crate::{model, phrase::Readings, text, topic_scale::TopicScale};
 
 /// Percentage of posts about the subject for a name that no ordinary post contains.
 pub(crate) const ON_TOPIC_PRIOR: u8 = 50;
-/// Number of strongest terms of a plan that define the unit of the topic score. A plan with fewer terms is more
-/// specific, and each of them says more.
+/// Number of strongest terms whose mean weight is the unit of a plan's topic score. Missing terms count as zero: a plan
+/// with fewer terms is more specific, and each of them says more.
 const STRONGEST: usize = 5;
 
 /// Compiled instructions of one Manager.

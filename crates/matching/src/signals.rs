@@ -18,7 +18,7 @@ pub struct Signals {
     pub watched_names: f64,
     /// How far the post is of the kind that the focus asks for, 0 to 6.
     pub head: f64,
-    /// Number of different cues of the focus, up to where more say nothing new.
+    /// Number of different cues of the focus, limited to the number above which more say nothing new.
     pub lexicon: f64,
 }
 

@@ -359,11 +359,12 @@ fn lone_ampersand(text: &str, start: usize) -> Option<usize> {
     before.ends_with(' ').then_some(before.len())
 }
 
+/// Words of a run that become tokens, next to the run as a whole.
 enum Parts {
     All,
     /// The word without its possessive `'s`.
     First,
-    /// No part: the other reading is the word.
+    /// Only the whole run is a token: `don't`, `C++`.
     None,
 }
 

@@ -8,7 +8,7 @@ use crate::quote;
 const MAX_CHARACTERS: usize = 98_000;
 /// Texts are cut to these lengths, tried in this order. The last one leaves resource names whole.
 const CUTS: [usize; 5] = [20_000, 8_000, 3_000, 1_000, 250];
-/// Of a list, one element is kept for this many characters of a text.
+/// Lists are cut to one element for each so many characters of that length.
 const CHARACTERS_PER_ELEMENT: usize = 50;
 
 /// Items that fit.
@@ -20,7 +20,7 @@ pub(crate) struct Fitted {
     pub(crate) left_out: usize,
 }
 
-/// Cuts long texts, and more of them the more there are. Items that do not fit even then are left out.
+/// Cuts texts and lists until all items fit together. Items that do not fit even with the shortest texts are left out.
 pub(crate) fn fit(given: Vec<Value>) -> Fitted {
     let mut fitted = Fitted {
         items: Vec::new(),

@@ -9,13 +9,12 @@
 //! quotation. A model may still obey such a text: callers check its output like any other untrusted input.
 
 use std::{
-    sync::{LazyLock, Mutex, MutexGuard, PoisonError},
+    sync::{Mutex, MutexGuard, PoisonError},
     time::Duration,
 };
 
 use domain::error_chain;
 use platforms::{Direct, FetchError, FetchLimits, Fetched};
-use prometheus::{HistogramVec, histogram_opts, register_histogram_vec};
 use runtime::config::Model;
 use secrecy::{ExposeSecret, SecretString};
 use serde::{Deserialize, de::DeserializeOwned};
@@ -25,28 +24,18 @@ use url::Url;
 
 const MAX_ANSWER_BYTES: usize = 1 << 20;
 /// Pause after a failure; longer if the endpoint asks for it.
-const REST: Duration = Duration::from_secs(15);
+const PAUSE: Duration = Duration::from_secs(15);
 /// Pause after an error that only the operator can fix.
-const LONG_REST: Duration = Duration::from_secs(60);
-const MAX_REST: Duration = Duration::from_secs(600);
+const LONG_PAUSE: Duration = Duration::from_secs(60);
+const MAX_PAUSE: Duration = Duration::from_secs(600);
 
-static DURATION: LazyLock<HistogramVec> = LazyLock::new(|| {
-    let options = histogram_opts!(
-        "earshot_model_request_duration_seconds",
-        "Time of a question to the model endpoint",
-        vec![0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 20.0, 30.0, 60.0]
-    );
-    register_histogram_vec!(options, &["purpose"]).expect("each metric is registered once")
-});
-
-static REQUESTS: LazyLock<prometheus::IntCounterVec> = LazyLock::new(|| {
-    prometheus::register_int_counter_vec!(
-        "earshot_model_requests_total",
-        "Questions to the model endpoint",
-        &["purpose", "outcome"]
-    )
-    .expect("each metric is registered once")
-});
+runtime::metrics! {
+    static DURATION: HistogramVec = "earshot_model_request_duration_seconds",
+        "Time of a question to the model endpoint", ["purpose"],
+        buckets: &[0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 20.0, 30.0, 60.0];
+    static REQUESTS: IntCounterVec = "earshot_model_requests_total",
+        "Questions to the model endpoint", ["purpose", "outcome"];
+}
 
 /// Purpose of a question.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -71,7 +60,7 @@ impl Purpose {
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum Failure {
     #[error("paused after a failure")]
-    Resting,
+    Paused,
     #[error("the budget is spent")]
     OverBudget,
     #[error("too many questions are open")]
@@ -93,7 +82,7 @@ impl Failure {
     #[must_use]
     pub fn word(&self) -> &'static str {
         match self {
-            Self::Resting => "resting",
+            Self::Paused => "paused",
             Self::OverBudget => "over_budget",
             Self::Busy => "busy",
             Self::Timeout { .. } => "timeout",
@@ -111,15 +100,15 @@ impl Failure {
     }
 
     /// The pause after this failure. An answer of the wrong form says nothing about the next one.
-    fn rest(&self) -> Option<Duration> {
+    fn pause(&self) -> Option<Duration> {
         match self {
-            Self::Resting | Self::OverBudget | Self::Busy | Self::Invalid { .. } => None,
-            Self::Timeout { .. } | Self::Unreachable { .. } => Some(REST),
+            Self::Paused | Self::OverBudget | Self::Busy | Self::Invalid { .. } => None,
+            Self::Timeout { .. } | Self::Unreachable { .. } => Some(PAUSE),
             Self::RateLimited { retry_after } => {
-                Some(retry_after.unwrap_or(REST).clamp(REST, MAX_REST))
+                Some(retry_after.unwrap_or(PAUSE).clamp(PAUSE, MAX_PAUSE))
             }
-            Self::Refused { status: 500.. } => Some(REST),
-            Self::Refused { .. } => Some(LONG_REST),
+            Self::Refused { status: 500.. } => Some(PAUSE),
+            Self::Refused { .. } => Some(LONG_PAUSE),
         }
     }
 }
@@ -132,7 +121,7 @@ pub struct Endpoint {
     api_key: Option<SecretString>,
     timeout: Duration,
     max_tokens: u32,
-    resting_until: Mutex<Option<Instant>>,
+    paused_until: Mutex<Option<Instant>>,
 }
 
 impl Endpoint {
@@ -150,7 +139,7 @@ impl Endpoint {
             api_key: settings.api_key.clone(),
             timeout: settings.timeout,
             max_tokens: settings.max_tokens,
-            resting_until: Mutex::default(),
+            paused_until: Mutex::default(),
         }
     }
 
@@ -159,20 +148,20 @@ impl Endpoint {
     ///
     /// # Errors
     /// If there is no such answer; the reason is already counted.
-    pub async fn ask<T: DeserializeOwned>(
+    pub async fn complete<T: DeserializeOwned>(
         &self,
         purpose: Purpose,
         instruction: &str,
         material: &Value,
     ) -> Result<T, Failure> {
-        let answer = if self.is_resting() {
-            Err(Failure::Resting)
+        let answer = if self.is_paused() {
+            Err(Failure::Paused)
         } else {
             let _timer = DURATION
                 .with_label_values(&[purpose.as_str()])
                 .start_timer();
             let answer = self.exchange(instruction, material).await;
-            self.note(answer.as_ref().err());
+            self.record(answer.as_ref().err());
             answer.and_then(|content| read(&content))
         };
         let outcome = answer.as_ref().err().map_or("ok", Failure::word);
@@ -181,7 +170,7 @@ impl Endpoint {
     }
 
     /// Counts a question that its caller decided not to ask.
-    pub fn forgo(&self, purpose: Purpose, why: &Failure) {
+    pub fn count_skipped(&self, purpose: Purpose, why: &Failure) {
         count(purpose, why.word());
     }
 
@@ -218,33 +207,33 @@ impl Endpoint {
     }
 
     /// The current pause, if any: callers need not wait for it.
-    pub fn rest(&self) -> Option<Failure> {
-        self.is_resting().then_some(Failure::Resting)
+    pub fn pause(&self) -> Option<Failure> {
+        self.is_paused().then_some(Failure::Paused)
     }
 
-    fn is_resting(&self) -> bool {
-        self.resting().is_some_and(|until| Instant::now() < until)
+    fn is_paused(&self) -> bool {
+        self.paused().is_some_and(|until| Instant::now() < until)
     }
 
     /// Logs once that the endpoint fails, and once that it answers again.
-    fn note(&self, failure: Option<&Failure>) {
-        let mut resting = self.resting();
-        match failure.map(|failure| (failure, failure.rest())) {
-            Some((failure, Some(rest))) => {
-                if resting.replace(Instant::now() + rest).is_none() {
+    fn record(&self, failure: Option<&Failure>) {
+        let mut paused = self.paused();
+        match failure.map(|failure| (failure, failure.pause())) {
+            Some((failure, Some(pause))) => {
+                if paused.replace(Instant::now() + pause).is_none() {
                     tracing::warn!(reason = %failure, "the model endpoint fails: working without it");
                 }
             }
             _ => {
-                if resting.take().is_some() {
+                if paused.take().is_some() {
                     tracing::info!("the model endpoint answers again");
                 }
             }
         }
     }
 
-    fn resting(&self) -> MutexGuard<'_, Option<Instant>> {
-        self.resting_until
+    fn paused(&self) -> MutexGuard<'_, Option<Instant>> {
+        self.paused_until
             .lock()
             .unwrap_or_else(PoisonError::into_inner)
     }
@@ -315,7 +304,7 @@ mod tests {
 
     use serde_json::{Value, json};
 
-    use super::{Failure, MAX_REST, REST, read};
+    use super::{Failure, MAX_PAUSE, PAUSE, read};
 
     #[test]
     fn answer_is_json_with_or_without_a_code_fence() {
@@ -341,10 +330,10 @@ mod tests {
 
     #[test]
     fn pauses_are_limited_regardless_of_retry_after() {
-        for (asked, rest) in [(None, REST), (Some(0), REST), (Some(1 << 40), MAX_REST)] {
+        for (asked, pause) in [(None, PAUSE), (Some(0), PAUSE), (Some(1 << 40), MAX_PAUSE)] {
             let retry_after = asked.map(Duration::from_secs);
-            assert_eq!(Failure::RateLimited { retry_after }.rest(), Some(rest));
+            assert_eq!(Failure::RateLimited { retry_after }.pause(), Some(pause));
         }
-        assert_eq!(Failure::invalid("x").rest(), None);
+        assert_eq!(Failure::invalid("x").pause(), None);
     }
 }

@@ -32,7 +32,7 @@ use crate::{
 const IDLE_TIMEOUT: Duration = Duration::from_secs(4);
 /// Same as the number of concurrent requests for one Connection.
 const MAX_IDLE_PER_HOST: usize = 8;
-/// Bytes of a response in HTTP/2 that are received before they are read.
+/// Maximum number of bytes of an HTTP/2 response that are received before they are read.
 const WINDOW_BYTES: u32 = 256 * 1_024;
 /// Enough for the head of any normal response.
 const MAX_HEAD_BYTES: usize = 64 * 1_024;
@@ -114,7 +114,7 @@ impl Client {
             .pool_max_idle_per_host(MAX_IDLE_PER_HOST)
             .http1_max_buf_size(MAX_HEAD_BYTES)
             .http2_max_header_list_size(64 * 1_024)
-            // What a body that waits for a place can have sent.
+            // Limits what a server sends of a body that is not read yet.
             .http2_initial_stream_window_size(WINDOW_BYTES)
             // A dead HTTP/2 connection must not block all requests to its host until TCP notices.
             .http2_keep_alive_interval(Duration::from_secs(5))

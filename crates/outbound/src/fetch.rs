@@ -203,7 +203,7 @@ struct Decoded<'a> {
     encoding: Option<&'a str>,
     max_bytes: usize,
     decoder: Decoder,
-    /// What was read as long as it is small.
+    /// Pieces of the body; `None` once it is larger than a small one.
     small: Option<Vec<Bytes>>,
 }
 

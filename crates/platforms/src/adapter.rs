@@ -10,12 +10,6 @@ use crate::{Cursor, IdAccount, PollError, error::Throttled};
 /// Adapter for one kind of platform. It holds the address and fetches; all other state is in the cursor.
 #[async_trait]
 pub trait Adapter: Send + Sync {
-    /// Name of the kind in the configuration.
-    fn kind(&self) -> &'static str;
-
-    /// Returns true if `what`, the second part of a feed's name, is well-formed for this platform.
-    fn accepts(&self, what: &str) -> bool;
-
     /// Default interval between polls.
     fn default_interval(&self) -> Duration {
         Duration::from_secs(60)
@@ -144,14 +138,15 @@ pub struct Polled {
     pub posts: Vec<Post>,
     /// Posts, by [`Post::id`], that the platform reports as deleted: not those that are only missing or hidden.
     pub deleted: Vec<String>,
-    /// Store it in the transaction that stores the posts. Equal to the old cursor if nothing changed, except
-    /// for a floor that rises every hour.
+    /// Position for the next poll, to be stored in the transaction that stores the posts. Equal to the old cursor if
+    /// nothing changed, except for its floor, which rises every hour.
     pub cursor: Cursor,
     /// Items that became no posts. Each is given once, though the platform may list it again.
     pub skipped: Vec<Skipped>,
     /// Set if posts may have been missed.
     pub gap: Option<Gap>,
-    /// Oddity of a feed that is read without an error, for its watchers. Unchanged if `not_modified`.
+    /// Problem that those who watch the feed should know, although it was read without an error. Unchanged if
+    /// `not_modified`.
     pub notice: Option<&'static str>,
     /// There is more to read: this poll left new posts to the next one, which may follow at once, or after
     /// `next_hint`.

@@ -22,12 +22,12 @@ pub trait Budget: Send + Sync {
 
     /// Gives back posts that turned out not to be billed. If the implementation does nothing, they count as
     /// spent.
-    async fn give_back(&self, posts: u32) {
+    async fn refund(&self, posts: u32) {
         let _ = posts;
     }
 
     /// Records what the platform says about its own limit.
-    async fn told(&self, left: Left);
+    async fn record_remaining(&self, left: Left);
 }
 
 /// Remainder of the platform's limit, according to its headers.
@@ -52,7 +52,7 @@ impl Budget for Unlimited {
         Ok(wanted)
     }
 
-    async fn told(&self, _left: Left) {}
+    async fn record_remaining(&self, _left: Left) {}
 }
 
 /// Reads the state of a platform's limit from the headers of a response.
@@ -86,7 +86,7 @@ impl Fetch for Budgeted {
     ) -> Result<Fetched, FetchError> {
         self.take().await?;
         let answer = self.fetch.get(url, headers, limits).await?;
-        self.tell(&answer).await;
+        self.report(&answer).await;
         Ok(answer)
     }
 
@@ -99,7 +99,7 @@ impl Fetch for Budgeted {
     ) -> Result<Fetched, FetchError> {
         self.take().await?;
         let answer = self.fetch.post_form(url, headers, form, limits).await?;
-        self.tell(&answer).await;
+        self.report(&answer).await;
         Ok(answer)
     }
 }
@@ -110,9 +110,9 @@ impl Budgeted {
         self.budget.request().await.map_err(spent)
     }
 
-    async fn tell(&self, answer: &Fetched) {
+    async fn report(&self, answer: &Fetched) {
         if let Some(left) = (self.left)(answer) {
-            self.budget.told(left).await;
+            self.budget.record_remaining(left).await;
         }
     }
 }

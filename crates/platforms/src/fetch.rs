@@ -20,8 +20,8 @@ use crate::{
     error::{FetchError, PollError},
 };
 
-/// Longest pause before a platform is asked again, whatever it requests: a firewall in front of it may say a day by
-/// default, for one request, and one request finds out.
+/// Longest pause before a platform is asked again, even if its answer asks for a longer one. A firewall in front of a
+/// platform may ask for a day by default, and to ask again costs one request.
 pub const MAX_PAUSE: Duration = Duration::from_mins(15);
 
 /// `Earshot/<version>`; a platform's `user_agent` setting replaces it.

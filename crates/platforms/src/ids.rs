@@ -87,7 +87,7 @@ impl IdLedger {
     }
 
     /// Records that an id's post was read. Returns true if the id was missing.
-    pub(crate) fn note_read(&mut self, id: u64) -> bool {
+    pub(crate) fn record_read(&mut self, id: u64) -> bool {
         if id > self.up_to {
             if id - self.up_to <= MAX_STEP {
                 self.read.insert(id);
@@ -235,7 +235,7 @@ mod tests {
         assert!(ledger.unread(50).is_empty(), "they are too young");
         assert!(ledger.advance(120, now.plus(SETTLE * 2)));
         for id in [101, 102, 104, 90, 115] {
-            assert!(!ledger.note_read(id));
+            assert!(!ledger.record_read(id));
         }
         assert_eq!(ledger.unread(3), [103, 105, 106]);
         let known = [103, 106].into_iter().collect();
@@ -244,7 +244,7 @@ mod tests {
         assert_eq!(ledger.pass(&(105..=200).collect()), 0);
         assert_eq!(ledger.up_to, 110, "what is too young is not passed");
         ledger.miss(107, now);
-        assert!(ledger.note_read(107) && ledger.missing.is_empty());
+        assert!(ledger.record_read(107) && ledger.missing.is_empty());
     }
 
     #[test]

@@ -25,8 +25,7 @@ pub struct PlatformKind {
     pub name: &'static str,
     /// Family of its platforms; `None` if the operator must choose it.
     pub source: Option<Source>,
-    /// Returns true if a platform accepts a feed `what`, by its form alone, same as its adapter's
-    /// [`Adapter::accepts`]. For callers that have no adapter and must not send requests.
+    /// Returns true if a platform accepts a feed `what`, by its form alone.
     pub accepts: fn(base_url: Option<&Url>, what: &str) -> bool,
     /// The feed of all new posts, if a platform has one.
     pub newest: fn(base_url: Option<&Url>) -> Option<&'static str>,

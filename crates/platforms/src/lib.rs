@@ -37,6 +37,7 @@ pub mod reddit;
 pub mod registry;
 pub mod settings;
 pub mod text;
+mod walk;
 pub mod x;
 
 pub use adapter::{Adapter, Community, Gap, PollLimits, Polled, Skipped};

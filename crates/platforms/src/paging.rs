@@ -10,6 +10,8 @@
 //! afterwards, from the top. A position that cannot be read does not block the feed: the newest pages are read
 //! instead.
 //!
+//! [`crate::walk`] calls [`Pages`] in the right order.
+//!
 //! Cost: one page while less than a page of posts came in that time.
 
 use std::time::{Duration, Instant};
@@ -111,7 +113,7 @@ impl Pages {
     }
 
     /// Records the older end for the next polls.
-    pub(crate) fn note_after(&mut self, after: String) {
+    pub(crate) fn set_after(&mut self, after: String) {
         self.part.after = Some(after);
     }
 
@@ -237,6 +239,11 @@ impl Pages {
         // The posts between here and the position are known.
         let refreshed = self.refreshes && page.posts > 0 && page.new == 0;
         past_the_past || overlaps || enough || refreshed
+    }
+
+    /// Returns true if the last page had a new post.
+    pub(crate) fn found_new(&self) -> bool {
+        self.part.idle == 0
     }
 
     /// Number of posts read of this part, including earlier polls.

@@ -130,6 +130,13 @@ impl Reading {
         }
     }
 
+    /// Like [`Reading::window_start`], but the start that an earlier poll kept for the polls that continue it.
+    pub(crate) fn kept_window_start(&self) -> Option<Timestamp> {
+        let unread = self.cursor.unread.as_ref();
+        let kept = unread.and_then(|unread| unread.after.as_deref()?.parse().ok());
+        kept.and_then(from_seconds).or(self.window_start())
+    }
+
     /// Returns true if an earlier poll, or this one, has met the post.
     pub(crate) fn knows(&self, native_id: &str) -> bool {
         let key = key(native_id);
@@ -152,19 +159,19 @@ impl Reading {
     }
 
     /// Records a post without offering it.
-    pub(crate) fn note(&mut self, native_id: &str, time: Option<Timestamp>) -> Met {
+    pub(crate) fn record(&mut self, native_id: &str, time: Option<Timestamp>) -> Met {
         let (met, seen) = self.meet(native_id, time);
         self.order.extend(seen);
         met
     }
 
-    /// Takes note of a post that exists and is not visible, so that not every poll asks for it. If it becomes
-    /// visible, it is new.
-    pub(crate) fn note_hidden(&mut self, native_id: &str) {
-        self.note(&format!("{HIDDEN}{native_id}"), None);
+    /// Records a post that exists and is not visible, so that not every poll asks for it. If it becomes visible, it is
+    /// new.
+    pub(crate) fn record_hidden(&mut self, native_id: &str) {
+        self.record(&format!("{HIDDEN}{native_id}"), None);
     }
 
-    /// Returns true after [`Reading::note_hidden`] of the same post.
+    /// Returns true after [`Reading::record_hidden`] of the same post.
     pub(crate) fn is_hidden(&self, native_id: &str) -> bool {
         self.knows(&format!("{HIDDEN}{native_id}"))
     }
@@ -274,8 +281,8 @@ impl Reading {
     /// Sets aside a new item that cannot become a post, like [`Reading::set_aside`]. Adapters that read items one by
     /// one do not ask for it in each poll.
     fn skip(&mut self, native_id: &str, time: Timestamp, reason: &str) -> Met {
-        self.note_hidden(native_id);
-        let met = self.note(&format!("unreadable {native_id}"), Some(time));
+        self.record_hidden(native_id);
+        let met = self.record(&format!("unreadable {native_id}"), Some(time));
         if met == Met::New {
             tracing::debug!(id = native_id, reason, "an item cannot be read");
             self.skipped.push(Skipped {
@@ -295,7 +302,7 @@ impl Reading {
             return;
         }
         let shown = id.clone().unwrap_or_else(|| item.to_string());
-        if self.note(&format!("unreadable {shown}"), None) != Met::New {
+        if self.record(&format!("unreadable {shown}"), None) != Met::New {
             return;
         }
         let reason = text::line(&reason.to_string());

@@ -74,6 +74,12 @@ impl Platform {
             .unwrap_or_else(|| self.adapter.default_interval())
     }
 
+    /// Returns true if `what`, the second part of a feed's name, is well-formed for this platform.
+    #[must_use]
+    pub fn accepts(&self, what: &str) -> bool {
+        (self.kind.accepts)(self.base_url.as_ref(), what)
+    }
+
     /// The feed of all new posts, if the platform has one.
     #[must_use]
     pub fn newest_feed(&self) -> Option<FeedName> {
@@ -134,7 +140,7 @@ impl Platforms {
     #[must_use]
     pub fn of_feed(&self, feed: &FeedName) -> Option<&Platform> {
         self.get(feed.platform())
-            .filter(|platform| platform.adapter.accepts(feed.what()))
+            .filter(|platform| platform.accepts(feed.what()))
     }
 
     /// The feed of all new posts on the platform `name`.

@@ -23,7 +23,7 @@ pub struct Settings {
     pub base_url: Option<Url>,
     /// Hacker News: where single items are read. Bluesky: where authors' handles are looked up.
     pub items_url: Option<Url>,
-    /// Used exactly, if set.
+    /// Used exactly if set; otherwise the interval adapts to each feed.
     pub poll_interval: Option<Duration>,
     /// Credentials and budgets.
     pub access: Access,

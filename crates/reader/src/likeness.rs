@@ -47,8 +47,8 @@ impl Post {
     }
 }
 
-/// Returns for each question: how near it is for the best offer, how much nearer than for any other good, and how much
-/// nearer than the offer without the question.
+/// Returns three numbers for each question. The first is how near the post is to the question about the best offer. The
+/// others are how much nearer that is than the question about any other good, and than the offer without a question.
 fn of_questions(view: &View, customer: &Customer) -> impl Iterator<Item = f32> {
     let best = |vectors: &[Vector]| highest(view.vector.each_likeness(vectors)).unwrap_or(0.0);
     let offer = best(&customer.offers);

@@ -1,4 +1,4 @@
-//! The base of every Earshot process: configuration, logs and traces, health endpoints, signals.
+//! The base of every Earshot process: configuration, logs, metrics and traces, health endpoints, signals.
 //!
 //! A service is a function `run(Arc<Config>, Context)`. [`service_main`] turns it into a binary; `earshot dev`
 //! runs four of them with one configuration, one [`ops`] server and one log. This is the only crate that reads
@@ -14,8 +14,10 @@ pub mod config;
 pub mod crypto;
 pub mod environment;
 pub mod health;
+pub mod metrics;
 pub mod ops;
 pub mod periodic;
+pub mod retry;
 pub mod service;
 pub mod shutdown;
 pub mod telemetry;
@@ -26,6 +28,7 @@ pub use backoff::Backoff;
 pub use config::{Config, ConfigError};
 pub use health::{Check, Health};
 pub use periodic::{Periodic, Sparing};
+pub use retry::retry;
 pub use service::service_main;
 
 /// Arguments of a running service, in addition to its configuration.

@@ -44,7 +44,7 @@ impl<'a> Periodic<'a> {
 
     /// Logs a result if it is the first failure, or the first success after a failure. Returns the value. `task`
     /// completes the sentence "cannot …".
-    pub fn note<T, E: Into<anyhow::Error>>(
+    pub fn log_once<T, E: Into<anyhow::Error>>(
         &mut self,
         task: &str,
         result: Result<T, E>,
@@ -155,12 +155,12 @@ mod tests {
         let mut rounds = Periodic::new(&stop);
         for _ in 0..2 {
             assert_eq!(
-                rounds.note("test", Err::<(), _>(io::Error::other("gone"))),
+                rounds.log_once("test", Err::<(), _>(io::Error::other("gone"))),
                 None
             );
             assert!(rounds.failing);
         }
-        assert_eq!(rounds.note("test", Ok::<_, io::Error>(7)), Some(7));
+        assert_eq!(rounds.log_once("test", Ok::<_, io::Error>(7)), Some(7));
         assert!(!rounds.failing);
     }
 }

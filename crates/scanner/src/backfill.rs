@@ -65,17 +65,17 @@ pub(crate) struct Backfill {
     shutdown: CancellationToken,
 }
 
-/// Feeds whose stored posts Managers wait for.
+/// Work on stored posts of feeds, for the Managers that wait for them.
 pub(crate) struct Backfills(pub(crate) Arc<Backfill>);
 
-/// Readings of older posts.
+/// Work on look-backs, which read older posts of feeds.
 pub(crate) struct LookBacks(pub(crate) Arc<Backfill>);
 
 impl Work for Backfills {
     type Item = Waiting;
 
     fn settings(&self) -> Settings {
-        Settings::new("backfill", LOOK, STEPS)
+        Settings::new(backfills::KIND, LOOK, STEPS)
     }
 
     async fn claim(
@@ -86,7 +86,7 @@ impl Work for Backfills {
         let backfill = &self.0;
         backfill.catch_up(conn).await?;
         let (platforms, quota) = (backfill.platforms(), backfill.scans_per_day());
-        let waiting = backfills::waiting(conn, &platforms, claim.room, quota).await?;
+        let waiting = backfills::waiting(conn, &platforms, claim, quota).await?;
         Ok(table::lease(conn, self.settings().kind, waiting, claim).await?)
     }
 
@@ -100,7 +100,7 @@ impl Work for Backfills {
         }
         let mut did = false;
         if leased.crashes > 0 {
-            // One Manager at a time, so that the first of those that are left is to blame for the next crash.
+            // One Manager at a time: after a crash, the first one left is the likely cause.
             while !backfill.shutdown.is_cancelled() && backfill.match_one(&leased.item).await? {
                 did = true;
             }
@@ -231,9 +231,8 @@ impl Backfill {
         self.config.quotas.scans_per_day
     }
 
-    fn tell(&self, source: &str, feed: &FeedName, made: usize) {
+    fn report(&self, source: &str, feed: &FeedName, made: usize) {
         if made > 0 {
-            self.backbone.outbox.wake();
             metrics::BACKFILLS
                 .with_label_values(&[source])
                 .inc_by(made as u64);

@@ -27,7 +27,7 @@ use tokio::sync::Mutex;
 
 use crate::metrics;
 
-/// Maximum age of the knowledge that the platform is not silenced.
+/// Maximum age of the store's answer that the platform is not silenced.
 const BELIEVED: Duration = Duration::from_secs(1);
 /// Time between two checks of a waiting poll.
 const LOOK_AGAIN: Duration = Duration::from_secs(5);
@@ -95,7 +95,7 @@ struct Lease {
 }
 
 impl Lease {
-    /// Well before the end in the store, so that a pause is noticed.
+    /// Returns true if requests need a new lease. The store lets it last longer, but a new one notices a pause.
     fn is_over(&self) -> bool {
         self.rest == 0 || self.asked.elapsed() >= BELIEVED
     }
@@ -157,7 +157,7 @@ impl Budget {
             state.silent_until = None;
         }
         let taken = match self.requests_per_minute {
-            None => self.look(&mut state).await,
+            None => self.check_silence(&mut state).await,
             Some(limit) if is_low => self.take_low(&mut state, limit).await,
             Some(limit) => self.take_leased(&mut state, limit).await,
         };
@@ -171,7 +171,7 @@ impl Budget {
         })
     }
 
-    async fn look(&self, state: &mut State) -> Result<Result<(), Duration>, store::Error> {
+    async fn check_silence(&self, state: &mut State) -> Result<Result<(), Duration>, store::Error> {
         if state
             .looked
             .is_some_and(|looked| looked.elapsed() < BELIEVED)
@@ -181,7 +181,7 @@ impl Budget {
         let mut conn = self.pool.get().await?;
         let silent = platform_budgets::silent(&mut conn, &self.credential).await?;
         state.looked = Some(Instant::now());
-        Ok(state.hear(silent))
+        Ok(state.set_silence(silent))
     }
 
     async fn take_leased(
@@ -214,7 +214,7 @@ impl Budget {
             0,
         )
         .await?;
-        if let Err(silent) = state.hear(stand.silent) {
+        if let Err(silent) = state.set_silence(stand.silent) {
             return Ok(Err(silent));
         }
         let Some(grant) = stand.grant else {
@@ -259,7 +259,7 @@ impl Budget {
             kept,
         )
         .await?;
-        if let Err(silent) = state.hear(stand.silent) {
+        if let Err(silent) = state.set_silence(stand.silent) {
             return Ok(Err(silent));
         }
         Ok(match stand.grant {
@@ -279,7 +279,7 @@ impl Budget {
 }
 
 impl State {
-    fn hear(&mut self, silent: Duration) -> Result<(), Duration> {
+    fn set_silence(&mut self, silent: Duration) -> Result<(), Duration> {
         if silent.is_zero() {
             return Ok(());
         }
@@ -345,7 +345,7 @@ impl platforms::Budget for Budget {
         }
     }
 
-    async fn give_back(&self, posts: u32) {
+    async fn refund(&self, posts: u32) {
         if self.posts_per_day.is_none() || posts == 0 {
             return;
         }
@@ -353,7 +353,7 @@ impl platforms::Budget for Budget {
         let account = charged.unwrap_or_default();
         let given = async {
             let mut conn = self.pool.get().await?;
-            platform_budgets::give_back_posts(&mut conn, &self.credential, posts, account).await?;
+            platform_budgets::refund_posts(&mut conn, &self.credential, posts, account).await?;
             Ok::<_, store::Error>(())
         };
         if let Err(error) = given.await {
@@ -366,7 +366,7 @@ impl platforms::Budget for Budget {
         }
     }
 
-    async fn told(&self, left: Left) {
+    async fn record_remaining(&self, left: Left) {
         if left.requests == 0 {
             self.silence(left.reset_in).await;
             return;
@@ -401,7 +401,7 @@ mod tests {
             requests: 0,
             reset_in: Duration::from_hours(24),
         };
-        replicas[0].told(left).await;
+        replicas[0].record_remaining(left).await;
         for budget in &replicas {
             let wait = undertake(false, None, budget.request()).await.unwrap_err();
             assert!(wait <= Duration::from_mins(15), "{wait:?}");

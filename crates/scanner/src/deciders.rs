@@ -45,8 +45,8 @@ impl Deciders {
         }
     }
 
-    /// Returns the instructions for the index, whose matches include all candidates. `None` if they are those of the
-    /// Manager.
+    /// Returns instructions with a lower threshold for the index, so that it finds all candidates. `None` if the
+    /// Manager's own do.
     pub(crate) fn lowered(&self, instructions: &Instructions) -> Option<Instructions> {
         if self.is_empty() {
             return None;
@@ -74,7 +74,7 @@ impl Deciders {
         self.reading.is_none() && self.llm_filter.is_none()
     }
 
-    /// Notes the instructions of a Manager, which the index has from version `since` on.
+    /// Stores the instructions of a Manager, which the index has from version `since` on.
     pub(crate) fn put(
         &self,
         manager: ManagerName,
@@ -112,7 +112,7 @@ impl Deciders {
         }
     }
 
-    /// Returns true for a match that the index found by its lower threshold, and that nothing will read.
+    /// Returns true for a match below the Manager's threshold that neither the reader nor the model will see.
     pub(crate) fn falls_short(&self, manager: &ManagerName, score: f64, post: &Post) -> bool {
         let only_reads = self.reading.is_some() && self.llm_filter.is_none();
         only_reads && is_untitled(post) && {
@@ -121,9 +121,9 @@ impl Deciders {
         }
     }
 
-    /// Returns the matches that become Scans, in their order. `account` is the one that the work counts for. Nothing reads
-    /// matches of the Namespaces `used_up`, because the quota refuses them. Those that the reader may accept stay: they are
-    /// decided when there is room again. Without a deadline nothing is read and no model asked.
+    /// Returns the matches that become Scans, in their order. `account` is the one that the work counts for. Nothing
+    /// reads matches of the Namespaces `used_up`, because the quota refuses them. Those that the reader may accept
+    /// stay: they are decided when there is room again. Without a deadline, nothing is read and no model is asked.
     pub(crate) async fn decide<'a>(
         &self,
         pool: &Pool,

@@ -34,11 +34,11 @@ use crate::{
 /// Number of matches after which no further post is matched: a few megabytes. It is small in tests, so that few matches make
 /// several parts.
 const MOST: usize = if cfg!(test) { 100 } else { 50_000 };
-/// Bytes of explanations that are kept until they are stored, and that are stored at a time.
-const EXPLAINED: usize = 4 << 20;
+/// Maximum bytes of explanations that are held, and that are stored at a time. Also smaller in tests.
+const EXPLAINED: usize = if cfg!(test) { 256 << 10 } else { 4 << 20 };
 /// If matching panics for all of at least this many posts, the fault is not one of a post, and none is left out.
 const GENERAL: usize = 10;
-/// Time of matching before other work of the thread, and of the account, goes on.
+/// Time of matching after which other work of the thread and of the account has its turn.
 const TURN: Duration = Duration::from_millis(10);
 
 /// Matches of posts, brought up to date as plans change.
@@ -47,7 +47,7 @@ pub(crate) struct Matches<'a, W> {
     /// The account that the matching counts for.
     account: Id,
     posts: &'a [Post],
-    /// Selects Managers.
+    /// Selects the Managers to match.
     wanted: W,
     /// Namespaces whose account has no Scans left today: their matches are refused, and not explained.
     used_up: Arc<HashSet<Id>>,
@@ -62,11 +62,11 @@ pub(crate) struct Matches<'a, W> {
     decided: Mutex<HashMap<Pick, Option<Decided>>>,
     /// When the last post is read, set by the first block; without it, each block has its own time.
     deadline: Option<OnceLock<tokio::time::Instant>>,
-    /// Whether undecided matches are read, and the model is asked.
-    asks: bool,
+    /// True if undecided matches are read, and the model is asked.
+    may_ask: bool,
 }
 
-/// What the reader and the LLM filter say about a match that becomes a Scan.
+/// Verdicts of the reader and the LLM filter on a match that becomes a Scan.
 #[derive(Debug, Clone, Copy)]
 struct Decided {
     score: f64,
@@ -84,7 +84,7 @@ pub(crate) struct Pick {
 
 struct Found {
     pick: Pick,
-    is_kept_out: bool,
+    is_excluded: bool,
     score: f64,
     /// Its explanation, unless those of the matches before it take [`EXPLAINED`] bytes: a post can match for thousands of
     /// Managers, with some ten kilobytes each.
@@ -92,7 +92,9 @@ struct Found {
 }
 
 impl<'a, W: Fn(&ManagerName, &Post) -> bool> Matches<'a, W> {
-    /// Matches `posts` of `feed` against the plans of `index` that `wanted` selects.
+    /// Matches `posts` of `feed` against the plans of `index` that `wanted` selects. No further post is matched after
+    /// [`MOST`] matches. [`Self::posts`] returns the posts that were matched, at least one; the caller goes on with the
+    /// others.
     pub(crate) async fn of(
         plans: &Plans,
         index: Arc<Index>,
@@ -102,11 +104,10 @@ impl<'a, W: Fn(&ManagerName, &Post) -> bool> Matches<'a, W> {
         wanted: W,
     ) -> Self {
         let none = Arc::default();
-        Self::up_to(plans, index, account, feed, posts, wanted, none, usize::MAX).await
+        Self::refusing(plans, index, account, feed, posts, wanted, none).await
     }
 
-    /// Same as [`Self::of`], for new posts: readings end in time, and no further post is matched after [`MOST`] matches.
-    /// [`Self::posts`] returns the posts that were matched, at least one; the caller goes on with the others.
+    /// Same as [`Self::of`], for new posts: readings end in time.
     pub(crate) async fn of_first(
         plans: &Plans,
         index: Arc<Index>,
@@ -116,15 +117,14 @@ impl<'a, W: Fn(&ManagerName, &Post) -> bool> Matches<'a, W> {
         wanted: W,
         used_up: Arc<HashSet<Id>>,
     ) -> Self {
-        let first = Self::up_to(plans, index, account, feed, posts, wanted, used_up, MOST).await;
+        let first = Self::refusing(plans, index, account, feed, posts, wanted, used_up).await;
         Self {
             deadline: Some(OnceLock::new()),
             ..first
         }
     }
 
-    #[expect(clippy::too_many_arguments, reason = "they become the fields")]
-    async fn up_to(
+    async fn refusing(
         plans: &Plans,
         index: Arc<Index>,
         account: Id,
@@ -132,7 +132,6 @@ impl<'a, W: Fn(&ManagerName, &Post) -> bool> Matches<'a, W> {
         posts: &'a [Post],
         wanted: W,
         used_up: Arc<HashSet<Id>>,
-        most: usize,
     ) -> Self {
         let mut new = Self {
             feed,
@@ -146,18 +145,18 @@ impl<'a, W: Fn(&ManagerName, &Post) -> bool> Matches<'a, W> {
             broken: Mutex::default(),
             decided: Mutex::default(),
             deadline: None,
-            asks: true,
+            may_ask: true,
         };
-        let (found, matched) = new.search(plans, &new.index, most).await;
+        let (found, matched) = new.search(plans, &new.index).await;
         new.found = found;
         new.posts = &posts[..matched];
         new
     }
 
-    /// Decides on matches that are not decided yet by what is known, from here on: for a transaction.
+    /// Lets decisions need neither a reading nor a model, for use in a transaction.
     pub(crate) fn without_asking(self) -> Self {
         Self {
-            asks: false,
+            may_ask: false,
             ..self
         }
     }
@@ -197,7 +196,7 @@ impl<'a, W: Fn(&ManagerName, &Post) -> bool> Matches<'a, W> {
     pub(crate) fn picks(&self) -> Vec<Pick> {
         let (broken, decided) = (self.lock_broken(), self.lock_decided());
         let new = self.found.iter().filter(|found| {
-            let is_new = !found.is_kept_out && !self.stored.contains(&found.pick);
+            let is_new = !found.is_excluded && !self.stored.contains(&found.pick);
             let is_rejected = matches!(decided.get(&found.pick), Some(None));
             is_new && !is_rejected && !broken.contains(&found.pick.at)
         });
@@ -243,7 +242,7 @@ impl<'a, W: Fn(&ManagerName, &Post) -> bool> Matches<'a, W> {
         (scans, covered)
     }
 
-    /// Same as [`Self::decide`], for all of these: for few picks.
+    /// Same as [`Self::decide`], but for all of `picks`, which must be few.
     pub(crate) async fn decide_few(&self, plans: &Plans, picks: &[Pick]) -> Vec<NewScan<'a>> {
         let mut all = Vec::new();
         let mut left = picks;
@@ -255,8 +254,8 @@ impl<'a, W: Fn(&ManagerName, &Post) -> bool> Matches<'a, W> {
         all
     }
 
-    /// Same as [`Self::explain`], but only those that become Scans. Each is decided once. Call without a connection: a
-    /// model may be asked, except after [`Self::without_asking`].
+    /// Same as [`Self::explain`], but returns only matches that become Scans. Each is decided once. Call without a
+    /// connection: a model may be asked, except after [`Self::without_asking`].
     pub(crate) async fn decide(&self, plans: &Plans, picks: &[Pick]) -> (Vec<NewScan<'a>>, usize) {
         let (explained, covered) = self.explain(plans, picks).await;
         if plans.decides_alone() {
@@ -284,7 +283,7 @@ impl<'a, W: Fn(&ManagerName, &Post) -> bool> Matches<'a, W> {
                 }
             }
         }
-        let deadline = self.asks.then(|| {
+        let deadline = self.may_ask.then(|| {
             let new_deadline = plans.reading_deadline();
             match &self.deadline {
                 Some(first) => *first.get_or_init(|| new_deadline),
@@ -312,8 +311,8 @@ impl<'a, W: Fn(&ManagerName, &Post) -> bool> Matches<'a, W> {
         )
     }
 
-    /// Decides on all matches, or until `is_over`, so that [`Self::decide`] waits for nothing afterwards. In the order of
-    /// the posts: each is read once for all Managers.
+    /// Decides on all matches, or until `is_over`, so that [`Self::decide`] waits for nothing afterwards. Takes them
+    /// post by post, so that each post is read once for all Managers.
     pub(crate) async fn decide_all(&self, plans: &Plans, block: usize, is_over: impl Fn() -> bool) {
         if plans.decides_alone() {
             return;
@@ -349,16 +348,18 @@ impl<'a, W: Fn(&ManagerName, &Post) -> bool> Matches<'a, W> {
         })
     }
 
-    pub(crate) fn note_stored(&mut self, picks: &[Pick]) {
+    pub(crate) fn record_stored(&mut self, picks: &[Pick]) {
         self.stored.extend(picks);
     }
 
-    /// Updates the matches to the current index. Returns the number of plans that were matched for it; `None` if
-    /// all were.
+    /// Updates the matches to the current index, and leaves out the last posts if there are too many matches then. Returns
+    /// the number of plans that were matched for it; `None` if all were.
     pub(crate) async fn update(&mut self, plans: &Plans) -> Option<usize> {
         let index = plans.index();
         let Some(changes) = plans.changes_between(self.index.version(), index.version()) else {
-            (self.found, _) = self.search(plans, &index, usize::MAX).await;
+            let (found, matched) = self.search(plans, &index).await;
+            self.found = found;
+            self.shorten(matched);
             self.lock_decided().clear();
             self.index = index;
             return None;
@@ -377,31 +378,41 @@ impl<'a, W: Fn(&ManagerName, &Post) -> bool> Matches<'a, W> {
         });
         let changed = Index::build(changed, index.version());
         if !changed.is_empty() {
-            let (found, _) = self.search(plans, &changed, usize::MAX).await;
+            let (found, matched) = self.search(plans, &changed).await;
             self.found.extend(found);
             self.found.sort_by_key(|found| found.pick);
+            self.shorten(matched);
         }
         for found in &mut self.found {
             if namespaces.contains(&found.pick.manager.namespace) {
                 let post = &self.posts[found.pick.at];
                 let text = PostText::from(post);
                 let candidate = Candidate::new(post, &text);
-                found.is_kept_out = keep_out(plans, &found.pick.manager, &candidate);
+                found.is_excluded = is_excluded(plans, &found.pick.manager, &candidate);
             }
         }
         self.index = index;
         Some(changed.len())
     }
 
-    /// Returns the matches of the first posts, and the number of these: no further post is matched after `most` matches.
-    /// Notes the posts that cannot be matched.
-    async fn search(&self, plans: &Plans, index: &Index, most: usize) -> (Vec<Found>, usize) {
+    /// Keeps the first `matched` posts, and of these only as many as have [`MOST`] matches together: at least one.
+    fn shorten(&mut self, matched: usize) {
+        let exceeding = self.found.get(MOST).map(|found| found.pick.at.max(1));
+        let end = exceeding.map_or(matched, |at| at.min(matched));
+        self.posts = &self.posts[..end];
+        self.found.retain(|found| found.pick.at < end);
+        self.lock_broken().retain(|at| *at < end);
+    }
+
+    /// Returns the matches of the first posts, and the number of these: no further post is matched after [`MOST`]
+    /// matches. Records the posts that cannot be matched.
+    async fn search(&self, plans: &Plans, index: &Index) -> (Vec<Found>, usize) {
         let Self { posts, feed, .. } = *self;
         let span = tracing::info_span!("match posts", posts = posts.len(), matches = Empty);
         let mut matches = Vec::new();
         let (mut matched, mut explained, mut panics) = (0, 0, 0);
         let mut busy = Duration::ZERO;
-        while matched < posts.len() && matches.len() < most {
+        while matched < posts.len() && matches.len() < MOST {
             let _turn = plans.matching.take(self.account, 1).await;
             blocking(|| {
                 let _span = span.enter();
@@ -427,7 +438,7 @@ impl<'a, W: Fn(&ManagerName, &Post) -> bool> Matches<'a, W> {
                             let matched = matched.map(Box::new);
                             matches.push(Found {
                                 pick: Pick { at, manager },
-                                is_kept_out: keep_out(plans, &manager, &candidate),
+                                is_excluded: is_excluded(plans, &manager, &candidate),
                                 score,
                                 matched,
                             });
@@ -450,7 +461,7 @@ impl<'a, W: Fn(&ManagerName, &Post) -> bool> Matches<'a, W> {
                         tracing::debug!(post.id = %post.id, feed.name = %feed.masked(), plans = spent, "searches of a post spent their budget");
                     }
                     matches[first..].sort_by_key(|found| found.pick);
-                    if matches.len() >= most || begin.elapsed() > TURN {
+                    if matches.len() >= MOST || begin.elapsed() > TURN {
                         break;
                     }
                 }
@@ -484,16 +495,11 @@ impl Decided {
     }
 }
 
-/// A match that is refused.
+/// Returns a refused match, which needs no explanation.
 fn unexplained(score: f64) -> Match {
     Match {
         score,
-        terms: Vec::new(),
-        focus: None,
-        spans: Vec::new(),
-        signals: None,
-        judged: false,
-        reader: None,
+        ..Match::default()
     }
 }
 
@@ -515,10 +521,10 @@ fn bytes_of(matched: &Match) -> usize {
     texts + matched.spans.len() * size_of::<Span>()
 }
 
-fn keep_out(plans: &Plans, manager: &ManagerName, candidate: &Candidate<'_>) -> bool {
+fn is_excluded(plans: &Plans, manager: &ManagerName, candidate: &Candidate<'_>) -> bool {
     let kept = plans
         .screens()
-        .keep_out(manager, candidate, Timestamp::now());
+        .why_excluded(manager, candidate, Timestamp::now());
     if let Some(kept) = kept {
         let reason = match kept {
             Kept::Muted => "muted",

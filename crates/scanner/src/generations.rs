@@ -1,4 +1,5 @@
-//! A cache of bounded size. It has two generations and drops the older one, so it forgets what was not asked for the longest time.
+//! A cache of bounded size. It has two generations and drops the older one, so the least recently used entries go
+//! first.
 
 use std::{collections::HashMap, hash::Hash};
 

@@ -61,7 +61,7 @@ impl Fetch for Guarded {
     }
 }
 
-/// The headers that adapters use.
+/// Returns the headers that adapters use.
 fn headers_of(page: &Page) -> Vec<(String, String)> {
     let charset = page.charset.as_deref();
     let charset = charset.map_or_else(String::new, |charset| format!("; charset={charset}"));

@@ -34,7 +34,7 @@ use std::sync::Arc;
 use anyhow::Context as _;
 use backbone::{Backbone, work};
 use platforms::{AddressKey, Fetch, Settings};
-use runtime::{Backoff, Config, Context};
+use runtime::{Config, Context};
 use store::Pool;
 use tokio::task::JoinSet;
 use tokio_util::sync::CancellationToken;
@@ -51,7 +51,7 @@ pub use thresholds::uncertainty;
 /// without credentials, is reported, and the others are scanned.
 ///
 /// # Errors
-/// If a setting cannot be used, or a part of it panicked.
+/// If a setting cannot be used, or a part of the scanner panicked.
 pub async fn run(config: Arc<Config>, context: Context, backbone: Backbone) -> anyhow::Result<()> {
     let egress = config.outbound.egress()?;
     let guarded = guarded::Guarded::new(&egress, config.outbound.address_policy())?;
@@ -147,24 +147,12 @@ pub async fn run(config: Arc<Config>, context: Context, backbone: Backbone) -> a
 
 /// Reads the key that hashes feed addresses in ids of posts. Waits while the database is away; `None` on shutdown.
 async fn address_key(pool: &Pool, shutdown: &CancellationToken) -> Option<AddressKey> {
-    let mut backoff = Backoff::reconnect();
-    loop {
-        let read = async {
-            let mut conn = pool.get().await?;
-            Ok::<_, store::Error>(store::address_key::read(&mut conn).await?)
-        };
-        match read.await {
-            Ok(key) => return Some(AddressKey::new(key)),
-            Err(error) => {
-                let error = anyhow::Error::from(error);
-                tracing::warn!("cannot read the key for addresses of feeds yet: {error:#}");
-            }
-        }
-        tokio::select! {
-            () = shutdown.cancelled() => return None,
-            () = backoff.wait() => {}
-        }
-    }
+    let read = || async {
+        let mut conn = pool.get().await?;
+        Ok::<_, store::Error>(store::address_key::read(&mut conn).await?)
+    };
+    let key = runtime::retry("read the key for addresses of feeds", shutdown, read).await;
+    key.map(AddressKey::new)
 }
 
 /// Returns the configured platforms with their adapters, and those that cannot be used, with the reason.

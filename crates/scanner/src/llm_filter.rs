@@ -153,15 +153,16 @@ impl LlmFilter {
                 unanswered.push((candidate, *account, instructions, key));
             }
         }
-        if let Some(resting) = self.endpoint.rest() {
+        if let Some(pause) = self.endpoint.pause() {
             for _ in &unanswered {
-                self.endpoint.forgo(Purpose::Judge, &resting);
+                self.endpoint.count_skipped(Purpose::Judge, &pause);
             }
             return;
         }
         let admitted = self.budget().admit(&requests, Instant::now());
         for _ in admitted.len()..requests.len() {
-            self.endpoint.forgo(Purpose::Judge, &Failure::OverBudget);
+            self.endpoint
+                .count_skipped(Purpose::Judge, &Failure::OverBudget);
         }
         // The semaphores serve in order, so the most uncertain get their turn first.
         let questions = admitted.into_iter().map(|nth| {
@@ -195,14 +196,14 @@ impl LlmFilter {
             Some((share, self.open.acquire().await.ok()?))
         };
         let Ok(Some(_turn)) = tokio::time::timeout(self.timeout, turn).await else {
-            self.endpoint.forgo(Purpose::Judge, &Failure::Busy);
-            self.budget().give_back(account, &scan.manager);
+            self.endpoint.count_skipped(Purpose::Judge, &Failure::Busy);
+            self.budget().release(account, &scan.manager);
             return None;
         };
         let material = question::material(scan, instructions);
         let answer = self
             .endpoint
-            .ask::<Answer>(Purpose::Judge, &instruction, &material)
+            .complete::<Answer>(Purpose::Judge, &instruction, &material)
             .await;
         match answer {
             Ok(Answer { relevant }) => {
@@ -211,8 +212,8 @@ impl LlmFilter {
             }
             Err(failure) => {
                 // Not sent: another question failed in the meantime.
-                if failure == Failure::Resting {
-                    self.budget().give_back(account, &scan.manager);
+                if failure == Failure::Paused {
+                    self.budget().release(account, &scan.manager);
                 }
                 None
             }

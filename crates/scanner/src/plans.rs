@@ -15,7 +15,7 @@ use bus::{Bus, NewsReader};
 use domain::{FeedName, Id, ManagerName, PlanVersion, Post, Timestamp};
 use events::ManagerNews;
 use matching::{Change, Index, LiveIndex, Plan};
-use runtime::{Backoff, Check, Periodic};
+use runtime::{Check, Periodic};
 use store::{
     AsyncPgConnection, Error, Pool, QueryResult,
     plans::{self, Changes, PlanRecord},
@@ -32,7 +32,7 @@ use crate::{
 
 const SWEEP: Duration = Duration::from_secs(2);
 const PAGE: i64 = 1_000;
-/// Mutes of one Namespace may have 40 KB as stored, and need more while they are read.
+/// Number of Namespaces whose mutes are read at a time. The mutes of one can take 40 KB, and more in memory.
 const MUTES_PAGE: i64 = 100;
 /// Number of recent changes that are remembered, so that a poll in progress only matches these again.
 const REMEMBERED: usize = 10_000;
@@ -40,7 +40,7 @@ const REMEMBERED: usize = 10_000;
 pub struct Plans {
     pool: Pool,
     live: Arc<LiveIndex>,
-    /// Never older than the index.
+    /// Mutes and languages, never older than the index.
     screens: Screens,
     deciders: Deciders,
     /// Managers whose instructions this release cannot execute, for example those of a newer one. Their previous
@@ -53,7 +53,7 @@ pub struct Plans {
     /// Version of the index. Each subscriber sees the newest one, even if it was busy meanwhile.
     changed: watch::Sender<PlanVersion>,
     fresh_since: std::sync::Mutex<Instant>,
-    /// An account matches one search at a time.
+    /// Permits for searches: an account has one at a time.
     pub(crate) matching: Shares,
 }
 
@@ -187,18 +187,8 @@ impl Plans {
 
     /// Reads everything, with retries; returns false if `shutdown` came first.
     pub async fn load(&self, shutdown: &CancellationToken) -> bool {
-        let mut backoff = Backoff::reconnect();
-        loop {
-            let error = match self.reload().await {
-                Ok(()) => return true,
-                Err(error) => anyhow::Error::from(error),
-            };
-            tracing::warn!("cannot load the plans yet: {error:#}");
-            tokio::select! {
-                () = shutdown.cancelled() => return false,
-                () = backoff.wait() => {}
-            }
-        }
+        let loaded = runtime::retry("load the plans", shutdown, || self.reload()).await;
+        loaded.is_some()
     }
 
     async fn reload(&self) -> Result<(), Error> {
@@ -234,13 +224,13 @@ impl Plans {
                 }
             }
         }
-        self.note_unreadable(|known| *known = unreadable);
+        self.update_unreadable(|known| *known = unreadable);
         self.screens.replace(held);
         let there: HashSet<ManagerName> = all.iter().map(|(name, _)| *name).collect();
         self.lock_recent().clear();
         self.live.replace(Index::build(all, version));
         self.deciders.retain(|name| there.contains(name));
-        self.note_change(version);
+        self.publish_change(version);
         Ok(())
     }
 
@@ -274,7 +264,7 @@ impl Plans {
                     let changes: Vec<_> = { plans.iter() }
                         .map(|record| self.change(record, version))
                         .collect();
-                    self.note_unreadable(|known| {
+                    self.update_unreadable(|known| {
                         for (record, change) in plans.iter().zip(&changes) {
                             if change.is_none() {
                                 known.insert(record.manager);
@@ -297,7 +287,7 @@ impl Plans {
                         },
                     });
                     self.live.apply(changes.into_iter().flatten(), version);
-                    self.note_change(version);
+                    self.publish_change(version);
                     if self.live.is_due() {
                         // In a separate task, because it may take seconds. The lock ensures that only one runs.
                         let live = Arc::clone(&self.live);
@@ -335,7 +325,7 @@ impl Plans {
         }
     }
 
-    fn note_unreadable(&self, change: impl FnOnce(&mut HashSet<ManagerName>)) {
+    fn update_unreadable(&self, change: impl FnOnce(&mut HashSet<ManagerName>)) {
         let mut known = self
             .unreadable
             .lock()
@@ -344,7 +334,7 @@ impl Plans {
         metrics::UNREADABLE_PLANS.set(i64::try_from(known.len()).unwrap_or(i64::MAX));
     }
 
-    fn note_change(&self, version: PlanVersion) {
+    fn publish_change(&self, version: PlanVersion) {
         let count = self.live.load().len();
         metrics::INDEX_PLANS.set(i64::try_from(count).unwrap_or(i64::MAX));
         tracing::debug!(
@@ -371,7 +361,7 @@ impl Plans {
     async fn sweep(&self, shutdown: CancellationToken) {
         let mut rounds = Periodic::new(&shutdown);
         while rounds.after(SWEEP).await {
-            rounds.note("look for changed plans", self.refresh().await);
+            rounds.log_once("look for changed plans", self.refresh().await);
         }
     }
 }
@@ -379,7 +369,7 @@ impl Plans {
 impl NewsReader for Plans {
     type Event = ManagerNews;
 
-    async fn hear(&self, news: ManagerNews) -> anyhow::Result<()> {
+    async fn on_broadcast(&self, news: ManagerNews) -> anyhow::Result<()> {
         if news.plan_version() > self.live.load().version().number {
             self.refresh().await?;
             tracing::info!(manager.name = %news.name(), "the index knows the change");

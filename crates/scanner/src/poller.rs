@@ -131,7 +131,7 @@ impl Work for Poller {
     }
 
     async fn woken(&self) {
-        // The plans live as long as this.
+        // Never an error: the plans live as long as this.
         let _ = self.changes.lock().await.changed().await;
     }
 

@@ -1,14 +1,14 @@
 //! Reading: a small transformer ([`reader`]) decides on doubtful posts, if the operator configured it.
 //!
-//! The index finds posts by words. Whether a need is one for what the customer sells, words cannot tell. So each match of a
-//! Manager with a focus whose score suffices ([`is_candidate`](reader::is_candidate)) is compared with what the customer
-//! sells, and gets the reader's score instead. The Manager's threshold then decides as before.
+//! The index finds posts by words, which cannot tell whether a post needs what the customer sells. So each match of a
+//! Manager with a focus whose score suffices ([`is_candidate`](reader::is_candidate)) is compared with what the
+//! customer sells, and gets the reader's score instead. The Manager's threshold then decides as before.
 //!
-//! A post is read once for all Managers of a block of matches. Customers that were read before come first, so that a new
-//! or changed Manager does not delay others. Readings take turns: one account has at most half of them.
-//! A post counts for the account of its poll, and what a customer sells for the customer's. After
-//! [`PostReader::max_wait`](config::PostReader::max_wait), none of the poll begins. A Manager has a budget of posts for the
-//! day. A post that is not read keeps its score, and its Scan says why ([`ReaderOutcome`]).
+//! A post is read once for all Managers of a block of matches. Customers that were read before come first, so that a
+//! new or changed Manager does not delay others. Readings take turns: one account has at most half of them. A post
+//! counts for the account of its poll, and what a customer sells for the customer's. After
+//! [`PostReader::max_wait`](config::PostReader::max_wait), no further reading of the poll begins. A Manager has a
+//! budget of posts for the day. A post that is not read keeps its score, and its Scan says why ([`ReaderOutcome`]).
 //!
 //! Scores are kept for a while, because a post comes again if its poll could not be stored.
 
@@ -43,7 +43,7 @@ use budget::Budget;
 pub(crate) use customers::hash_of_seller;
 use customers::{Customers, Sold};
 
-/// Readings that wait for the reader's thread or use it: the second begins as soon as the first ends.
+/// Maximum number of readings that wait for the reader's thread or use it: the second begins as soon as the first ends.
 const TURNS: usize = 2;
 /// Outcomes in a generation of the cache: some 4 MB.
 const OUTCOMES: usize = 50_000;
@@ -120,7 +120,7 @@ impl Reading {
         }
     }
 
-    /// How long the matches of a poll may take until the last reading begins.
+    /// Returns how long after a poll's matching its last reading may begin.
     pub(crate) fn max_wait(&self) -> Duration {
         self.max_wait
     }
@@ -131,7 +131,7 @@ impl Reading {
         self.lock_outcomes().clear();
     }
 
-    /// Gives candidates the reader's score, and notes on each what it did.
+    /// Replaces the scores of candidates by the reader's, and records in each what the reader did.
     pub(crate) async fn judge(
         &self,
         pool: &Pool,
@@ -196,7 +196,7 @@ impl Reading {
         outcome.is_some()
     }
 
-    /// Judges matches of one post, which is read first unless it was. Returns the post if it was read.
+    /// Judges matches of one post, and reads it first if necessary. Returns the post if it was read.
     async fn judge_post(
         &self,
         block: &Block<'_>,
@@ -442,7 +442,7 @@ fn settle(scan: &mut NewScan<'_>, outcome: ReaderOutcome) {
     count(apply(scan, Err(outcome)));
 }
 
-/// Notes an outcome on a match.
+/// Writes an outcome into a match.
 fn apply(scan: &mut NewScan<'_>, outcome: Outcome) -> ReaderOutcome {
     if let Ok(score) = outcome {
         scan.matched.score = score;

@@ -1,8 +1,8 @@
 //! Finds posts that were deleted at their source, if the platform's terms or the operator require it.
 //!
 //! A walk over all stored posts of the platform starts once in [`PASS`]. Each step asks the platform about some of
-//! them, with low priority within its budget, and notes those that are gone. One replica at a time runs the walk.
-//! Its position is stored, so if a process dies, another continues there.
+//! them, with low priority within its budget, and records those that are gone. One replica at a time runs the walk. Its
+//! position is stored, so if a process dies, another continues there.
 //!
 //! A post is blanked when it is gone again an hour or more later, because a platform may answer 404 for a while. A second
 //! look asks about other posts as well, which show whether the platform finds any.
@@ -14,7 +14,7 @@ use std::{
 
 use backbone::{
     Backbone,
-    work::{Settings, Work},
+    work::{self, Settings, Work},
 };
 use platforms::PollError;
 use store::{
@@ -97,7 +97,7 @@ impl Recheck {
         let batch = adapter.recheck_batch();
         let due = missing::due(&mut conn, name, batch / 2).await?;
         if !place.is_walking && due.is_empty() {
-            erasure::rest(&mut conn, name, replica, BETWEEN_STEPS).await?;
+            erasure::release(&mut conn, name, replica, BETWEEN_STEPS).await?;
             return Ok(());
         }
         let ahead = self.ahead().take().filter(|ahead| ahead.goes_on_at(place));
@@ -131,18 +131,20 @@ impl Recheck {
         let mut conn = self.backbone.pool.get().await?;
         match gone {
             Ok(gone) => {
-                let erased = conn.transaction(async |conn| {
-                    let gone = missing::note(conn, name, &found, &gone).await?;
-                    let erased = erasure::erase(conn, &gone).await?;
-                    if place.is_walking {
-                        let next = step.next.as_ref();
-                        erasure::advance(conn, name, replica, next, BETWEEN_STEPS, PASS).await?;
-                    } else {
-                        erasure::rest(conn, name, replica, BETWEEN_STEPS).await?;
+                let decided =
+                    conn.transaction(async |conn| decide(conn, name, &found, &gone).await);
+                let erased = match decided.await {
+                    Err(error) if error.may_blame_values() => {
+                        self.decide_apart(&mut conn, &found, &gone).await?
                     }
-                    Ok::<_, store::Error>(erased)
-                });
-                let erased = erased.await?;
+                    decided => decided?,
+                };
+                if place.is_walking {
+                    let next = step.next.as_ref();
+                    erasure::advance(&mut conn, name, replica, next, BETWEEN_STEPS, PASS).await?;
+                } else {
+                    erasure::release(&mut conn, name, replica, BETWEEN_STEPS).await?;
+                }
                 if erased > 0 {
                     metrics::ERASED
                         .with_label_values(&[name])
@@ -168,11 +170,43 @@ impl Recheck {
                     missing::put_off(&mut conn, name, &due).await?;
                 }
                 let error = format!("{:#}", anyhow::Error::from(error));
-                self.watched.tell_failure("re-check", reason, &error);
+                self.watched.report_failure("re-check", reason, &error);
                 erasure::advance(&mut conn, name, replica, place, wait, PASS).await?;
             }
         }
         Ok(())
+    }
+
+    /// Does the same as [`decide`] for one post after the other: those that the database refuses keep no other waiting.
+    async fn decide_apart(
+        &self,
+        conn: &mut AsyncPgConnection,
+        found: &[String],
+        gone: &[String],
+    ) -> Result<usize, store::Error> {
+        let name = self.watched.name();
+        decide(conn, name, found, &[]).await?;
+        let mut erased = 0;
+        let mut refused = Vec::new();
+        for post_id in gone {
+            let one = std::slice::from_ref(post_id);
+            let decided = conn.transaction(async |conn| decide(conn, name, &[], one).await);
+            match decided.await {
+                Err(error) if error.may_blame_values() => {
+                    let error = anyhow::Error::from(error);
+                    tracing::error!(
+                        platform = name,
+                        post.id = %post_id,
+                        "a post cannot be blanked: {error:#}"
+                    );
+                    refused.push(post_id.clone());
+                }
+                decided => erased += decided?,
+            }
+        }
+        missing::put_off(conn, name, &refused).await?;
+        work::count_set_aside(self.settings().kind, refused.len());
+        Ok(erased)
     }
 
     fn ahead(&self) -> MutexGuard<'_, Option<Stretch>> {
@@ -182,6 +216,17 @@ impl Recheck {
     fn doubtful(&self) -> MutexGuard<'_, Doubtful> {
         self.doubtful.lock().unwrap_or_else(PoisonError::into_inner)
     }
+}
+
+/// Notes the result of a look, and blanks the posts that two looks did not find. Returns how many were blanked.
+async fn decide(
+    conn: &mut AsyncPgConnection,
+    platform: &str,
+    found: &[String],
+    gone: &[String],
+) -> Result<usize, store::Error> {
+    let gone = missing::record(conn, platform, found, gone).await?;
+    Ok(erasure::erase(conn, &gone).await?)
 }
 
 impl Work for Recheck {

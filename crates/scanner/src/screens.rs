@@ -24,7 +24,7 @@ pub(crate) struct Held {
 
 impl Held {
     pub(crate) fn put(&mut self, record: &PlanRecord) {
-        // A plan that cannot be read has an older one in use.
+        // If a plan cannot be read, an older one is in use.
         let at_work = record.instructions.is_some() || record.unreadable;
         let screen = at_work.then(|| Screen::new(&record.mutes, &record.languages));
         match screen.flatten() {
@@ -51,7 +51,7 @@ impl Screens {
     }
 
     /// Returns why a post that the Manager's plan matched is excluded, if it is.
-    pub(crate) fn keep_out(
+    pub(crate) fn why_excluded(
         &self,
         manager: &ManagerName,
         post: &Candidate<'_>,

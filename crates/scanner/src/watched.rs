@@ -30,19 +30,19 @@ pub(crate) struct Watched {
 #[derive(Default)]
 struct Failures {
     last_line: Option<Instant>,
-    unsaid: u64,
+    unlogged: u64,
 }
 
 impl Failures {
     /// Returns the number of failures since the last line if a failure is to be logged now.
-    fn say(&mut self, now: Instant) -> Option<u64> {
-        let said = |line: Instant| now.saturating_duration_since(line) < LINE_EVERY;
-        if self.last_line.is_some_and(said) {
-            self.unsaid += 1;
+    fn next_line(&mut self, now: Instant) -> Option<u64> {
+        let is_recent = |line: Instant| now.saturating_duration_since(line) < LINE_EVERY;
+        if self.last_line.is_some_and(is_recent) {
+            self.unlogged += 1;
             return None;
         }
         self.last_line = Some(now);
-        Some(std::mem::take(&mut self.unsaid))
+        Some(std::mem::take(&mut self.unlogged))
     }
 }
 
@@ -85,23 +85,23 @@ impl Watched {
 
     /// Counts and logs the failure of a feed, by its masked name: as a warning at most once a minute for each
     /// platform, and otherwise at debug level.
-    pub(crate) fn tell_failure(&self, feed: &str, reason: &'static str, error: &str) {
+    pub(crate) fn report_failure(&self, feed: &str, reason: &'static str, error: &str) {
         metrics::POLL_FAILURES
             .with_label_values(&[self.name(), reason])
             .inc();
-        let unsaid = {
+        let unlogged = {
             let mut failures = self.failures.lock().unwrap_or_else(PoisonError::into_inner);
-            failures.say(Instant::now())
+            failures.next_line(Instant::now())
         };
         let platform = self.name();
-        match unsaid {
-            Some(unsaid) => {
+        match unlogged {
+            Some(unlogged) => {
                 tracing::warn!(
                     platform,
                     feed.name = feed,
                     reason,
                     error,
-                    unsaid,
+                    unlogged,
                     "polls fail"
                 );
             }
@@ -139,7 +139,11 @@ mod tests {
         for second in 0..75 {
             for _ in 0..500 {
                 let now = begin + Duration::from_secs(second * 2);
-                lines.extend(failures.say(now).map(|unsaid| (second * 2, unsaid)));
+                lines.extend(
+                    failures
+                        .next_line(now)
+                        .map(|unlogged| (second * 2, unlogged)),
+                );
             }
         }
         assert_eq!(lines, [(0, 0), (60, 14_999), (120, 14_999)]);

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use chrono::{DateTime, Utc};
 use diesel::{
-    QueryableByName, sql_query,
+    QueryableByName,
     sql_types::{Array, Nullable, Text, Timestamptz, Uuid as SqlUuid},
 };
 use diesel_async::{AsyncPgConnection, RunQueryDsl};
@@ -18,6 +18,8 @@ use uuid::Uuid;
 use crate::{
     Error, QueryResult,
     listing::{Listing, Page, Rows, column, no_other_index, nullable},
+    prepared::query,
+    schema::audit_events,
     words,
 };
 
@@ -42,26 +44,21 @@ pub async fn record(
     entry: &Entry,
 ) -> QueryResult<()> {
     let id = Id::generate();
-    sql_query(
-        "INSERT INTO audit_events (account_id, namespace_id, id, create_time, action, resource, fields, actor_type, \
-             key_id, client_address, request_id) \
-         SELECT $1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11 \
-         WHERE $5 <> 'READ_SECRETS' OR NOT EXISTS (SELECT FROM audit_events \
-             WHERE action = 'READ_SECRETS' AND key_id = $9 AND resource = $6 AND create_time > $12 \
-             AND client_address IS NOT DISTINCT FROM $10)",
+    query!(
+        "audit/record",
+        SqlUuid: origin.account.to_uuid(),
+        Nullable<SqlUuid>: entry.namespace.map(Id::to_uuid),
+        SqlUuid: id.to_uuid(),
+        Timestamptz: id.time().to_chrono(),
+        Text: entry.action.as_str(),
+        Text: &entry.resource,
+        Array<Text>: &entry.fields,
+        Text: origin.actor.r#type.as_str(),
+        Nullable<SqlUuid>: origin.actor.key.map(Id::to_uuid),
+        Nullable<Text>: origin.client_address,
+        Nullable<Text>: origin.request_id,
+        Timestamptz: id.time().minus(READ_AGAIN).to_chrono(),
     )
-    .bind::<SqlUuid, _>(origin.account.to_uuid())
-    .bind::<Nullable<SqlUuid>, _>(entry.namespace.map(Id::to_uuid))
-    .bind::<SqlUuid, _>(id.to_uuid())
-    .bind::<Timestamptz, _>(id.time().to_chrono())
-    .bind::<Text, _>(entry.action.as_str())
-    .bind::<Text, _>(&entry.resource)
-    .bind::<Array<Text>, _>(&entry.fields)
-    .bind::<Text, _>(origin.actor.r#type.as_str())
-    .bind::<Nullable<SqlUuid>, _>(origin.actor.key.map(Id::to_uuid))
-    .bind::<Nullable<Text>, _>(origin.client_address)
-    .bind::<Nullable<Text>, _>(origin.request_id)
-    .bind::<Timestamptz, _>(id.time().minus(READ_AGAIN).to_chrono())
     .execute(conn)
     .await?;
     Ok(())
@@ -87,30 +84,21 @@ pub async fn record_of_operator(
 }
 
 #[derive(QueryableByName)]
-struct Row {
-    #[diesel(sql_type = Nullable<SqlUuid>)]
+#[diesel(table_name = audit_events)]
+struct AuditEventRow {
     namespace_id: Option<Uuid>,
-    #[diesel(sql_type = SqlUuid)]
     id: Uuid,
-    #[diesel(sql_type = Timestamptz)]
     create_time: DateTime<Utc>,
-    #[diesel(sql_type = Text)]
     action: String,
-    #[diesel(sql_type = Text)]
     resource: String,
-    #[diesel(sql_type = Array<Text>)]
     fields: Vec<String>,
-    #[diesel(sql_type = Text)]
     actor_type: String,
-    #[diesel(sql_type = Nullable<SqlUuid>)]
     key_id: Option<Uuid>,
-    #[diesel(sql_type = Nullable<Text>)]
     client_address: Option<String>,
-    #[diesel(sql_type = Nullable<Text>)]
     request_id: Option<String>,
 }
 
-impl Row {
+impl AuditEventRow {
     fn into_event(self) -> Result<AuditEvent, Error> {
         Ok(AuditEvent {
             name: AuditEventName {
@@ -131,18 +119,9 @@ impl Row {
     }
 }
 
-macro_rules! event_columns {
-    () => {
-        "namespace_id, id, create_time, action, resource, fields, actor_type, key_id, client_address, request_id"
-    };
-}
-
 pub(crate) const LISTING: Listing = Listing {
-    select: concat!(
-        "SELECT ",
-        event_columns!(),
-        " FROM audit_events WHERE account_id = $1 AND namespace_id = $2"
-    ),
+    select: "SELECT namespace_id, id, create_time, action, resource, fields, actor_type, key_id, client_address, \
+         request_id FROM audit_events WHERE account_id = $1 AND namespace_id = $2",
     rows: "SELECT FROM audit_events WHERE account_id = $1 AND namespace_id = $2",
     columns: &[
         column(
@@ -165,11 +144,8 @@ pub(crate) const LISTING: Listing = Listing {
 
 /// Events of all Namespaces of an account, including deleted ones, and of the account itself.
 pub(crate) const LISTING_OF_ACCOUNT: Listing = Listing {
-    select: concat!(
-        "SELECT ",
-        event_columns!(),
-        " FROM audit_events WHERE account_id = $1"
-    ),
+    select: "SELECT namespace_id, id, create_time, action, resource, fields, actor_type, key_id, client_address, \
+         request_id FROM audit_events WHERE account_id = $1",
     rows: "SELECT FROM audit_events WHERE account_id = $1",
     ..LISTING
 };
@@ -192,14 +168,15 @@ impl Scope {
     }
 }
 
-/// Default order served by `audit_events_namespace_idx` and `audit_events_list_idx`.
+/// Lists the events of a scope. `audit_events_namespace_idx` and `audit_events_list_idx` serve the default order.
 pub async fn list(
     conn: &mut AsyncPgConnection,
     scope: Scope,
     list: &ListQuery,
 ) -> Result<Page<AuditEvent>, Error> {
     let (listing, parents) = scope.listing();
-    let Rows::<Row> { rows, more } = listing.page(&parents, list).read(conn, list).await?;
+    let Rows::<AuditEventRow> { rows, more } =
+        listing.page(&parents, list).read(conn, list).await?;
     let items = rows
         .into_iter()
         .map(|row| Ok((Id::from_uuid(row.id), row.into_event()?)))

@@ -25,12 +25,13 @@ use uuid::Uuid;
 
 use crate::{
     QueryResult,
+    prepared::query,
     quotas::{HAS_SCANS_LEFT, TODAY},
     words,
     work::{
-        Room,
+        Claim,
         candidates::{self, CandidateRow},
-        table,
+        is_free, table,
     },
 };
 
@@ -71,29 +72,15 @@ pub async fn request(
         #[diesel(sql_type = Nullable<Double>)]
         posts_per_day: Option<f64>,
     }
-    let rows: Vec<Row> = sql_query(format!(
-        "WITH asked AS ( \
-             INSERT INTO backfills AS b (namespace_id, manager_id, feed, notify, since, traceparent) \
-             SELECT $1, $2, feed, $3, $4, $5 FROM feed_watchers WHERE namespace_id = $1 AND manager_id = $2 \
-             ORDER BY feed \
-             ON CONFLICT (namespace_id, manager_id, feed, notify) DO UPDATE \
-                 SET since = least($4, CASE WHEN {OPEN} THEN b.since END, {CATCH_UP}), \
-                     catch_up_since = {CATCH_UP}, traceparent = $5, state = 'WAITING', look_back_id = NULL, before = NULL, reach_time = NULL, \
-                     failure_count = 0, error = NULL, next_time = NULL, create_time = clock_timestamp(), update_time = clock_timestamp() \
-             RETURNING feed \
-         ) SELECT a.feed, clock_timestamp() AS now, f.posts_per_day, \
-               CASE WHEN own.feed IS NULL OR coalesce(f.read_time, f.last_poll_time) >= own.watch_time THEN \
-                   greatest(f.kept_since, clock_timestamp() - interval '72 hours', \
-                       own.watch_time - $6 * interval '1 second') END AS kept_since \
-           FROM asked AS a JOIN feeds AS f ON f.name = a.feed JOIN namespaces AS n ON n.id = $1 \
-           LEFT JOIN account_feeds AS own ON own.account_id = n.account_id AND own.feed = a.feed ORDER BY a.feed"
-    ))
-    .bind::<SqlUuid, _>(manager.namespace.to_uuid())
-    .bind::<SqlUuid, _>(manager.manager.to_uuid())
-    .bind::<Bool, _>(notify)
-    .bind::<Timestamptz, _>(start.to_chrono())
-    .bind::<Nullable<Text>, _>(TraceContext::current().sampled().map(str::to_owned))
-    .bind::<Double, _>(window.as_secs_f64())
+    let rows: Vec<Row> = query!(
+        "backfills/request",
+        SqlUuid: manager.namespace.to_uuid(),
+        SqlUuid: manager.manager.to_uuid(),
+        Bool: notify,
+        Timestamptz: start.to_chrono(),
+        Nullable<Text>: TraceContext::current().sampled().map(str::to_owned),
+        Double: window.as_secs_f64(),
+    )
     .load(conn)
     .await?;
     let reached = rows.into_iter().filter_map(|row| {
@@ -124,14 +111,12 @@ pub(crate) async fn request_first(
     conn: &mut AsyncPgConnection,
     manager: ManagerName,
 ) -> QueryResult<()> {
-    sql_query(
-        "INSERT INTO backfills (namespace_id, manager_id, feed, notify, traceparent) \
-         SELECT namespace_id, manager_id, feed, true, $3 FROM feed_watchers \
-         WHERE namespace_id = $1 AND manager_id = $2 ORDER BY feed ON CONFLICT DO NOTHING",
+    query!(
+        "backfills/request_first",
+        SqlUuid: manager.namespace.to_uuid(),
+        SqlUuid: manager.manager.to_uuid(),
+        Nullable<Text>: TraceContext::current().sampled().map(str::to_owned),
     )
-    .bind::<SqlUuid, _>(manager.namespace.to_uuid())
-    .bind::<SqlUuid, _>(manager.manager.to_uuid())
-    .bind::<Nullable<Text>, _>(TraceContext::current().sampled().map(str::to_owned))
     .execute(conn)
     .await?;
     Ok(())
@@ -146,31 +131,35 @@ pub struct Waiting {
     pub account: Id,
 }
 
-/// A backfill that has not ended.
-const OPEN: &str = "b.state IN ('WAITING', 'READING')";
-
-/// Start of the refused posts that a backfill still owes. A failed one owes them too.
-const CATCH_UP: &str = "CASE WHEN b.state <> 'DONE' THEN b.catch_up_since END";
-
 /// Since when a waiting backfill is due. After the clock went back, only a postponed one waits for that time.
 const DUE: &str = "coalesce(next_time, create_time)";
 
-/// Returns the feeds with waiting backfills on the named platforms: of each account some, the longest waiting first.
-/// Locks nothing. Costs a step of `backfills_due_idx` for each Namespace with waiting backfills, and some more for the
-/// first of them.
+/// Kind of the leases of [`waiting`].
+pub const KIND: &str = "backfill";
+
+/// Returns the feeds with waiting backfills on the named platforms: of each account some, the longest waiting first,
+/// without those that are in hand, leased or set aside. Locks nothing. Costs a step of `backfills_due_idx` for each
+/// Namespace with waiting backfills, and some more for the first of them.
 pub async fn waiting(
     conn: &mut AsyncPgConnection,
     platforms: &[&str],
-    room: &Room,
+    claim: &Claim<'_>,
     scans_per_day: u32,
 ) -> QueryResult<Vec<table::Due<Waiting>>> {
+    let room = &*claim.room;
     let of_platforms = "split_part(feed, ':', 1) = ANY ($2)";
     let waiting = format!("state = 'WAITING' AND {}", candidates::often(of_platforms));
     let accounts =
         format!("JOIN accounts AS a ON a.id = n.account_id {TODAY} WHERE {HAS_SCANS_LEFT}");
     let namespaces = candidates::namespaces("backfills", DUE, &waiting, &accounts, "first", room);
+    let taken = format!(
+        "ARRAY (SELECT l.key FROM leases AS l WHERE l.kind = '{KIND}' \
+             AND NOT ((l.leased_by IS NOT NULL OR l.next_time <= clock_timestamp()) AND {}))",
+        is_free("l.leased_by", "$4", "$5")
+    );
     let is_due = candidates::often(&format!(
-        "{of_platforms} AND (next_time IS NULL OR next_time <= clock_timestamp())"
+        "{of_platforms} AND (next_time IS NULL OR next_time <= clock_timestamp()) \
+             AND n.account_id || ' ' || (notify || ' ' || feed) <> ALL ($3 || {taken})"
     ));
     // The next feed of a Namespace is the one of its next row that is not of the feeds before.
     let next = |found: &str, after: &str| {
@@ -195,6 +184,9 @@ pub async fn waiting(
     let rows: Vec<CandidateRow> = sql_query(candidates::by_account(&items, room))
         .bind::<BigInt, _>(i64::from(scans_per_day))
         .bind::<Array<Text>, _>(platforms)
+        .bind::<Array<Text>, _>(claim.known)
+        .bind::<SqlUuid, _>(claim.replica)
+        .bind::<Bool, _>(claim.take_over)
         .load(conn)
         .await?;
     let waiting = rows.into_iter().filter_map(|row| {
@@ -274,27 +266,20 @@ pub async fn waiting_for(
         #[diesel(sql_type = Nullable<Timestamptz>)]
         kept_since: Option<DateTime<Utc>>,
     }
-    let rows: Vec<Row> = sql_query(format!(
-        "SELECT b.namespace_id, b.manager_id, b.since, b.catch_up_since, b.create_time, b.traceparent, \
-             (SELECT watch_time FROM account_feeds AS own WHERE own.account_id = a.id AND own.feed = b.feed) AS watch_time \
-         FROM backfills AS b JOIN namespaces AS n ON n.id = b.namespace_id JOIN accounts AS a ON a.id = n.account_id {TODAY} \
-         WHERE b.state = 'WAITING' AND (b.next_time IS NULL OR b.next_time <= clock_timestamp()) AND {HAS_SCANS_LEFT} \
-           AND b.feed = $2 AND b.notify = $3 AND a.id = $4 ORDER BY b.create_time, b.manager_id LIMIT $5"
-    ))
-    .bind::<BigInt, _>(i64::from(scans_per_day))
-    .bind::<Text, _>(waiting.feed.as_str())
-    .bind::<Bool, _>(waiting.notify)
-    .bind::<SqlUuid, _>(waiting.account.to_uuid())
-    .bind::<BigInt, _>(limit)
+    let rows: Vec<Row> = query!(
+        "backfills/waiting_for",
+        BigInt: i64::from(scans_per_day),
+        Text: waiting.feed.as_str(),
+        Bool: waiting.notify,
+        SqlUuid: waiting.account.to_uuid(),
+        BigInt: limit,
+    )
     .load(conn)
     .await?;
-    let feed: Option<Feed> = sql_query(
-        "SELECT cursor IS NOT NULL AS is_read, \
-             greatest(kept_since, clock_timestamp() - interval '72 hours') AS kept_since \
-         FROM feeds WHERE name = $1 AND kept_since IS NOT NULL \
-         UNION ALL SELECT cursor IS NOT NULL, NULL FROM feeds WHERE name = $1 AND kept_since IS NULL",
+    let feed: Option<Feed> = query!(
+        "backfills/kept_posts",
+        Text: waiting.feed.as_str(),
     )
-    .bind::<Text, _>(waiting.feed.as_str())
     .get_result(conn)
     .await
     .optional()?;
@@ -335,18 +320,14 @@ pub async fn claim(
         ids.collect()
     };
     let times = asked.iter().map(|one| one.create_time.to_chrono());
-    let rows: Vec<Row> = sql_query(
-        "SELECT b.namespace_id, b.manager_id FROM backfills AS b \
-         JOIN unnest($3, $4, $5) AS given (namespace_id, manager_id, create_time) \
-             ON b.namespace_id = given.namespace_id AND b.manager_id = given.manager_id \
-                 AND b.create_time = given.create_time \
-         WHERE b.feed = $1 AND b.notify = $2 AND b.state = 'WAITING' FOR UPDATE OF b SKIP LOCKED",
+    let rows: Vec<Row> = query!(
+        "backfills/claim",
+        Text: waiting.feed.as_str(),
+        Bool: waiting.notify,
+        Array<SqlUuid>: column(|name| name.namespace),
+        Array<SqlUuid>: column(|name| name.manager),
+        Array<Timestamptz>: times.collect::<Vec<_>>(),
     )
-    .bind::<Text, _>(waiting.feed.as_str())
-    .bind::<Bool, _>(waiting.notify)
-    .bind::<Array<SqlUuid>, _>(column(|name| name.namespace))
-    .bind::<Array<SqlUuid>, _>(column(|name| name.manager))
-    .bind::<Array<Timestamptz>, _>(times.collect::<Vec<_>>())
     .load(conn)
     .await?;
     let names = rows.into_iter().map(|row| ManagerName {
@@ -363,12 +344,11 @@ pub(crate) async fn lock_all(
     namespace: Uuid,
     managers: &[Uuid],
 ) -> QueryResult<()> {
-    sql_query(
-        "SELECT FROM backfills WHERE namespace_id = $1 AND manager_id = ANY ($2) \
-         ORDER BY manager_id, feed, notify FOR UPDATE",
+    query!(
+        "backfills/lock_all",
+        SqlUuid: namespace,
+        Array<SqlUuid>: managers,
     )
-    .bind::<SqlUuid, _>(namespace)
-    .bind::<Array<SqlUuid>, _>(managers)
     .execute(conn)
     .await?;
     Ok(())
@@ -407,23 +387,17 @@ pub async fn matched_kept(
     };
     let (since, before) = (further(|(since, _)| since), further(|(_, before)| before));
     let reach = rests.iter().map(|rest| rest.reach_time.to_chrono());
-    sql_query(
-        "UPDATE backfills AS b SET reach_time = given.reach_time, before = given.before, \
-             state = CASE WHEN given.before IS NULL THEN 'DONE' ELSE 'READING' END, \
-             look_back_id = CASE WHEN given.before IS NULL THEN NULL ELSE $8 END, \
-             since = coalesce(given.since, b.since), update_time = clock_timestamp() \
-         FROM unnest($3, $4, $5, $6, $7) AS given (namespace_id, manager_id, reach_time, since, before) \
-         WHERE b.namespace_id = given.namespace_id AND b.manager_id = given.manager_id \
-           AND b.feed = $1 AND b.notify = $2",
+    query!(
+        "backfills/matched_kept",
+        Text: waiting.feed.as_str(),
+        Bool: waiting.notify,
+        Array<SqlUuid>: column(|name| name.namespace),
+        Array<SqlUuid>: column(|name| name.manager),
+        Array<Timestamptz>: reach.collect::<Vec<_>>(),
+        Array<Nullable<Timestamptz>>: since.collect::<Vec<_>>(),
+        Array<Nullable<Timestamptz>>: before.collect::<Vec<_>>(),
+        Nullable<BigInt>: look_back,
     )
-    .bind::<Text, _>(waiting.feed.as_str())
-    .bind::<Bool, _>(waiting.notify)
-    .bind::<Array<SqlUuid>, _>(column(|name| name.namespace))
-    .bind::<Array<SqlUuid>, _>(column(|name| name.manager))
-    .bind::<Array<Timestamptz>, _>(reach.collect::<Vec<_>>())
-    .bind::<Array<Nullable<Timestamptz>>, _>(since.collect::<Vec<_>>())
-    .bind::<Array<Nullable<Timestamptz>>, _>(before.collect::<Vec<_>>())
-    .bind::<Nullable<BigInt>, _>(look_back)
     .execute(conn)
     .await?;
     Ok(())
@@ -443,22 +417,15 @@ pub async fn set_aside(
         #[diesel(sql_type = Bool)]
         failed: bool,
     }
-    let row: Option<Row> = sql_query(
-        "UPDATE backfills SET failure_count = failure_count + 1, error = $5, \
-             next_time = clock_timestamp() + least(15 * 2 ^ least(failure_count, 16), 3600) * interval '1 second', \
-             state = CASE WHEN failure_count + 1 >= $6 THEN 'FAILED' ELSE state END, \
-             look_back_id = CASE WHEN failure_count + 1 >= $6 THEN NULL ELSE look_back_id END, \
-             update_time = clock_timestamp() \
-         WHERE namespace_id = $1 AND manager_id = $2 AND feed = $3 AND notify = $4 \
-             AND state IN ('WAITING', 'READING') \
-         RETURNING state = 'FAILED' AS failed",
+    let row: Option<Row> = query!(
+        "backfills/set_aside",
+        SqlUuid: manager.namespace.to_uuid(),
+        SqlUuid: manager.manager.to_uuid(),
+        Text: waiting.feed.as_str(),
+        Bool: waiting.notify,
+        Text: words::text(error),
+        Integer: most,
     )
-    .bind::<SqlUuid, _>(manager.namespace.to_uuid())
-    .bind::<SqlUuid, _>(manager.manager.to_uuid())
-    .bind::<Text, _>(waiting.feed.as_str())
-    .bind::<Bool, _>(waiting.notify)
-    .bind::<Text, _>(words::text(error))
-    .bind::<Integer, _>(most)
     .get_result(conn)
     .await
     .optional()?;
@@ -467,10 +434,5 @@ pub async fn set_aside(
 
 /// Removes rows of backfills that ended a week ago. Served by `backfills_ended_idx`.
 pub async fn purge_done(conn: &mut AsyncPgConnection) -> QueryResult<usize> {
-    sql_query(
-        "DELETE FROM backfills WHERE state IN ('DONE', 'FAILED') \
-             AND update_time < clock_timestamp() - interval '7 days'",
-    )
-    .execute(conn)
-    .await
+    query!("backfills/purge_done").execute(conn).await
 }

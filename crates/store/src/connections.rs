@@ -23,13 +23,11 @@ use crate::{
 mod disable;
 mod edit;
 mod health;
-mod pace;
 mod reseal;
 
 pub use disable::{Switched, disable, disable_unchanged};
 pub use edit::{PAUSED, check_deletion, delete, lock, update};
 pub use health::health;
-pub(crate) use pace::per_minute;
 pub use reseal::{Resealed, reseal};
 
 /// Value of the plain address column when the address is sealed.
@@ -39,7 +37,7 @@ const UNREADABLE: &str = "https://unreadable.invalid/";
 
 #[derive(Queryable, Selectable, QueryableByName)]
 #[diesel(table_name = connections)]
-pub(crate) struct Row {
+pub(crate) struct ConnectionRow {
     namespace_id: Uuid,
     id: Uuid,
     nickname: String,
@@ -55,7 +53,7 @@ pub(crate) struct Row {
     update_time: DateTime<Utc>,
 }
 
-impl Row {
+impl ConnectionRow {
     /// Masks values whose key is not configured any more: they must not hide the Connection or the list that
     /// contains it.
     fn open_or_mask(self, sealer: &Sealer) -> Result<Connection, Error> {
@@ -226,7 +224,7 @@ pub async fn get(
 ) -> Result<Option<Connection>, Error> {
     connections::table
         .find((name.namespace.to_uuid(), name.connection.to_uuid()))
-        .select(Row::as_select())
+        .select(ConnectionRow::as_select())
         .first(conn)
         .await
         .optional()?
@@ -286,14 +284,14 @@ pub(crate) const LISTING: Listing = Listing {
     is_indexed: no_other_index,
 };
 
-/// Default order served by `connections_list_idx`.
+/// Lists the Connections of a Namespace. `connections_list_idx` serves the default order.
 pub async fn list(
     conn: &mut AsyncPgConnection,
     sealer: &Sealer,
     namespace: Id,
     list: &ListQuery,
 ) -> Result<Page<Connection>, Error> {
-    let Rows::<Row> { rows, more } = LISTING
+    let Rows::<ConnectionRow> { rows, more } = LISTING
         .page(&[namespace.to_uuid()], list)
         .read(conn, list)
         .await?;
@@ -343,7 +341,7 @@ pub struct Endpoint {
     pub signing_secrets: Vec<SigningSecret>,
 }
 
-/// Reads by primary key, whether the Connection is enabled or not.
+/// Returns the endpoint of a Connection, enabled or not. By primary key.
 ///
 /// # Errors
 /// If the database does not answer, or a sealed value cannot be decrypted.

@@ -35,11 +35,10 @@ pub(crate) use log::LISTING;
 pub use log::{cost, cost_of_all, get, get_with_attempts, list, list_all};
 pub use orphans::{Orphan, free_orphans, hand_back};
 pub use reopen::reopen;
-pub(crate) use reopen::{reopened, scan_is_there};
 pub use results::{Attempt, AttemptResult, Recorded, Verdict, move_on, record_results};
 pub use sweep::{
-    Endpoints, Standing, Standings, Waiting, cancel_waiting, endpoints, expire, find_waiting,
-    follow_clock, is_sweeper, standing, standings,
+    Endpoints, LaneTotals, UnfinishedCounts, Waiting, cancel_waiting, count_unfinished, endpoints,
+    expire, find_waiting, follow_clock, is_sweeper, lane_totals,
 };
 
 /// Age of a leased delivery, up to its maximum age.
@@ -151,15 +150,6 @@ struct EndpointRow {
     #[diesel(sql_type = Nullable<Bytea>)]
     signing_secrets_sealed: Option<Vec<u8>>,
 }
-
-/// Columns of [`EndpointRow`], from `connections` as `c`.
-macro_rules! endpoint_columns {
-    () => {
-        "c.url AS connection_url, c.url_sealed, c.update_time AS connection_update_time, c.method, c.headers_sealed, c.format, c.max_per_second, \
-         c.signing_secrets_sealed, "
-    };
-}
-pub(crate) use endpoint_columns;
 
 /// A delivery without its Connection and its post.
 struct Opening {

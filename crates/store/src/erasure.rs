@@ -21,8 +21,9 @@ use uuid::Uuid;
 
 use crate::{
     QueryResult,
+    prepared::query,
     scans::key_of,
-    work::{self, Claim, Claimed, Leased, RESTED, SUSPECT},
+    work::{self, Claim, Claimed, Leased, SUSPECT},
 };
 
 /// Number of rows, of any platform, that a walk reads at a time.
@@ -39,36 +40,21 @@ pub async fn erase(conn: &mut AsyncPgConnection, post_ids: &[String]) -> QueryRe
     let mut keys: Vec<Uuid> = post_ids.iter().map(|id| key_of(id)).collect();
     keys.sort_unstable();
     keys.dedup();
-    // Locked in the usual order.
-    sql_query(
-        "DELETE FROM recent_posts WHERE (post_key, feed) IN ( \
-             SELECT post_key, feed FROM recent_posts \
-             WHERE post_key = ANY ($1) AND lower(split_part(feed, ':', 2)) NOT IN ('http', 'https') \
-             ORDER BY post_key, feed FOR UPDATE)",
-    )
-    .bind::<Array<SqlUuid>, _>(&keys)
-    .execute(conn)
-    .await?;
-    sql_query(
-        "DELETE FROM refused_posts WHERE ctid = ANY (ARRAY ( \
-             SELECT ctid FROM refused_posts \
-             WHERE post_key = ANY ($1) AND lower(split_part(feed, ':', 2)) NOT IN ('http', 'https') \
-             ORDER BY namespace_id, manager_id, feed, post_key FOR UPDATE))",
-    )
-    .bind::<Array<SqlUuid>, _>(&keys)
-    .execute(conn)
-    .await?;
+    query!("erasure/erase_recent", Array<SqlUuid>: &keys)
+        .execute(conn)
+        .await?;
+    query!("erasure/erase_refused", Array<SqlUuid>: &keys)
+        .execute(conn)
+        .await?;
     // The id determines the partition.
     #[derive(QueryableByName)]
     struct Key {
         #[diesel(sql_type = SqlUuid)]
         id: Uuid,
     }
-    let stored: Vec<Key> =
-        sql_query("SELECT id FROM post_keys WHERE post_key = ANY ($1) ORDER BY id")
-            .bind::<Array<SqlUuid>, _>(&keys)
-            .load(conn)
-            .await?;
+    let stored: Vec<Key> = query!("erasure/find_ids", Array<SqlUuid>: &keys)
+        .load(conn)
+        .await?;
     if stored.is_empty() {
         return Ok(0);
     }
@@ -86,14 +72,11 @@ async fn blank(
     ids: Vec<Uuid>,
     times: Vec<DateTime<Utc>>,
 ) -> QueryResult<usize> {
-    sql_query(
-        "UPDATE posts AS p SET title = left(title, 0), text = left(text, 0), user_id = '', user_name = '', user_url = '', \
-             erase_time = clock_timestamp() \
-         FROM unnest($1, $2) AS given (id, receive_time) \
-         WHERE p.receive_time = given.receive_time AND p.id = given.id AND p.erase_time IS NULL",
+    query!(
+        "erasure/blank",
+        Array<SqlUuid>: ids,
+        Array<Timestamptz>: times,
     )
-    .bind::<Array<SqlUuid>, _>(ids)
-    .bind::<Array<Timestamptz>, _>(times)
     .execute(conn)
     .await
 }
@@ -135,7 +118,7 @@ pub struct Step {
 }
 
 #[derive(QueryableByName)]
-struct Row {
+struct WalkRow {
     #[diesel(sql_type = Text)]
     stage: String,
     #[diesel(sql_type = Timestamptz)]
@@ -164,11 +147,10 @@ pub async fn lease(
     }
     let free = work::is_free("leased_by", "$2", "$3");
     let crashes = work::crashes("crash_count", "leased_by", "$2");
-    sql_query("INSERT INTO rechecks (platform) VALUES ($1) ON CONFLICT DO NOTHING")
-        .bind::<Text, _>(platform)
+    query!("erasure/insert_recheck", Text: platform)
         .execute(conn)
         .await?;
-    let row: Option<Row> = sql_query(format!(
+    let row: Option<WalkRow> = sql_query(format!(
         "UPDATE rechecks SET leased_by = $2, crash_count = {crashes} \
          WHERE platform = $1 AND next_time <= clock_timestamp() AND {free} AND ({crashes} < {SUSPECT} OR $4) \
          RETURNING stage, place_time, place_id, begin_time <= clock_timestamp() AS is_walking, crash_count"
@@ -181,13 +163,9 @@ pub async fn lease(
     .await
     .optional()?;
     let Some(row) = row else {
-        let next: NextDue = sql_query(
-            "SELECT extract(epoch FROM greatest(next_time - clock_timestamp(), interval '1 second'))::float8 AS seconds \
-             FROM rechecks WHERE platform = $1",
-        )
-        .bind::<Text, _>(platform)
-        .get_result(conn)
-        .await?;
+        let next: NextDue = query!("erasure/next_due", Text: platform)
+            .get_result(conn)
+            .await?;
         return Ok(Claimed {
             next_due: Duration::try_from_secs_f64(next.seconds).ok(),
             ..Claimed::default()
@@ -261,12 +239,7 @@ pub struct Age {
 
 /// Returns the ages of all walks: one row for each platform.
 pub async fn ages(conn: &mut AsyncPgConnection) -> QueryResult<Vec<Age>> {
-    sql_query(
-        "SELECT platform, greatest(extract(epoch FROM clock_timestamp() - begin_time), 0)::float8 AS seconds \
-         FROM rechecks",
-    )
-    .load(conn)
-    .await
+    query!("erasure/ages").load(conn).await
 }
 
 /// Reads on from `place`. Served by the primary keys of `posts`, and by `recent_posts_newest_idx`.
@@ -286,29 +259,29 @@ pub async fn read(
         #[diesel(sql_type = SqlUuid)]
         id: Uuid,
     }
-    let statement = match place.stage {
+    let rows: Vec<Found> = match place.stage {
         Stage::Posts => {
-            "SELECT split_part(feed, ':', 1) = $1 AND erase_time IS NULL AS own, post_id, receive_time AS time, id \
-             FROM posts WHERE (receive_time, id) > ($2, $3) ORDER BY receive_time, id LIMIT $4"
+            query!(
+                "erasure/read_posts",
+                Text: platform,
+                Timestamptz: place.time,
+                SqlUuid: place.id,
+                BigInt: STRETCH,
+            )
+            .load(conn)
+            .await?
         }
-        // Keys are hashes, so new posts are spread over their order. A post that is inserted behind the current
-        // position is young enough for the next walk.
         Stage::Recent => {
-            "SELECT split_part(feed, ':', 1) = $1 AS own, coalesce(post ->> 'id', '') AS post_id, time, post_key AS id \
-             FROM ((SELECT post_key, feed, time, post FROM recent_posts \
-                    WHERE post_key > $3 ORDER BY post_key LIMIT $4) \
-                   UNION ALL (SELECT post_key, feed, time, post FROM refused_posts \
-                    WHERE post_key > $3 ORDER BY post_key LIMIT $4)) AS kept \
-             WHERE $2 IS NOT NULL ORDER BY post_key LIMIT $4"
+            query!(
+                "erasure/read_recent",
+                Text: platform,
+                SqlUuid: place.id,
+                BigInt: STRETCH,
+            )
+            .load(conn)
+            .await?
         }
     };
-    let rows: Vec<Found> = sql_query(statement)
-        .bind::<Text, _>(platform)
-        .bind::<Timestamptz, _>(place.time)
-        .bind::<SqlUuid, _>(place.id)
-        .bind::<BigInt, _>(STRETCH)
-        .load(conn)
-        .await?;
     let all = rows.len();
     let (mut posts, mut last) = (VecDeque::<(String, Place)>::new(), place.clone());
     for row in rows {
@@ -338,26 +311,20 @@ pub async fn read(
     })
 }
 
-/// When the next missing post is due; NULL without any, which `least` ignores.
-const NEXT_MISSING: &str =
-    "(SELECT min(first_time) + interval '1 hour' FROM missing_posts WHERE platform = $1)";
-
 /// Ends a step between two walks. The next one is due `wait` later at the earliest, although more missing posts may be
 /// due now. By primary key, and `missing_posts_due_idx`.
-pub async fn rest(
+pub async fn release(
     conn: &mut AsyncPgConnection,
     platform: &str,
     replica: Uuid,
     wait: Duration,
 ) -> QueryResult<()> {
-    sql_query(format!(
-        "UPDATE rechecks SET leased_by = NULL, crash_count = 0, next_time = \
-             greatest(least(begin_time, {NEXT_MISSING}), clock_timestamp() + $3 * interval '1 second') \
-         WHERE platform = $1 AND leased_by = $2"
-    ))
-    .bind::<Text, _>(platform)
-    .bind::<SqlUuid, _>(replica)
-    .bind::<Double, _>(wait.as_secs_f64())
+    query!(
+        "erasure/rest",
+        Text: platform,
+        SqlUuid: replica,
+        Double: wait.as_secs_f64(),
+    )
     .execute(conn)
     .await?;
     Ok(())
@@ -373,7 +340,7 @@ pub async fn advance(
     wait: Duration,
     pass: Duration,
 ) -> QueryResult<()> {
-    end(conn, platform, replica, place, wait, pass, "0").await
+    end(conn, platform, replica, place, wait, pass, false).await
 }
 
 /// Same as [`advance`] for a step that is set aside.
@@ -385,10 +352,10 @@ pub async fn set_aside(
     retry_in: Duration,
     pass: Duration,
 ) -> QueryResult<()> {
-    end(conn, platform, replica, place, retry_in, pass, RESTED).await
+    end(conn, platform, replica, place, retry_in, pass, true).await
 }
 
-/// Ends a step; by primary key. `crash_count` is the new count.
+/// Ends a step; by primary key.
 async fn end(
     conn: &mut AsyncPgConnection,
     platform: &str,
@@ -396,37 +363,32 @@ async fn end(
     place: Option<&Place>,
     wait: Duration,
     pass: Duration,
-    crash_count: &str,
+    is_set_aside: bool,
 ) -> QueryResult<()> {
-    let Some(place) = place else {
-        sql_query(format!(
-            "UPDATE rechecks SET leased_by = NULL, crash_count = {crash_count}, stage = 'POSTS', place_time = 'epoch', \
-                 place_id = '00000000-0000-0000-0000-000000000000', \
-                 next_time = greatest(clock_timestamp() + $4 * interval '1 second', \
-                     least(begin_time + $3 * interval '1 second', {NEXT_MISSING})), \
-                 begin_time = greatest(begin_time + $3 * interval '1 second', clock_timestamp()) \
-             WHERE platform = $1 AND leased_by = $2"
-        ))
-        .bind::<Text, _>(platform)
-        .bind::<SqlUuid, _>(replica)
-        .bind::<Double, _>(pass.as_secs_f64())
-        .bind::<Double, _>(wait.as_secs_f64())
+    if let Some(place) = place {
+        query!(
+            "erasure/advance",
+            Text: platform,
+            SqlUuid: replica,
+            Text: place.stage.as_str(),
+            Timestamptz: place.time,
+            SqlUuid: place.id,
+            Double: wait.as_secs_f64(),
+            Bool: is_set_aside,
+        )
         .execute(conn)
         .await?;
-        return Ok(());
-    };
-    sql_query(format!(
-        "UPDATE rechecks SET leased_by = NULL, crash_count = {crash_count}, stage = $3, place_time = $4, place_id = $5, \
-             next_time = clock_timestamp() + $6 * interval '1 second' \
-         WHERE platform = $1 AND leased_by = $2"
-    ))
-    .bind::<Text, _>(platform)
-    .bind::<SqlUuid, _>(replica)
-    .bind::<Text, _>(place.stage.as_str())
-    .bind::<Timestamptz, _>(place.time)
-    .bind::<SqlUuid, _>(place.id)
-    .bind::<Double, _>(wait.as_secs_f64())
-    .execute(conn)
-    .await?;
+    } else {
+        query!(
+            "erasure/finish",
+            Text: platform,
+            SqlUuid: replica,
+            Double: pass.as_secs_f64(),
+            Double: wait.as_secs_f64(),
+            Bool: is_set_aside,
+        )
+        .execute(conn)
+        .await?;
+    }
     Ok(())
 }

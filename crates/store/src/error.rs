@@ -19,9 +19,9 @@ use crate::{
 /// Name of the quota of bytes of instructions and mutes.
 pub(crate) const CONTENT: &str = "contentBytes";
 
-/// Name of the daily bound of feeds that an account has not watched before.
+/// Name of the daily limit of feeds that an account has not watched before.
 pub(crate) const NEW_FEEDS: &str = "newFeeds";
-/// Field of the daily bound of stored responses.
+/// Name of the daily limit of stored responses: the header that asks to store them.
 pub(crate) const STORED_RESPONSES: &str = "Idempotency-Key";
 
 /// A quota that is used up.

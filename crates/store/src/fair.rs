@@ -120,14 +120,14 @@ impl Places {
     }
 }
 
-/// How long a round may rest ([`Round::rest`]).
-const REST: Duration = Duration::from_secs(1);
+/// How long a pause lasts ([`Round::pause`]).
+const PAUSE: Duration = Duration::from_secs(1);
 
 /// Accounts that had their turn. After all that wait have had one, a new round begins.
 #[derive(Debug, Clone, Default)]
 pub struct Round {
     served: BTreeSet<Id>,
-    rest_until: Option<Instant>,
+    pause_until: Option<Instant>,
 }
 
 impl Round {
@@ -135,25 +135,25 @@ impl Round {
         self.served.insert(account);
     }
 
-    /// The accounts that must wait for the next round: none while it rests.
+    /// The accounts that must wait for the next round: none during a pause.
     pub fn served(&self) -> impl Iterator<Item = Id> + '_ {
-        let served = (!self.rests()).then_some(&self.served);
+        let served = (!self.is_paused()).then_some(&self.served);
         served.into_iter().flatten().copied()
     }
 
     /// Begins the next round after a look past the accounts that had their turn has found no other. Such a look reads
     /// past their whole backlogs, so the next one is a second later: until then all accounts take what is oldest.
     /// Returns false if there was no such look.
-    pub fn rest(&mut self) -> bool {
-        if self.rests() || !self.end() {
+    pub fn pause(&mut self) -> bool {
+        if self.is_paused() || !self.end() {
             return false;
         }
-        self.rest_until = Some(Instant::now() + REST);
+        self.pause_until = Some(Instant::now() + PAUSE);
         true
     }
 
-    fn rests(&self) -> bool {
-        self.rest_until.is_some_and(|end| Instant::now() < end)
+    fn is_paused(&self) -> bool {
+        self.pause_until.is_some_and(|end| Instant::now() < end)
     }
 
     /// Begins the next round. Returns false if no account was served in this one.
@@ -223,15 +223,15 @@ mod tests {
     #[test]
     fn a_round_looks_past_the_served_accounts_once_in_a_while() {
         let mut round = Round::default();
-        assert!(!round.rest(), "no account had a turn");
+        assert!(!round.pause(), "no account had a turn");
         round.serve(account(1));
         assert_eq!(round.served().count(), 1);
-        assert!(round.rest());
-        // Until the rest is over, nothing is left out, and the end is not put off.
+        assert!(round.pause());
+        // Until the pause is over, nothing is left out, and the end is not put off.
         round.serve(account(1));
         assert_eq!(round.served().count(), 0);
-        assert!(!round.rest());
-        round.rest_until = Some(Instant::now());
+        assert!(!round.pause());
+        round.pause_until = Some(Instant::now());
         assert_eq!(round.served().count(), 1);
     }
 

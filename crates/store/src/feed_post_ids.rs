@@ -1,8 +1,8 @@
 //! The ids of the posts that each feed brought in the last week, as short hashes.
 //!
-//! They tell posts that become visible days late from posts that were read before, for much less than the posts
+//! They distinguish posts that become visible days late from posts that were read before, for much less than the posts
 //! themselves: eight bytes each, appended to one row per feed and hour of the posts' times. Written with the posts
-//! ([`note`]), in the transaction that moves the feed's cursor. Since `feeds.ids_since` all posts are in them.
+//! ([`record`]), in the transaction that moves the feed's cursor. Since `feeds.ids_since` all posts are in them.
 
 use std::{
     collections::{BTreeMap, HashSet},
@@ -11,13 +11,13 @@ use std::{
 
 use chrono::{DateTime, Utc};
 use diesel::{
-    QueryableByName, sql_query,
+    prelude::*,
     sql_types::{Array, BigInt, Bytea, Integer, Text, Timestamptz},
 };
 use diesel_async::{AsyncPgConnection, RunQueryDsl};
 use domain::{FeedName, Post, Timestamp};
 
-use crate::{QueryResult, prepared::Prepared, scans::key_of};
+use crate::{QueryResult, prepared::query, scans::key_of, schema::feed_post_ids};
 
 /// How far back late posts can be found, by the post's own time.
 pub const MAX_AGE: Duration = Duration::from_hours(7 * 24);
@@ -45,9 +45,9 @@ impl Known {
     }
 }
 
-/// Notes posts of `feed`. Call in the transaction that moves the feed's cursor, with the feed locked. One statement by
-/// primary key, or none if all posts are old.
-pub async fn note(
+/// Records posts of `feed`. Call in the transaction that moves the feed's cursor, with the feed locked. One statement
+/// by primary key, or none if all posts are old.
+pub async fn record(
     conn: &mut AsyncPgConnection,
     feed: &FeedName,
     posts: &[Post],
@@ -67,16 +67,12 @@ pub async fn note(
         .map(|(hour, ids)| (start_of(hour), ids))
         .unzip();
     let most = i32::try_from(MAX_IDS * ID_BYTES).unwrap_or(i32::MAX);
-    Prepared(
-        sql_query(
-            "INSERT INTO feed_post_ids AS noted (feed, hour, ids) SELECT $1, * FROM unnest($2, $3) \
-         ON CONFLICT (feed, hour) DO UPDATE SET ids = noted.ids || excluded.ids \
-             WHERE octet_length(noted.ids) < $4",
-        )
-        .bind::<Text, _>(feed.as_str())
-        .bind::<Array<Timestamptz>, _>(hours)
-        .bind::<Array<Bytea>, _>(ids)
-        .bind::<Integer, _>(most),
+    query!(
+        "feed_post_ids/record",
+        Text: feed.as_str(),
+        Array<Timestamptz>: hours,
+        Array<Bytea>: ids,
+        Integer: most,
     )
     .execute(conn)
     .await?;
@@ -89,27 +85,20 @@ pub async fn known(
     feed: &FeedName,
     since: Timestamp,
 ) -> QueryResult<Known> {
-    #[derive(QueryableByName)]
-    struct Hour {
-        #[diesel(sql_type = Timestamptz)]
-        hour: DateTime<Utc>,
-        #[diesel(sql_type = Bytea)]
-        ids: Vec<u8>,
-    }
     // A corrected post may have another time than it was noted with.
-    let rows: Vec<Hour> = sql_query(
-        "SELECT hour, ids FROM feed_post_ids WHERE feed = $1 AND hour > $2 - interval '1 day'",
-    )
-    .bind::<Text, _>(feed.as_str())
-    .bind::<Timestamptz, _>(since.to_chrono())
-    .load(conn)
-    .await?;
+    let from = since.minus(Duration::from_hours(24)).to_chrono();
+    let rows: Vec<(DateTime<Utc>, Vec<u8>)> = feed_post_ids::table
+        .filter(feed_post_ids::feed.eq(feed.as_str()))
+        .filter(feed_post_ids::hour.gt(from))
+        .select((feed_post_ids::hour, feed_post_ids::ids))
+        .load(conn)
+        .await?;
     let mut known = Known::default();
-    for row in rows {
-        if row.ids.len() >= MAX_IDS * ID_BYTES {
-            known.full.insert(hour(row.hour.into()));
+    for (start, ids) in rows {
+        if ids.len() >= MAX_IDS * ID_BYTES {
+            known.full.insert(hour(start.into()));
         }
-        let (ids, _) = row.ids.as_chunks::<ID_BYTES>();
+        let (ids, _) = ids.as_chunks::<ID_BYTES>();
         known
             .ids
             .extend(ids.iter().map(|id| u64::from_be_bytes(*id)));
@@ -128,14 +117,12 @@ pub async fn purge_old(
         #[diesel(sql_type = diesel::sql_types::Nullable<Text>)]
         last: Option<String>,
     }
-    let page: Last = sql_query(
-        "WITH page AS (SELECT name FROM feeds WHERE name > $1 ORDER BY name LIMIT $2), \
-              gone AS (DELETE FROM feed_post_ids USING page WHERE feed = page.name AND hour < $3) \
-         SELECT max(name) AS last FROM page",
+    let page: Last = query!(
+        "feed_post_ids/purge_old",
+        Text: after,
+        BigInt: limit,
+        Timestamptz: Timestamp::now().minus(KEPT).to_chrono(),
     )
-    .bind::<Text, _>(after)
-    .bind::<BigInt, _>(limit)
-    .bind::<Timestamptz, _>(Timestamp::now().minus(KEPT).to_chrono())
     .get_result(conn)
     .await?;
     Ok(page.last)

@@ -6,7 +6,8 @@
 use std::time::Duration;
 
 use diesel::{
-    OptionalExtension, QueryableByName, sql_query,
+    prelude::*,
+    sql_query,
     sql_types::{
         Array, BigInt, Bool, Double, Integer, Jsonb, Nullable, Text, Timestamptz, Uuid as SqlUuid,
     },
@@ -20,7 +21,9 @@ use crate::{
     Error, QueryResult,
     managers::{self, Submission},
     plans,
+    prepared::query,
     quotas::{ContentBytes, Limits},
+    schema::scans,
     words,
     work::{
         Room,
@@ -107,19 +110,13 @@ pub async fn begin(
         #[diesel(sql_type = Text)]
         account: String,
     }
-    let row: Option<Row> = sql_query(
-        "UPDATE managers SET recompile_failures = least(recompile_failures + 1, 30), \
-             recompile_after = clock_timestamp() + interval '1 second' * least($3 * 2 ^ recompile_failures, greatest($3, $4)) \
-         WHERE namespace_id = $1 AND id = $2 AND state = 'APPLIED' AND mode = 'AUTOMATIC' AND enable \
-           AND (recompile_after IS NULL OR recompile_after < clock_timestamp()) \
-         RETURNING generation, source, input, kinds, submit_time, \
-             coalesce((SELECT a.name FROM namespaces AS n JOIN accounts AS a ON a.id = n.account_id \
-                 WHERE n.id = namespace_id), '') AS account",
+    let row: Option<Row> = query!(
+        "feedback/begin",
+        SqlUuid: name.namespace.to_uuid(),
+        SqlUuid: name.manager.to_uuid(),
+        Double: due.pause.as_secs_f64(),
+        Double: due.interval.as_secs_f64(),
     )
-    .bind::<SqlUuid, _>(name.namespace.to_uuid())
-    .bind::<SqlUuid, _>(name.manager.to_uuid())
-    .bind::<Double, _>(due.pause.as_secs_f64())
-    .bind::<Double, _>(due.interval.as_secs_f64())
     .get_result(conn)
     .await
     .optional()?;
@@ -159,16 +156,14 @@ pub async fn reapply(
         return Ok(None);
     };
     let stored = words::json(serde_json::to_value(instructions).map_err(Error::Json)?);
-    let applied: Option<Enabled> = sql_query(
-        "UPDATE managers SET instructions = $4, apply_time = $5, recompile_after = NULL, recompile_failures = 0 \
-         WHERE namespace_id = $1 AND id = $2 AND generation = $3 AND state = 'APPLIED' \
-         RETURNING enable",
+    let applied: Option<Enabled> = query!(
+        "feedback/reapply",
+        SqlUuid: name.namespace.to_uuid(),
+        SqlUuid: name.manager.to_uuid(),
+        BigInt: generation,
+        Jsonb: stored,
+        Timestamptz: now.to_chrono(),
     )
-    .bind::<SqlUuid, _>(name.namespace.to_uuid())
-    .bind::<SqlUuid, _>(name.manager.to_uuid())
-    .bind::<BigInt, _>(generation)
-    .bind::<Jsonb, _>(stored)
-    .bind::<Timestamptz, _>(now.to_chrono())
     .get_result(conn)
     .await
     .optional()?;
@@ -184,7 +179,7 @@ pub async fn reapply(
 
 /// Adds to the brief of a Manager's active instructions why they are not compiled again. The next compilation writes a
 /// new brief.
-pub async fn note_setback(
+pub async fn record_setback(
     conn: &mut AsyncPgConnection,
     name: ManagerName,
     reason: &str,
@@ -192,17 +187,14 @@ pub async fn note_setback(
     const NOT_AGAIN: &str = " They were not compiled again: ";
     let note = format!("{NOT_AGAIN}{}.", words::text(reason));
     let room = MAX_BRIEF_CHARS.saturating_sub(note.chars().count());
-    // In place of the last such note.
-    sql_query(
-        "UPDATE managers SET instructions = jsonb_set(instructions, '{brief}', \
-             to_jsonb(left(split_part(coalesce(instructions->>'brief', ''), $3, 1), $4) || $5)) \
-         WHERE namespace_id = $1 AND id = $2 AND state = 'APPLIED' AND instructions IS NOT NULL",
+    query!(
+        "feedback/record_setback",
+        SqlUuid: name.namespace.to_uuid(),
+        SqlUuid: name.manager.to_uuid(),
+        Text: NOT_AGAIN,
+        Integer: i32::try_from(room).unwrap_or(i32::MAX),
+        Text: note,
     )
-    .bind::<SqlUuid, _>(name.namespace.to_uuid())
-    .bind::<SqlUuid, _>(name.manager.to_uuid())
-    .bind::<Text, _>(NOT_AGAIN)
-    .bind::<Integer, _>(i32::try_from(room).unwrap_or(i32::MAX))
-    .bind::<Text, _>(note)
     .execute(conn)
     .await?;
     Ok(())
@@ -214,29 +206,18 @@ pub async fn verdicts(
     name: ManagerName,
     limit: i64,
 ) -> Result<Vec<Verdict>, Error> {
-    #[derive(QueryableByName)]
-    struct Row {
-        #[diesel(sql_type = Bool)]
-        value: bool,
-        #[diesel(sql_type = Jsonb)]
-        matched: serde_json::Value,
-    }
-    let rows: Vec<Row> = sql_query(
-        "SELECT value, matched FROM scans \
-         WHERE namespace_id = $1 AND manager_id = $2 AND update_time > create_time \
-         ORDER BY create_time DESC, id DESC LIMIT $3",
-    )
-    .bind::<SqlUuid, _>(name.namespace.to_uuid())
-    .bind::<SqlUuid, _>(name.manager.to_uuid())
-    .bind::<BigInt, _>(limit)
-    .load(conn)
-    .await?;
-    let verdict = |row: Row| {
-        let matched = serde_json::from_value(row.matched).map_err(Error::Json)?;
-        Ok(Verdict {
-            value: row.value,
-            matched,
-        })
+    let rows: Vec<(bool, serde_json::Value)> = scans::table
+        .filter(scans::namespace_id.eq(name.namespace.to_uuid()))
+        .filter(scans::manager_id.eq(name.manager.to_uuid()))
+        .filter(scans::update_time.gt(scans::create_time))
+        .order((scans::create_time.desc(), scans::id.desc()))
+        .limit(limit)
+        .select((scans::value, scans::matched))
+        .load(conn)
+        .await?;
+    let verdict = |(value, matched)| {
+        let matched = serde_json::from_value(matched).map_err(Error::Json)?;
+        Ok(Verdict { value, matched })
     };
     rows.into_iter().map(verdict).collect()
 }

@@ -19,10 +19,10 @@ use uuid::Uuid;
 
 use crate::{
     QueryResult,
-    prepared::Prepared,
+    prepared::query,
     words,
     work::{
-        self, Candidate, Claim, Claimed, Leased, MAX_CANDIDATES, RESTED, Room, SUSPECT, Setback,
+        self, Candidate, Claim, Claimed, Leased, MAX_CANDIDATES, Room, SUSPECT, Setback,
         candidates::{self, CandidateRow},
     },
 };
@@ -33,7 +33,7 @@ mod health;
 mod quarantine;
 mod unwatched;
 
-pub(crate) use account::note_watch;
+pub(crate) use account::record_watch;
 pub use account::{AccountFeed, forget_left};
 pub use days::{
     DayCounts, FeedDay, FeedGap, FeedIds, IdCounts, OpenGap, days_of, fill_gaps, open_gaps,
@@ -68,7 +68,7 @@ pub struct LeasedFeed {
 }
 
 #[derive(QueryableByName)]
-struct Row {
+struct LeasedFeedRow {
     #[diesel(sql_type = Text)]
     name: String,
     #[diesel(sql_type = Nullable<Jsonb>)]
@@ -95,8 +95,8 @@ struct Row {
 
 /// Number of due feeds that a look finds without regard to their accounts, and number that it finds in a sample.
 const MAX_DUE: usize = 200;
-/// Maximum number of rows that a look reads to find them, or the next feed to be due. Leased feeds, and slow feeds without
-/// capacity for them, may come first.
+/// Maximum number of rows that a look reads to find them. Leased feeds, and slow feeds without capacity for them, may come
+/// first. The same as in `feeds/next_due`.
 const MAX_ROWS: usize = 1_000;
 /// Number of feeds that a look samples, the same number from each Namespace. At least one for each of `MAX_CANDIDATES`.
 const SAMPLE: usize = 2_000;
@@ -311,24 +311,14 @@ async fn take(
     conn: &mut AsyncPgConnection,
     claim: &Claim<'_>,
     names: &[&str],
-) -> QueryResult<Vec<Row>> {
-    let free = free();
-    let crashes = work::crashes("feeds.crash_count", "feeds.leased_by", "$2");
-    sql_query(format!(
-        "WITH due AS ( \
-             SELECT name FROM feeds WHERE name = ANY ($1) AND {free} AND next_poll_time <= clock_timestamp() \
-             FOR UPDATE SKIP LOCKED \
-         ) UPDATE feeds SET leased_by = $2, crash_count = {crashes} FROM due WHERE feeds.name = due.name \
-         RETURNING feeds.name, cursor, failure_count, feeds.slow, posts_per_day, crash_count, \
-             CASE WHEN cursor IS NULL THEN create_time END AS first_watch_time, rewatch_time, \
-             late_time <= clock_timestamp() AS late_due, \
-             extract(epoch FROM clock_timestamp() - read_time)::float8 AS unread_seconds, \
-             extract(epoch FROM clock_timestamp() - next_poll_time)::float8 AS late_seconds"
-    ))
-    .bind::<Array<Text>, _>(names)
-    .bind::<SqlUuid, _>(claim.replica)
-    .bind::<Array<Text>, _>(claim.known)
-    .bind::<Bool, _>(claim.take_over)
+) -> QueryResult<Vec<LeasedFeedRow>> {
+    query!(
+        "feeds/take",
+        Array<Text>: names,
+        SqlUuid: claim.replica,
+        Array<Text>: claim.known,
+        Bool: claim.take_over,
+    )
     .load(conn)
     .await
 }
@@ -345,21 +335,15 @@ pub async fn next_due(
         #[diesel(sql_type = Nullable<Double>)]
         seconds: Option<f64>,
     }
-    let free = free();
-    let due: Due = sql_query(format!(
-        "SELECT extract(epoch FROM min(next_poll_time) - clock_timestamp())::float8 AS seconds FROM ( \
-             SELECT next_poll_time FROM ( \
-                 SELECT * FROM feeds WHERE watched AND platform = $1 AND next_poll_time > statement_timestamp() \
-                 ORDER BY next_poll_time LIMIT {MAX_ROWS} \
-             ) AS feeds WHERE {free} AND leased_by IS DISTINCT FROM $2 AND CASE WHEN slow THEN $6 ELSE $5 END > 0 \
-             ORDER BY next_poll_time LIMIT 1) AS next"
-    ))
-    .bind::<Text, _>(platform)
-    .bind::<SqlUuid, _>(claim.replica)
-    .bind::<Array<Text>, _>(claim.known)
-    .bind::<Bool, _>(claim.take_over)
-    .bind::<BigInt, _>(claim.room.free(false))
-    .bind::<BigInt, _>(claim.room.free(true))
+    let due: Due = query!(
+        "feeds/next_due",
+        Text: platform,
+        SqlUuid: claim.replica,
+        Array<Text>: claim.known,
+        Bool: claim.take_over,
+        BigInt: claim.room.free(false),
+        BigInt: claim.room.free(true),
+    )
     .get_result(conn)
     .await?;
     Ok(due
@@ -378,7 +362,7 @@ pub struct LateState {
 }
 
 impl LateState {
-    /// Since then, it is known which posts were read.
+    /// Returns the time since which it is known which posts were read.
     #[must_use]
     pub fn known_since(&self) -> Option<Timestamp> {
         self.known_since.map(Timestamp::from)
@@ -387,10 +371,10 @@ impl LateState {
 
 /// Returns what a search for late posts of `feed` starts from. By primary key.
 pub async fn late_state(conn: &mut AsyncPgConnection, feed: &FeedName) -> QueryResult<LateState> {
-    sql_query(
-        "SELECT late_reading AS reading, least(kept_since, ids_since) AS known_since FROM feeds WHERE name = $1",
+    query!(
+        "feeds/late_state",
+        Text: feed.as_str(),
     )
-    .bind::<Text, _>(feed.as_str())
     .get_result(conn)
     .await
 }
@@ -404,14 +388,11 @@ pub async fn lock(
     replica: Uuid,
     cursor: Option<&serde_json::Value>,
 ) -> QueryResult<bool> {
-    let held = Prepared(
-        sql_query(
-            "SELECT FROM feeds WHERE name = $1 AND leased_by = $2 AND cursor IS NOT DISTINCT FROM $3 \
-             FOR UPDATE",
-        )
-        .bind::<Text, _>(feed.as_str())
-        .bind::<SqlUuid, _>(replica)
-        .bind::<Nullable<Jsonb>, _>(cursor.cloned().map(words::json)),
+    let held = query!(
+        "feeds/lock",
+        Text: feed.as_str(),
+        SqlUuid: replica,
+        Nullable<Jsonb>: cursor.cloned().map(words::json),
     )
     .execute(conn)
     .await?;
@@ -529,44 +510,27 @@ async fn release_read(
         #[diesel(sql_type = Bool)]
         kept: bool,
     }
-    // A feed that was read before without storing its posts has them stored from now on.
-    let released: Option<Released> = Prepared(sql_query(
-        "UPDATE feeds SET leased_by = CASE WHEN $12 AND watched THEN leased_by END, last_poll_time = clock_timestamp(), read_time = clock_timestamp(), \
-             next_poll_time = clock_timestamp() + $3 * interval '1 second', slow = $4, \
-             kept_since = CASE WHEN $9 IS NULL THEN NULL ELSE greatest($11, CASE \
-                 WHEN $6 THEN coalesce($7, clock_timestamp()) \
-                 WHEN cursor IS NULL THEN $9 \
-                 ELSE coalesce(kept_since, clock_timestamp()) END) END, \
-             ids_since = CASE WHEN $14 THEN coalesce(ids_since, CASE WHEN cursor IS NULL THEN $9 END, clock_timestamp()) END, \
-             late_reading = coalesce($15, late_reading), \
-             cursor = coalesce($5, cursor), gap_count = gap_count + $6::integer, \
-             posts_per_day = coalesce($8, posts_per_day), \
-             last_post_time = greatest(last_post_time, $10), \
-             late_time = coalesce(clock_timestamp() + $13 * interval '1 second', late_time), \
-             notice = CASE WHEN $16 THEN $17 ELSE notice END, \
-             rewatch_time = CASE WHEN NOT $18 THEN rewatch_time END, \
-             failure_count = 0, last_error = NULL, trouble = NULL, crash_count = 0 \
-         WHERE name = $1 AND leased_by = $2 RETURNING leased_by IS NOT NULL AS kept",
+    let released: Option<Released> = query!(
+        "feeds/release_read",
+        Text: feed.as_str(),
+        SqlUuid: replica,
+        Double: next.poll_in.as_secs_f64(),
+        Bool: next.slow,
+        Nullable<Jsonb>: reading.cursor.clone().map(words::json),
+        Bool: reading.gap.is_some(),
+        Nullable<Timestamptz>: reading.gap.flatten().map(Timestamp::to_chrono),
+        Nullable<Double>: reading.posts_per_day,
+        Nullable<Timestamptz>: reading.kept_since.map(Timestamp::to_chrono),
+        Nullable<Timestamptz>: reading.newest_post.map(Timestamp::to_chrono),
+        Nullable<Timestamptz>: reading.kept_cut.map(Timestamp::to_chrono),
+        Bool: next.keeps_lease,
+        Nullable<Double>: reading.late_in.map(|wait| wait.as_secs_f64()),
+        Bool: reading.notes_ids,
+        Nullable<Jsonb>: reading.late_reading.clone().map(words::json),
+        Bool: reading.notice.is_some(),
+        Nullable<Text>: reading.notice.flatten(),
+        Bool: reading.caught_up,
     )
-    .bind::<Text, _>(feed.as_str())
-    .bind::<SqlUuid, _>(replica)
-    .bind::<Double, _>(next.poll_in.as_secs_f64())
-    .bind::<Bool, _>(next.slow)
-    .bind::<Nullable<Jsonb>, _>(reading.cursor.clone().map(words::json))
-    .bind::<Bool, _>(reading.gap.is_some())
-    .bind::<Nullable<Timestamptz>, _>(reading.gap.flatten().map(Timestamp::to_chrono))
-    .bind::<Nullable<Double>, _>(reading.posts_per_day)
-    .bind::<Nullable<Timestamptz>, _>(reading.kept_since.map(Timestamp::to_chrono))
-    .bind::<Nullable<Timestamptz>, _>(reading.newest_post.map(Timestamp::to_chrono))
-    .bind::<Nullable<Timestamptz>, _>(reading.kept_cut.map(Timestamp::to_chrono))
-    .bind::<Bool, _>(next.keeps_lease)
-    .bind::<Nullable<Double>, _>(reading.late_in.map(|wait| wait.as_secs_f64()))
-    .bind::<Bool, _>(reading.notes_ids)
-    .bind::<Nullable<Jsonb>, _>(reading.late_reading.clone().map(words::json))
-    .bind::<Bool, _>(reading.notice.is_some())
-    .bind::<Nullable<Text>, _>(reading.notice.flatten())
-    .bind::<Bool, _>(reading.caught_up),
-)
     .get_result(conn)
     .await
     .optional()?;
@@ -582,20 +546,16 @@ async fn release_failed(
     next: Next,
 ) -> QueryResult<()> {
     let failed = i32::from(trouble != Trouble::BudgetSpent);
-    sql_query(
-        "UPDATE feeds SET leased_by = NULL, last_poll_time = clock_timestamp(), \
-             next_poll_time = clock_timestamp() + $3 * interval '1 second', slow = $4, \
-             failure_count = failure_count + $5, last_error = $6, trouble = $7, \
-             crash_count = 0 \
-         WHERE name = $1 AND leased_by = $2",
+    query!(
+        "feeds/release_failed",
+        Text: feed.as_str(),
+        SqlUuid: replica,
+        Double: next.poll_in.as_secs_f64(),
+        Bool: next.slow,
+        Integer: failed,
+        Text: words::text(error),
+        Text: trouble.as_str(),
     )
-    .bind::<Text, _>(feed.as_str())
-    .bind::<SqlUuid, _>(replica)
-    .bind::<Double, _>(next.poll_in.as_secs_f64())
-    .bind::<Bool, _>(next.slow)
-    .bind::<Integer, _>(failed)
-    .bind::<Text, _>(words::text(error))
-    .bind::<Text, _>(trouble.as_str())
     .execute(conn)
     .await?;
     Ok(())
@@ -608,16 +568,13 @@ pub async fn set_aside(
     replica: Uuid,
     setback: &Setback,
 ) -> QueryResult<()> {
-    sql_query(format!(
-        "UPDATE feeds SET leased_by = NULL, crash_count = {RESTED}, last_poll_time = clock_timestamp(), \
-             next_poll_time = clock_timestamp() + $3 * interval '1 second', \
-             failure_count = failure_count + 1, last_error = $4, trouble = 'FAILING' \
-         WHERE name = $1 AND leased_by = $2",
-    ))
-    .bind::<Text, _>(feed.as_str())
-    .bind::<SqlUuid, _>(replica)
-    .bind::<Double, _>(setback.retry_in.as_secs_f64())
-    .bind::<Text, _>(words::text(&setback.reason))
+    query!(
+        "feeds/set_aside",
+        Text: feed.as_str(),
+        SqlUuid: replica,
+        Double: setback.retry_in.as_secs_f64(),
+        Text: words::text(&setback.reason),
+    )
     .execute(conn)
     .await?;
     Ok(())
@@ -629,20 +586,18 @@ pub async fn block_platform(
     platform: &str,
     error: &str,
 ) -> QueryResult<usize> {
-    sql_query(
-        "UPDATE feeds SET trouble = 'BLOCKED', last_error = $2, failure_count = greatest(failure_count, 1) \
-         WHERE platform = $1 AND watched AND (trouble IS DISTINCT FROM 'BLOCKED' OR last_error IS DISTINCT FROM $2)",
+    query!(
+        "feeds/block_platform",
+        Text: platform,
+        Text: words::text(error),
     )
-    .bind::<Text, _>(platform)
-    .bind::<Text, _>(words::text(error))
     .execute(conn)
     .await
 }
 
 /// Waits until all transactions that had a feed locked have ended, so that what their polls read is visible.
 pub async fn wait_for_polls(conn: &mut AsyncPgConnection, feed: &str) -> QueryResult<()> {
-    sql_query("SELECT FROM feeds WHERE name = $1 FOR SHARE")
-        .bind::<Text, _>(feed)
+    query!("feeds/wait_for_polls", Text: feed)
         .execute(conn)
         .await?;
     Ok(())

@@ -13,8 +13,8 @@
 use std::time::Duration;
 
 use diesel::{
-    OptionalExtension as _, QueryableByName, sql_query,
-    sql_types::{BigInt, Binary, Interval, Nullable, Uuid as SqlUuid},
+    prelude::*,
+    sql_types::{BigInt, Binary, Interval, Uuid as SqlUuid},
 };
 use diesel_async::{AsyncPgConnection, RunQueryDsl};
 use domain::Id;
@@ -23,6 +23,8 @@ use serde::{Deserialize, Serialize};
 use crate::{
     Error, QueryResult,
     error::{Exceeded, STORED_RESPONSES},
+    prepared::query,
+    schema::idempotency_keys,
     seal::Sealer,
 };
 
@@ -62,35 +64,26 @@ pub async fn begin(
     sealer: &Sealer,
     request: &RequestId,
 ) -> Result<Option<Answer>, Error> {
-    #[derive(QueryableByName)]
-    struct Row {
-        #[diesel(sql_type = Nullable<Binary>)]
-        answer: Option<Vec<u8>>,
-    }
     // A response that has expired is replaced.
-    let taken = sql_query(
-        "INSERT INTO idempotency_keys AS old (api_key_id, request_hash) VALUES ($1, $2) \
-         ON CONFLICT (api_key_id, request_hash) DO UPDATE SET answer = NULL, create_time = clock_timestamp() \
-         WHERE old.create_time < clock_timestamp() - $3",
+    let taken = query!(
+        "idempotency/claim",
+        SqlUuid: request.api_key.to_uuid(),
+        Binary: request.hash.as_slice(),
+        Interval: interval(KEPT_FOR),
     )
-    .bind::<SqlUuid, _>(request.api_key.to_uuid())
-    .bind::<Binary, _>(request.hash.as_slice())
-    .bind::<Interval, _>(interval(KEPT_FOR))
     .execute(conn)
     .await?;
     if taken > 0 {
         refuse_too_many(conn, request).await?;
         return Ok(None);
     }
-    let row: Option<Row> = sql_query(
-        "SELECT answer FROM idempotency_keys WHERE api_key_id = $1 AND request_hash = $2",
-    )
-    .bind::<SqlUuid, _>(request.api_key.to_uuid())
-    .bind::<Binary, _>(request.hash.as_slice())
-    .get_result(conn)
-    .await
-    .optional()?;
-    let Some(sealed) = row.and_then(|row| row.answer) else {
+    let answer: Option<Option<Vec<u8>>> = idempotency_keys::table
+        .find((request.api_key.to_uuid(), request.hash.as_slice()))
+        .select(idempotency_keys::answer)
+        .first(conn)
+        .await
+        .optional()?;
+    let Some(sealed) = answer.flatten() else {
         // No transaction commits such a row: see `finish`.
         return Err(Error::Query(diesel::result::Error::NotFound));
     };
@@ -106,11 +99,10 @@ async fn refuse_too_many(conn: &mut AsyncPgConnection, request: &RequestId) -> R
         #[diesel(sql_type = BigInt)]
         bytes: i64,
     }
-    let today: Option<Day> = sql_query(format!(
-        "SELECT d.bytes FROM api_keys AS k JOIN idempotency_days AS d ON d.account_id = k.account_id AND d.day = {TODAY} \
-         WHERE k.id = $1"
-    ))
-    .bind::<SqlUuid, _>(request.api_key.to_uuid())
+    let today: Option<Day> = query!(
+        "idempotency/bytes_of_today",
+        SqlUuid: request.api_key.to_uuid(),
+    )
     .get_result(conn)
     .await
     .optional()?;
@@ -125,8 +117,6 @@ async fn refuse_too_many(conn: &mut AsyncPgConnection, request: &RequestId) -> R
     Ok(())
 }
 
-const TODAY: &str = "(clock_timestamp() AT TIME ZONE 'UTC')::date";
-
 /// Stores the response, once the work is done. The account's other stored responses wait from here to the commit.
 pub async fn finish(
     conn: &mut AsyncPgConnection,
@@ -137,17 +127,13 @@ pub async fn finish(
     let plain = serde_json::to_vec(answer).map_err(Error::Json)?;
     let sealed = sealer.seal(&plain, &bound_to(request));
     let bytes = i64::try_from(sealed.len() + ROW_BYTES).unwrap_or(i64::MAX);
-    sql_query(format!(
-        "WITH stored AS ( \
-             UPDATE idempotency_keys SET answer = $3 WHERE api_key_id = $1 AND request_hash = $2 \
-         ) INSERT INTO idempotency_days AS d (account_id, day, bytes) \
-         SELECT account_id, {TODAY}, $4 FROM api_keys WHERE id = $1 \
-         ON CONFLICT (account_id, day) DO UPDATE SET bytes = d.bytes + excluded.bytes"
-    ))
-    .bind::<SqlUuid, _>(request.api_key.to_uuid())
-    .bind::<Binary, _>(request.hash.as_slice())
-    .bind::<Binary, _>(sealed)
-    .bind::<BigInt, _>(bytes)
+    query!(
+        "idempotency/finish",
+        SqlUuid: request.api_key.to_uuid(),
+        Binary: request.hash.as_slice(),
+        Binary: sealed,
+        BigInt: bytes,
+    )
     .execute(conn)
     .await?;
     Ok(())
@@ -156,16 +142,12 @@ pub async fn finish(
 /// Removes up to `limit` expired responses, and returns their number; and the counts of earlier days. Skips rows that
 /// another replica is purging. Served by `idempotency_keys_create_time_idx`.
 pub async fn purge(conn: &mut AsyncPgConnection, limit: i64) -> QueryResult<usize> {
-    sql_query("DELETE FROM idempotency_days WHERE day < current_date - 1")
-        .execute(conn)
-        .await?;
-    sql_query(
-        "DELETE FROM idempotency_keys WHERE ctid = ANY (ARRAY( \
-             SELECT ctid FROM idempotency_keys WHERE create_time < clock_timestamp() - $1 \
-             ORDER BY create_time LIMIT $2 FOR UPDATE SKIP LOCKED))",
+    query!("idempotency/purge_days").execute(conn).await?;
+    query!(
+        "idempotency/purge",
+        Interval: interval(PURGED_AFTER),
+        BigInt: limit,
     )
-    .bind::<Interval, _>(interval(PURGED_AFTER))
-    .bind::<BigInt, _>(limit)
     .execute(conn)
     .await
 }

@@ -95,7 +95,7 @@ impl<'a> NewKey<'a> {
 
 #[derive(Queryable, Selectable)]
 #[diesel(table_name = api_keys)]
-struct Row {
+struct KeyRow {
     id: Uuid,
     account_id: Uuid,
     secret_hash: Vec<u8>,
@@ -108,8 +108,8 @@ struct Row {
     last_use_time: Option<DateTime<Utc>>,
 }
 
-impl From<(Row, String)> for KeyRecord {
-    fn from((row, account_name): (Row, String)) -> Self {
+impl From<(KeyRow, String)> for KeyRecord {
+    fn from((row, account_name): (KeyRow, String)) -> Self {
         Self {
             id: Id::from_uuid(row.id),
             account: Id::from_uuid(row.account_id),
@@ -137,20 +137,20 @@ pub async fn find(conn: &mut AsyncPgConnection, id: Id) -> QueryResult<Option<Ke
     api_keys::table
         .inner_join(accounts::table.on(accounts::id.eq(api_keys::account_id)))
         .filter(api_keys::id.eq(id.to_uuid()))
-        .select((Row::as_select(), accounts::name))
-        .first::<(Row, String)>(conn)
+        .select((KeyRow::as_select(), accounts::name))
+        .first::<(KeyRow, String)>(conn)
         .await
         .optional()
         .map(|found| found.map(Into::into))
 }
 
-/// All keys, by account and age.
+/// Returns all keys, by account and age.
 pub async fn list(conn: &mut AsyncPgConnection) -> QueryResult<Vec<KeyRecord>> {
     let rows = api_keys::table
         .inner_join(accounts::table.on(accounts::id.eq(api_keys::account_id)))
         .order((accounts::name.asc(), api_keys::id.asc()))
-        .select((Row::as_select(), accounts::name))
-        .load::<(Row, String)>(conn)
+        .select((KeyRow::as_select(), accounts::name))
+        .load::<(KeyRow, String)>(conn)
         .await?;
     Ok(rows.into_iter().map(Into::into).collect())
 }

@@ -2,7 +2,7 @@
 //! breaker, its rate.
 //!
 //! `next_due_time` is a hint: never later than the first waiting delivery, sometimes earlier. Code that leaves a
-//! delivery waiting sets the hint after its commit ([`note_due`]). Code that moves a hint forward first locks the
+//! delivery waiting sets the hint after its commit ([`mark_due`]). Code that moves a hint forward first locks the
 //! row and then looks for deliveries ([`settle`]), so that none is missed in between.
 //! [`crate::deliveries::find_waiting`] finds deliveries whose hint was lost in a crash.
 //!
@@ -12,7 +12,7 @@ use std::time::Duration;
 
 use chrono::{DateTime, Utc};
 use diesel::{
-    QueryableByName, sql_query,
+    QueryableByName,
     sql_types::{
         Array, BigInt, Bool, Double, Integer, Nullable, SmallInt, Timestamptz, Uuid as SqlUuid,
     },
@@ -21,7 +21,7 @@ use diesel_async::{AsyncPgConnection, RunQueryDsl};
 use domain::{ConnectionName, Id, Timestamp};
 use uuid::Uuid;
 
-use crate::{QueryResult, connections::per_minute, prepared::Prepared};
+use crate::{QueryResult, prepared::query};
 
 mod changing;
 mod clock;
@@ -29,7 +29,7 @@ mod hints;
 
 pub use changing::lock_changing;
 pub use clock::follow_clock;
-pub use hints::{Settled, note_due, settle};
+pub use hints::{Settled, mark_due, settle};
 
 /// One Connection's row, locked by its holder.
 #[derive(Debug, Clone, PartialEq)]
@@ -62,7 +62,9 @@ pub struct LockedLane {
     pub active: bool,
     /// When the Connection was last changed: its address may differ since.
     pub connection_update_time: Timestamp,
-    /// The most requests in a minute, by `maxPerSecond` or the format.
+    /// The most requests in a minute: `maxPerSecond`, or what the chat service takes from one webhook. Discord takes
+    /// 30 a minute for a channel, which is less than any `maxPerSecond`: requests arrive unevenly, so two are left
+    /// out.
     pub per_minute: Option<u32>,
     /// True if the replica that sends the probe is alive.
     pub prober_lives: bool,
@@ -89,22 +91,6 @@ struct DueRow {
     restrained: bool,
 }
 
-/// Accounts with waiting deliveries, found with one index step each.
-macro_rules! waiting_accounts {
-    () => {
-        "WITH RECURSIVE accounts AS ( \
-             (SELECT account_id FROM connection_lanes WHERE next_due_time IS NOT NULL \
-              ORDER BY account_id, next_due_time LIMIT 1) \
-             UNION ALL \
-             SELECT next.account_id FROM accounts AS a CROSS JOIN LATERAL ( \
-                 SELECT l.account_id FROM connection_lanes AS l \
-                 WHERE l.next_due_time IS NOT NULL AND l.account_id > a.account_id \
-                 ORDER BY l.account_id, l.next_due_time LIMIT 1 \
-             ) AS next \
-         ) "
-    };
-}
-
 /// Returns Connections that are due, except those in `known`: of each account the longest due, at most
 /// `per_account`. So thousands of Connections of one account never hide another account's only one. Served by
 /// `connection_lanes_due_idx`; costs one step for each account with waiting deliveries.
@@ -113,28 +99,11 @@ pub async fn due(
     known: &[ConnectionName],
     per_account: i64,
 ) -> QueryResult<Vec<Due>> {
-    let rows: Vec<DueRow> = Prepared(
-        sql_query(concat!(
-            waiting_accounts!(),
-            "SELECT l.namespace_id, l.connection_id, l.account_id, \
-                 l.open_until IS NOT NULL OR c.state <> 'ACTIVE' OR ",
-            per_minute!(),
-            " IS NOT NULL AS restrained \
-             FROM accounts AS a CROSS JOIN LATERAL ( \
-                 SELECT * FROM connection_lanes AS l \
-                 WHERE l.account_id = a.account_id AND l.next_due_time <= statement_timestamp() \
-                   AND l.connection_id <> ALL ($2) \
-                 ORDER BY l.next_due_time LIMIT $1 \
-             ) AS l \
-             JOIN connections AS c ON c.namespace_id = l.namespace_id AND c.id = l.connection_id"
-        ))
-        .bind::<BigInt, _>(per_account)
-        .bind::<Array<SqlUuid>, _>(
-            known
-                .iter()
-                .map(|name| name.connection.to_uuid())
-                .collect::<Vec<_>>(),
-        ),
+    let known = known.iter().map(|name| name.connection.to_uuid());
+    let rows: Vec<DueRow> = query!(
+        "lanes/due",
+        BigInt: per_account,
+        Array<SqlUuid>: known.collect::<Vec<_>>(),
     )
     .load(conn)
     .await?;
@@ -148,32 +117,21 @@ pub async fn due(
         .collect())
 }
 
-/// Time until the next Connection is due; `None` without one.
-/// Served by `connection_lanes_due_idx`.
+/// Returns the time until the next Connection is due; `None` without one. Served by `connection_lanes_due_idx`.
 pub async fn next_due(conn: &mut AsyncPgConnection) -> QueryResult<Option<Duration>> {
     #[derive(QueryableByName)]
     struct Next {
         #[diesel(sql_type = Nullable<Double>)]
         seconds: Option<f64>,
     }
-    let next: Next = Prepared(sql_query(concat!(
-        waiting_accounts!(),
-        "SELECT extract(epoch FROM min(l.next_due_time) - statement_timestamp())::float8 AS seconds \
-         FROM accounts AS a CROSS JOIN LATERAL ( \
-             SELECT l.next_due_time FROM connection_lanes AS l \
-             WHERE l.account_id = a.account_id AND l.next_due_time > statement_timestamp() \
-             ORDER BY l.next_due_time LIMIT 1 \
-         ) AS l"
-    )))
-    .get_result(conn)
-    .await?;
+    let next: Next = query!("lanes/next_due").get_result(conn).await?;
     Ok(next
         .seconds
         .map(|seconds| Duration::try_from_secs_f64(seconds).unwrap_or_default()))
 }
 
 #[derive(QueryableByName)]
-struct Row {
+struct LaneRow {
     #[diesel(sql_type = SqlUuid)]
     namespace_id: Uuid,
     #[diesel(sql_type = SqlUuid)]
@@ -212,8 +170,8 @@ struct Row {
     prober_lives: bool,
 }
 
-impl From<Row> for LockedLane {
-    fn from(row: Row) -> Self {
+impl From<LaneRow> for LockedLane {
+    fn from(row: LaneRow) -> Self {
         let time = |time: Option<DateTime<Utc>>| time.map(Timestamp::from);
         Self {
             lane: Lane {
@@ -238,40 +196,16 @@ impl From<Row> for LockedLane {
     }
 }
 
-macro_rules! locked_columns {
-    () => {
-        concat!("SELECT l.namespace_id, l.connection_id, l.failure_streak, l.recent_outcomes, l.recent_count, l.open_until, \
-             l.open_count, l.probed_by, l.probe_end_time, l.last_success_time, l.failing_since, l.rate_time, \
-             l.next_due_time, clock_timestamp() AS now, c.state = 'ACTIVE' AS active, \
-             c.update_time AS connection_update_time, ",
-            $crate::connections::per_minute!(),
-            " AS per_minute, \
-             EXISTS (SELECT FROM replicas AS r WHERE r.id = l.probed_by \
-                 AND r.heartbeat_time > clock_timestamp() - interval '4 seconds') AS prober_lives \
-         FROM connection_lanes AS l \
-         JOIN connections AS c ON c.namespace_id = l.namespace_id AND c.id = l.connection_id \
-         JOIN unnest($1, $2, $3) AS given (namespace_id, connection_id, failed) \
-           ON l.namespace_id = given.namespace_id AND l.connection_id = given.connection_id ")
-    };
-}
-
-pub(crate) use locked_columns;
-
 /// Locks those of these lanes that are due and that no one else has locked. Call inside a transaction.
 pub async fn lock_due(
     conn: &mut AsyncPgConnection,
     connections: &[ConnectionName],
 ) -> QueryResult<Vec<LockedLane>> {
     let [namespaces, ids] = keys(connections.iter().copied());
-    let rows: Vec<Row> = Prepared(
-        sql_query(concat!(
-            locked_columns!(),
-            "WHERE NOT given.failed AND l.next_due_time <= statement_timestamp() \
-             ORDER BY l.namespace_id, l.connection_id FOR NO KEY UPDATE OF l SKIP LOCKED"
-        ))
-        .bind::<Array<SqlUuid>, _>(namespaces)
-        .bind::<Array<SqlUuid>, _>(ids)
-        .bind::<Array<Bool>, _>(vec![false; connections.len()]),
+    let rows: Vec<LaneRow> = query!(
+        "lanes/lock_due",
+        Array<SqlUuid>: namespaces,
+        Array<SqlUuid>: ids,
     )
     .load(conn)
     .await?;
@@ -296,34 +230,23 @@ pub async fn save(conn: &mut AsyncPgConnection, lanes: &[Lane]) -> QueryResult<(
             .map(|lane| i32::try_from(number(lane)).unwrap_or(i32::MAX))
             .collect()
     };
-    Prepared(
-        sql_query(
-            "UPDATE connection_lanes AS l SET failure_streak = g.failure_streak, recent_outcomes = g.recent_outcomes, \
-                 recent_count = g.recent_count, open_until = g.open_until, open_count = g.open_count, \
-                 probed_by = g.probed_by, probe_end_time = g.probe_end_time, last_success_time = g.last_success_time, \
-                 failing_since = g.failing_since, rate_time = g.rate_time, next_due_time = g.next_due_time \
-             FROM unnest($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13) AS g (namespace_id, connection_id, \
-                 failure_streak, recent_outcomes, recent_count, open_until, open_count, probed_by, probe_end_time, \
-                 last_success_time, failing_since, rate_time, next_due_time) \
-             WHERE l.namespace_id = g.namespace_id AND l.connection_id = g.connection_id",
-        )
-        .bind::<Array<SqlUuid>, _>(namespaces)
-        .bind::<Array<SqlUuid>, _>(ids)
-        .bind::<Array<Integer>, _>(numbers(|lane| lane.failure_streak))
-        .bind::<Array<Integer>, _>(numbers(|lane| lane.recent_outcomes))
-        .bind::<Array<SmallInt>, _>(
-            lanes.iter().map(|lane| i16::from(lane.recent_count)).collect::<Vec<_>>(),
-        )
-        .bind::<Array<Nullable<Timestamptz>>, _>(times(|lane| lane.open_until))
-        .bind::<Array<Integer>, _>(numbers(|lane| lane.open_count))
-        .bind::<Array<Nullable<SqlUuid>>, _>(
-            lanes.iter().map(|lane| lane.probe.map(|(by, _)| by)).collect::<Vec<_>>(),
-        )
-        .bind::<Array<Nullable<Timestamptz>>, _>(times(|lane| lane.probe.map(|(_, end)| end)))
-        .bind::<Array<Nullable<Timestamptz>>, _>(times(|lane| lane.last_success_time))
-        .bind::<Array<Nullable<Timestamptz>>, _>(times(|lane| lane.failing_since))
-        .bind::<Array<Nullable<Timestamptz>>, _>(times(|lane| lane.rate_time))
-        .bind::<Array<Nullable<Timestamptz>>, _>(times(|lane| lane.next_due_time)),
+    let counts = lanes.iter().map(|lane| i16::from(lane.recent_count));
+    let probers = lanes.iter().map(|lane| lane.probe.map(|(by, _)| by));
+    query!(
+        "lanes/save",
+        Array<SqlUuid>: namespaces,
+        Array<SqlUuid>: ids,
+        Array<Integer>: numbers(|lane| lane.failure_streak),
+        Array<Integer>: numbers(|lane| lane.recent_outcomes),
+        Array<SmallInt>: counts.collect::<Vec<_>>(),
+        Array<Nullable<Timestamptz>>: times(|lane| lane.open_until),
+        Array<Integer>: numbers(|lane| lane.open_count),
+        Array<Nullable<SqlUuid>>: probers.collect::<Vec<_>>(),
+        Array<Nullable<Timestamptz>>: times(|lane| lane.probe.map(|(_, end)| end)),
+        Array<Nullable<Timestamptz>>: times(|lane| lane.last_success_time),
+        Array<Nullable<Timestamptz>>: times(|lane| lane.failing_since),
+        Array<Nullable<Timestamptz>>: times(|lane| lane.rate_time),
+        Array<Nullable<Timestamptz>>: times(|lane| lane.next_due_time),
     )
     .execute(conn)
     .await?;
@@ -343,20 +266,13 @@ pub async fn failing_deliveries(
         #[diesel(sql_type = BigInt)]
         count: i64,
     }
-    let counted: Count = sql_query(
-        "SELECT count(*) AS count FROM ( \
-             (SELECT FROM deliveries WHERE namespace_id = $1 AND connection_id = $2 \
-                AND state IN ('PENDING', 'RETRYING') AND state = 'RETRYING' LIMIT $4) \
-             UNION ALL \
-             (SELECT FROM deliveries WHERE namespace_id = $1 AND connection_id = $2 \
-                AND state = 'EXHAUSTED' AND update_time >= $3 LIMIT $4) \
-             LIMIT $4 \
-         ) AS failing",
+    let counted: Count = query!(
+        "lanes/failing_deliveries",
+        SqlUuid: connection.namespace.to_uuid(),
+        SqlUuid: connection.connection.to_uuid(),
+        Timestamptz: since.to_chrono(),
+        BigInt: enough,
     )
-    .bind::<SqlUuid, _>(connection.namespace.to_uuid())
-    .bind::<SqlUuid, _>(connection.connection.to_uuid())
-    .bind::<Timestamptz, _>(since.to_chrono())
-    .bind::<BigInt, _>(enough)
     .get_result(conn)
     .await?;
     Ok(counted.count)

@@ -5,6 +5,8 @@
 //! the caller decides what a missing row means. Every read of a tenant's data takes the Namespace. Time is an
 //! argument, except where an order must hold across replicas: there the database's clock counts.
 //!
+//! Statements that diesel's query builder cannot express are files in `queries/`, which `prepared::query!` runs.
+//!
 //! Every function that takes a connection fails if the database does not answer. An `# Errors` section lists
 //! further errors.
 
@@ -23,7 +25,6 @@ mod words;
 pub mod address_key;
 pub mod audit;
 pub mod backfills;
-pub mod connection_tests;
 pub mod connections;
 pub mod deliveries;
 pub mod erasure;
@@ -38,7 +39,6 @@ pub mod lanes;
 pub mod managers;
 pub mod migrations;
 pub mod namespaces;
-pub mod outbox;
 pub mod planner_statistics;
 pub mod plans;
 pub mod platform_budgets;
@@ -58,6 +58,7 @@ pub mod seal;
 pub mod sizes;
 mod sqlstate;
 pub mod stats;
+pub mod trial_deliveries;
 pub mod waiting;
 pub mod work;
 
@@ -67,6 +68,6 @@ pub use error::{Error, is_cut_off, is_passing, lost_namespace};
 pub use floor::Floor;
 pub use listing::{MAX_COST, MAX_PAGE_BYTES, Page, is_by_create_time};
 pub use pool::{
-    ConnectError, Connection, Pool, connect, connect_with_patience, establish, idle,
-    is_plain_by_omission, unused,
+    ConnectError, Connection, Pool, connect, connect_with_patience, establish,
+    is_plain_by_omission, try_idle, unused,
 };

@@ -58,12 +58,13 @@ pub(crate) const fn nullable(field: &'static str, sql: &'static str) -> Column {
 }
 
 impl Column {
-    /// An expression that takes this many microseconds: for example long text, or names, where each id takes 30.
+    /// Sets the microseconds that the expression takes: for example for long text, or for names, where each id takes
+    /// 30.
     pub(crate) const fn taking(self, micros: u64) -> Self {
         Self { micros, ..self }
     }
 
-    /// The expression of a text; missing text is empty.
+    /// Returns the expression of a text. Missing text is empty.
     fn text(&self) -> String {
         if self.nullable {
             format!("coalesce({}, '')", self.sql)
@@ -101,7 +102,7 @@ pub struct Page<T> {
 }
 
 impl<T: Serialize> Page<T> {
-    /// A page of these items. `more` is [`Rows::more`].
+    /// Creates a page of these items. `more` is [`Rows::more`].
     pub(crate) fn new(list: &ListQuery, items: Vec<(Id, T)>, more: bool) -> Self {
         Self::with_place(list, items, more, |item| place(list, item))
     }
@@ -142,7 +143,7 @@ impl<T: Serialize> Page<T> {
     }
 }
 
-/// Value of `item` that the list is ordered by.
+/// Returns the values of `item` that the list is ordered by.
 fn place<T: Serialize>(list: &ListQuery, item: &T) -> Vec<Option<Literal>> {
     // Our items always have a JSON form. If one had none, its position would be the start.
     let json = serde_json::to_value(item).unwrap_or_default();
@@ -284,7 +285,7 @@ impl<'a> Builder<'a> {
         }
     }
 
-    /// Everything after the parents.
+    /// Adds everything after the parents.
     fn rows(&mut self, list: &ListQuery) {
         self.filter(&list.filter);
         self.after(list);
@@ -300,7 +301,7 @@ impl<'a> Builder<'a> {
         self.searches(&searched);
     }
 
-    /// Clauses that search texts. Folding a text takes far longer than searching it. So each text is folded once,
+    /// Adds clauses that search texts. Folding a text takes far longer than searching it. So each text is folded once,
     /// in a subquery that `OFFSET 0` separates, regardless of how often it is searched.
     fn searches(&mut self, clauses: &[&Clause]) {
         if clauses.is_empty() {
@@ -501,7 +502,7 @@ fn shorten(value: Literal) -> Literal {
     }
 }
 
-/// Value that replaces a missing one in the order.
+/// Returns the value that replaces a missing one in the order.
 fn missing(kind: Kind) -> Literal {
     match kind {
         Kind::Text | Kind::Texts | Kind::Word(_) => Literal::Text(String::new()),

@@ -30,7 +30,7 @@ mod health;
 mod verdicts;
 
 pub use compilation::{
-    Generation, Standing, Submission, apply, claim, fail, standings, submission,
+    Generation, StateCount, Submission, apply, claim, count_by_state, fail, submission,
 };
 pub(crate) use edit::delete_all;
 pub use edit::{Updated, delete, lock, resubmit, update, update_in_test_mode};
@@ -38,7 +38,7 @@ pub(crate) use verdicts::{count_verdict, forget_verdicts};
 
 #[derive(Queryable, Selectable, QueryableByName)]
 #[diesel(table_name = managers)]
-struct Row {
+struct ManagerRow {
     namespace_id: Uuid,
     id: Uuid,
     nickname: String,
@@ -68,7 +68,7 @@ struct Read {
     unreadable: bool,
 }
 
-impl Row {
+impl ManagerRow {
     fn read(self, notices: Vec<Notice>) -> Result<Read, Error> {
         let mode: Mode = words::parse(&self.mode)?;
         let state: ManagerState = words::parse(&self.state)?;
@@ -137,8 +137,8 @@ fn write(value: &impl serde::Serialize) -> Result<serde_json::Value, Error> {
         .map_err(Error::Json)
 }
 
-/// Stores a Manager in PENDING_APPLY, generation 1, with its notices and its clock. The caller enqueues the event,
-/// in the same transaction. An exceeded quota is an error.
+/// Stores a Manager in PENDING_APPLY, generation 1, with its notices and its clock. The caller publishes the event
+/// after the commit. An exceeded quota is an error.
 pub async fn insert(
     conn: &mut AsyncPgConnection,
     namespace: Id,
@@ -179,7 +179,7 @@ pub async fn insert(
             managers::kinds.eq(kind_words(&draft.screen.kinds)),
             managers::duplicates.eq(draft.screen.duplicates.as_str()),
         ))
-        .returning(Row::as_returning())
+        .returning(ManagerRow::as_returning())
         .get_result(conn)
         .await?;
     if let Some(content) = content {
@@ -242,22 +242,22 @@ async fn insert_notices(
     Ok(())
 }
 
-/// One Manager; by primary key.
+/// Returns a Manager. By primary key.
 pub async fn get(
     conn: &mut AsyncPgConnection,
     name: ManagerName,
 ) -> Result<Option<Manager>, Error> {
     let found = managers::table
         .find((name.namespace.to_uuid(), name.manager.to_uuid()))
-        .select(Row::as_select())
+        .select(ManagerRow::as_select())
         .first(conn)
         .await
         .optional()?;
     let Some(row) = found else { return Ok(None) };
     let mut notices = load_notices(conn, name.namespace, &[row.id]).await?;
     let notices = notices.remove(&row.id).unwrap_or_default();
-    let told = health::tell(conn, name.namespace, vec![row.read(notices)?]).await?;
-    Ok(told.into_iter().next())
+    let managers = health::add_health(conn, name.namespace, vec![row.read(notices)?]).await?;
+    Ok(managers.into_iter().next())
 }
 
 /// Returns true if the Manager exists; by primary key.
@@ -303,13 +303,6 @@ async fn load_notices(
     Ok(notices)
 }
 
-/// The instructions that clients see, as [`Row::read`] chooses them.
-macro_rules! shown {
-    () => {
-        "(CASE WHEN mode = 'MANUAL' AND state = 'PENDING_APPLY' THEN submitted_instructions ELSE instructions END)"
-    };
-}
-
 pub(crate) const LISTING: Listing = Listing {
     select: "SELECT namespace_id, id, nickname, enable, mode, source, state, input, \
              submitted_instructions, instructions, apply_time, apply_error_code, apply_error_message, \
@@ -339,17 +332,21 @@ pub(crate) const LISTING: Listing = Listing {
             // Inputs that were stored before the field existed are BALANCED.
             "(CASE WHEN input IS NOT NULL THEN coalesce(input ->> 'sensitivity', 'BALANCED') END)",
         ),
+        // The instructions that clients see, as `ManagerRow::read` chooses them.
         nullable(
             "instructions.focus",
-            concat!("(", shown!(), " ->> 'focus')"),
+            "((CASE WHEN mode = 'MANUAL' AND state = 'PENDING_APPLY' THEN submitted_instructions ELSE instructions END) \
+             ->> 'focus')",
         ),
         nullable(
             "instructions.threshold",
-            concat!("(", shown!(), " ->> 'threshold')::float8"),
+            "((CASE WHEN mode = 'MANUAL' AND state = 'PENDING_APPLY' THEN submitted_instructions ELSE instructions END) \
+             ->> 'threshold')::float8",
         ),
         nullable(
             "instructions.brief",
-            concat!("(", shown!(), " ->> 'brief')"),
+            "((CASE WHEN mode = 'MANUAL' AND state = 'PENDING_APPLY' THEN submitted_instructions ELSE instructions END) \
+             ->> 'brief')",
         ),
         nullable("maxScansPerDay", "max_scans_per_day::float8"),
     ],
@@ -357,13 +354,13 @@ pub(crate) const LISTING: Listing = Listing {
     is_indexed: no_other_index,
 };
 
-/// Default order served by `managers_list_idx`.
+/// Lists the Managers of a Namespace. `managers_list_idx` serves the default order.
 pub async fn list(
     conn: &mut AsyncPgConnection,
     namespace: Id,
     list: &ListQuery,
 ) -> Result<Page<Manager>, Error> {
-    let Rows::<Row> { rows, more } = LISTING
+    let Rows::<ManagerRow> { rows, more } = LISTING
         .page(&[namespace.to_uuid()], list)
         .read(conn, list)
         .await?;
@@ -376,8 +373,8 @@ pub async fn list(
             row.read(notices)
         })
         .collect::<Result<_, Error>>()?;
-    let told = health::tell(conn, namespace, read).await?.into_iter();
-    let items = told.map(|manager| (manager.name.manager, manager));
+    let managers = health::add_health(conn, namespace, read).await?.into_iter();
+    let items = managers.map(|manager| (manager.name.manager, manager));
     Ok(Page::new(list, items.collect(), more))
 }
 

@@ -3,17 +3,22 @@
 //! A replica never runs migrations on its own. `earshot migrate` and `earshot dev` call [`migrate`], under an
 //! advisory lock, so that two concurrent calls run each migration once.
 
-use std::{fmt, time::Duration};
+use std::{fmt, path::Path, time::Duration};
 
 use anyhow::{Context, anyhow, bail, ensure};
 use diesel::{
-    QueryableByName, sql_query,
+    QueryableByName,
+    migration::MigrationSource,
+    pg::Pg,
+    sql_query,
     sql_types::{Array, Bool, Nullable, Text},
 };
 use diesel_async::{AsyncMigrationHarness, AsyncPgConnection, RunQueryDsl};
-use diesel_migrations::{EmbeddedMigrations, MigrationHarness, embed_migrations};
+use diesel_migrations::{
+    EmbeddedMigrations, FileBasedMigrations, MigrationHarness, embed_migrations,
+};
 
-use crate::{QueryError, QueryResult, error::LOCK_NOT_AVAILABLE, pooling, roles};
+use crate::{QueryError, QueryResult, error::LOCK_NOT_AVAILABLE, pooling, prepared::query, roles};
 
 /// Longest time that a migration waits for a lock, because everyone else who needs the table waits behind it.
 const LOCK_TIMEOUT: Duration = Duration::from_secs(1);
@@ -35,7 +40,7 @@ const OLDEST_VERSION: &str = env!("OLDEST_MIGRATION");
 
 /// The newest migration of the baseline, which is the schema of the first release. Every release can migrate from
 /// it.
-pub const BASELINE_VERSION: &str = "20261124001100";
+pub const BASELINE_VERSION: &str = "20261128001100";
 
 /// Hash that changes with the migrations, so that tests never use the template database of another version.
 #[must_use]
@@ -47,9 +52,25 @@ pub fn fingerprint() -> &'static str {
 /// versions of the migrations that it ran.
 ///
 /// # Errors
-/// If the database does not answer, is behind a pooler that shares sessions, has a schema from before the baseline, or a migration fails, which is then
-/// rolled back.
+/// If the database does not answer, is behind a pooler that shares sessions, or has a schema from before the baseline;
+/// or if a migration fails, which is then rolled back.
 pub async fn migrate(url: &str) -> anyhow::Result<Vec<String>> {
+    migrate_from(url, || MIGRATIONS).await
+}
+
+/// Does the same as [`migrate`] with the migrations in `folder`. Only for tests of how a later release migrates.
+///
+/// # Errors
+/// Same as [`migrate`], or if the folder cannot be read.
+pub async fn migrate_with(url: &str, folder: &Path) -> anyhow::Result<Vec<String>> {
+    let migrations = FileBasedMigrations::from_path(folder)?;
+    migrate_from(url, move || migrations.clone()).await
+}
+
+async fn migrate_from<S: MigrationSource<Pg>>(
+    url: &str,
+    source: impl Fn() -> S + Clone + Send + 'static,
+) -> anyhow::Result<Vec<String>> {
     let mut guard = connect(url).await?;
     let keeps_sessions = pooling::keeps_sessions(&mut guard, &mut connect(url).await?).await?;
     ensure!(keeps_sessions, pooling::SHARES_SESSIONS);
@@ -59,7 +80,7 @@ pub async fn migrate(url: &str) -> anyhow::Result<Vec<String>> {
     if matches!(found, Schema::Unsupported { .. }) {
         bail!("{found}");
     }
-    let run = run_pending(url).await?;
+    let run = run_pending(url, source).await?;
     roles::grant(&mut guard)
         .await
         .context("cannot give the services' roles their rights")?;
@@ -88,12 +109,16 @@ async fn take_turn(guard: &mut AsyncPgConnection) -> QueryResult<()> {
 
 /// Runs each migration in its own transaction, or without one if it says so. One that cannot lock its tables in time
 /// is rolled back and run again.
-async fn run_pending(url: &str) -> anyhow::Result<Vec<String>> {
+async fn run_pending<S: MigrationSource<Pg>>(
+    url: &str,
+    source: impl Fn() -> S + Clone + Send + 'static,
+) -> anyhow::Result<Vec<String>> {
     let mut conn = connect(url).await?;
     let (mut names, mut tries) = (Vec::new(), 0);
     loop {
-        let next = with_harness(conn, |harness| {
-            let pending = harness.pending_migrations(MIGRATIONS)?;
+        let migrations = source.clone();
+        let next = with_harness(conn, move |harness| {
+            let pending = harness.pending_migrations(migrations())?;
             let next = pending.into_iter().next();
             Ok(next.map(|migration| migration.metadata().run_in_transaction()))
         });
@@ -103,8 +128,9 @@ async fn run_pending(url: &str) -> anyhow::Result<Vec<String>> {
             return Ok(names);
         };
         prepare(&mut conn, in_transaction).await?;
-        let ran = with_harness(conn, |harness| {
-            let ran = harness.run_next_migration(MIGRATIONS)?;
+        let migrations = source.clone();
+        let ran = with_harness(conn, move |harness| {
+            let ran = harness.run_next_migration(migrations())?;
             Ok(ran.to_string())
         });
         let (returned, ran) = ran.await?;
@@ -283,31 +309,28 @@ const PARTITIONED: [&str; 4] = ["posts", "scans", "deliveries", "delivery_attemp
 /// If the database does not answer, or is too busy to attach a partition now.
 pub async fn ensure_partitions(conn: &mut AsyncPgConnection) -> QueryResult<()> {
     for parent in PARTITIONED {
-        sql_query("SELECT ensure_partitions($1, clock_timestamp() - interval '7 days', 6)")
-            .bind::<Text, _>(parent)
-            .execute(conn)
-            .await?;
+        query!(
+            "partitions/ensure",
+            Text: parent,
+        )
+        .execute(conn)
+        .await?;
     }
     Ok(())
 }
 
 /// Returns true if a table has no partition for the current week, by the database's clock: the clock jumped, or no
 /// partitions were created for a month. Reads only the catalogue.
-///
-/// # Errors
-/// If the database does not answer.
 pub async fn lacks_partition(conn: &mut AsyncPgConnection) -> QueryResult<bool> {
     #[derive(QueryableByName)]
     struct Lacks {
         #[diesel(sql_type = Bool)]
         lacks: bool,
     }
-    let lacks: Lacks = sql_query(
-        "SELECT coalesce(bool_or(to_regclass(parent || \
-             to_char(date_trunc('week', clock_timestamp() AT TIME ZONE 'UTC'), '\"_\"YYYYMMDD')) IS NULL), false) AS lacks \
-         FROM unnest($1) AS parent",
+    let lacks: Lacks = query!(
+        "partitions/lacks",
+        Array<Text>: &PARTITIONED[..],
     )
-    .bind::<Array<Text>, _>(&PARTITIONED[..])
     .get_result(conn)
     .await?;
     Ok(lacks.lacks)

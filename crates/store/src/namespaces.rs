@@ -22,7 +22,7 @@ use crate::{
 
 #[derive(Queryable, Selectable, QueryableByName)]
 #[diesel(table_name = namespaces)]
-struct Row {
+struct NamespaceRow {
     id: Uuid,
     nickname: String,
     create_time: DateTime<Utc>,
@@ -30,8 +30,8 @@ struct Row {
     mutes: serde_json::Value,
 }
 
-impl From<Row> for Namespace {
-    fn from(row: Row) -> Self {
+impl From<NamespaceRow> for Namespace {
+    fn from(row: NamespaceRow) -> Self {
         Self {
             name: NamespaceName {
                 namespace: Id::from_uuid(row.id),
@@ -57,7 +57,7 @@ pub async fn insert(
     };
     let id = Id::generate();
     let time = id.time().to_chrono();
-    let row: Row = diesel::insert_into(namespaces::table)
+    let row: NamespaceRow = diesel::insert_into(namespaces::table)
         .values((
             namespaces::id.eq(id.to_uuid()),
             namespaces::account_id.eq(account.to_uuid()),
@@ -66,7 +66,7 @@ pub async fn insert(
             namespaces::update_time.eq(time),
             namespaces::mutes.eq(json(&draft.mutes)?),
         ))
-        .returning(Row::as_returning())
+        .returning(NamespaceRow::as_returning())
         .get_result(conn)
         .await?;
     if let Some(content) = content {
@@ -108,7 +108,7 @@ pub async fn get(
     namespaces::table
         .find(namespace.to_uuid())
         .filter(namespaces::account_id.eq(account.to_uuid()))
-        .select(Row::as_select())
+        .select(NamespaceRow::as_select())
         .first(conn)
         .await
         .optional()
@@ -119,7 +119,7 @@ pub async fn get(
 pub async fn lock(conn: &mut AsyncPgConnection, namespace: Id) -> QueryResult<Option<Namespace>> {
     namespaces::table
         .find(namespace.to_uuid())
-        .select(Row::as_select())
+        .select(NamespaceRow::as_select())
         .for_no_key_update()
         .first(conn)
         .await
@@ -139,8 +139,9 @@ struct Changes<'a> {
     mutes: Option<serde_json::Value>,
 }
 
-/// Call with the account and then the Namespace [`lock`]ed, inside a transaction. An exceeded quota is an error. A change that changes nothing also keeps `updateTime`.
-/// Changed mutes change what is matched, and scanners see them before the next post.
+/// Changes a Namespace. Its account must be locked, and then itself, by [`lock`]. An exceeded quota is an error. A
+/// change that changes nothing also keeps `updateTime`. Changed mutes change what is matched, and scanners see them
+/// before the next post.
 pub async fn update(
     conn: &mut AsyncPgConnection,
     current: Namespace,
@@ -181,11 +182,12 @@ pub async fn update_in_test_mode(
         nickname: change.nickname.as_deref(),
         mutes: change.mutes.as_deref().map(json).transpose()?,
     };
-    let row: Row = diesel::update(namespaces::table.find(current.name.namespace.to_uuid()))
-        .set((changes, namespaces::update_time.eq(now.to_chrono())))
-        .returning(Row::as_returning())
-        .get_result(conn)
-        .await?;
+    let row: NamespaceRow =
+        diesel::update(namespaces::table.find(current.name.namespace.to_uuid()))
+            .set((changes, namespaces::update_time.eq(now.to_chrono())))
+            .returning(NamespaceRow::as_returning())
+            .get_result(conn)
+            .await?;
     if let Some(content) = content {
         content.check(conn).await?;
     }
@@ -300,7 +302,7 @@ pub async fn list(
         None => LISTING.page(&[account.to_uuid()], list),
         Some(key) => NARROWED.page(&[account.to_uuid(), key.to_uuid()], list),
     };
-    let Rows::<Row> { rows, more } = query.read(conn, list).await?;
+    let Rows::<NamespaceRow> { rows, more } = query.read(conn, list).await?;
     Ok(Page::new(
         list,
         rows.into_iter()

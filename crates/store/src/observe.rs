@@ -18,7 +18,7 @@ use diesel::{
 };
 use diesel_async::pooled_connection::{AsyncDieselConnectionManager, deadpool};
 use prometheus::{
-    Histogram, HistogramOpts, HistogramVec, IntGauge, IntGaugeVec, Opts,
+    IntGauge, IntGaugeVec, Opts,
     core::{Collector, Desc},
     proto::MetricFamily,
 };
@@ -50,29 +50,16 @@ const OPERATIONS: &[&str] = &[
 /// Maximum length of a statement that is parsed.
 const HEAD: usize = 400;
 
-static DURATION: LazyLock<HistogramVec> = LazyLock::new(|| {
-    let opts = HistogramOpts::new(
-        "db_client_operation_duration_seconds",
-        "Time of a statement, from sending it to its result.",
-    );
-    let metric = HistogramVec::new(opts.buckets(SECONDS.to_vec()), &["operation", "error_type"])
-        .expect("the names are valid");
-    register(Box::new(metric.clone()));
-    metric
-});
-
-pub(crate) static WAIT: LazyLock<Histogram> = LazyLock::new(|| {
-    let opts = HistogramOpts::new(
-        "db_client_connection_wait_time_seconds",
-        "Time that was waited for a connection of the pool.",
-    );
-    let metric = Histogram::with_opts(opts.buckets(SECONDS.to_vec())).expect("the names are valid");
-    register(Box::new(metric.clone()));
-    metric
-});
+runtime::metrics! {
+    static DURATION: HistogramVec = "db_client_operation_duration_seconds",
+        "Time of a statement, from sending it to its result.", ["operation", "error_type"],
+        buckets: SECONDS;
+    pub(crate) static WAIT: Histogram = "db_client_connection_wait_time_seconds",
+        "Time that was waited for a connection of the pool.", buckets: SECONDS;
+}
 
 static POOLS: LazyLock<Mutex<Vec<Weak>>> = LazyLock::new(|| {
-    register(Box::new(Pools::new()));
+    runtime::metrics::register_collector(Pools::new());
     Mutex::default()
 });
 
@@ -80,12 +67,6 @@ type Weak = ::deadpool::managed::WeakPool<
     AsyncDieselConnectionManager<AsyncPgConnection>,
     deadpool::Object<AsyncPgConnection>,
 >;
-
-fn register(metric: Box<dyn Collector>) {
-    if let Err(error) = prometheus::default_registry().register(metric) {
-        tracing::error!(%error, "a metric will be missing");
-    }
-}
 
 /// Includes the pool's connections in the metrics, for as long as it lives.
 pub(crate) fn watch(pool: &deadpool::Pool<AsyncPgConnection>) {
@@ -175,7 +156,7 @@ impl Instrumentation for Statements {
                 // The rest of a long statement is cut off.
                 let _ = write!(head, "{query}");
                 let operation = head.operation();
-                self.answers.ask(operation == "COMMIT");
+                self.answers.begin(operation == "COMMIT");
                 let is_sampled = events::TraceContext::is_sampled_now();
                 self.open = Some(Open {
                     operation,
@@ -240,6 +221,11 @@ struct Head(String);
 
 impl fmt::Write for Head {
     fn write_str(&mut self, text: &str) -> fmt::Result {
+        let text = if self.0.is_empty() {
+            without_comments(text)
+        } else {
+            text
+        };
         let room = HEAD - self.0.len();
         let taken = text.floor_char_boundary(room);
         self.0.push_str(&text[..taken]);
@@ -248,6 +234,16 @@ impl fmt::Write for Head {
         }
         Ok(())
     }
+}
+
+/// Removes the comments above a statement: files in `queries/` begin with the types of their values.
+fn without_comments(text: &str) -> &str {
+    let mut rest = text.trim_start();
+    while rest.starts_with("--") {
+        rest = rest.split_once('\n').map_or("", |(_, after)| after);
+        rest = rest.trim_start();
+    }
+    rest
 }
 
 impl Head {
@@ -302,7 +298,7 @@ mod tests {
     fn statement_is_labelled_by_its_first_word_and_table() {
         for (text, operation, table) in [
             ("SELECT \"a\".\"b\" FROM \"keys\" WHERE x", "SELECT", "keys"),
-            ("INSERT INTO outbox (a) VALUES ($1)", "INSERT", "outbox"),
+            ("INSERT INTO purges (a) VALUES ($1)", "INSERT", "purges"),
             ("update feeds set a = 1", "UPDATE", "feeds"),
             (
                 "WITH due AS (SELECT * FROM unnest($1)) UPDATE scans AS s",
@@ -311,6 +307,11 @@ mod tests {
             ),
             ("SELECT 1 -- binds: [\"from secrets\"]", "SELECT", ""),
             ("SELECT a IS DISTINCT FROM b FROM posts", "SELECT", "posts"),
+            (
+                "-- $1 uuid: id\n-- $2 text: from\nSELECT 1 FROM scans",
+                "SELECT",
+                "scans",
+            ),
             ("BEGIN", "BEGIN", ""),
             ("VACUUM x", "OTHER", ""),
             ("", "OTHER", ""),
@@ -326,7 +327,8 @@ mod tests {
 
     #[test]
     fn only_the_beginning_of_a_statement_is_read() {
-        let head = head(&format!("SELECT {}", "é".repeat(HEAD)));
+        let comments = "-- $1 uuid: id\n".repeat(HEAD);
+        let head = head(&format!("{comments}SELECT {}", "é".repeat(HEAD)));
         assert!(head.0.len() <= HEAD);
         assert_eq!(head.operation(), "SELECT");
     }

@@ -10,7 +10,6 @@ use std::collections::{BTreeSet, HashMap};
 use diesel::{
     dsl::sql,
     prelude::*,
-    sql_query,
     sql_types::{Array, BigInt, Bool, Jsonb, Nullable, Text, Timestamptz, Uuid as SqlUuid},
 };
 use diesel_async::{AsyncPgConnection, RunQueryDsl};
@@ -25,7 +24,7 @@ use uuid::Uuid;
 use crate::{
     Error, QueryError, QueryResult,
     managers::languages,
-    prepared::Prepared,
+    prepared::query,
     quotas::Limits,
     schema::{managers, namespaces, plan_changes, plan_version},
 };
@@ -135,15 +134,13 @@ pub(crate) async fn log_all(
         .await?;
     let versions: Vec<i64> = (last - count + 1..=last).collect();
     let (namespaces, managers) = ids(names);
-    sql_query(
-        "INSERT INTO plan_changes (version, namespace_id, manager_id, change_time) \
-         SELECT version, namespace_id, manager_id, $4 \
-         FROM unnest($1, $2, $3) AS given (version, namespace_id, manager_id)",
+    query!(
+        "plans/log",
+        Array<BigInt>: &versions,
+        Array<SqlUuid>: &namespaces,
+        Array<SqlUuid>: &managers,
+        Timestamptz: now.to_chrono(),
     )
-    .bind::<Array<BigInt>, _>(&versions)
-    .bind::<Array<SqlUuid>, _>(&namespaces)
-    .bind::<Array<SqlUuid>, _>(&managers)
-    .bind::<Timestamptz, _>(now.to_chrono())
     .execute(conn)
     .await?;
     diesel::delete(plan_changes::table.filter(plan_changes::version.lt(last - KEPT_CHANGES)))
@@ -238,15 +235,12 @@ pub async fn changes_since(
     })
 }
 
-#[derive(QueryableByName)]
+#[derive(Queryable, Selectable)]
+#[diesel(table_name = plan_changes)]
 struct Change {
-    #[diesel(sql_type = BigInt)]
     version: i64,
-    #[diesel(sql_type = Nullable<SqlUuid>)]
     nonce: Option<Uuid>,
-    #[diesel(sql_type = SqlUuid)]
     namespace_id: Uuid,
-    #[diesel(sql_type = SqlUuid)]
     manager_id: Uuid,
 }
 
@@ -265,16 +259,13 @@ async fn log_from(
     from: PlanVersion,
     limit: i64,
 ) -> QueryResult<Vec<Change>> {
-    Prepared(
-        sql_query(
-            "SELECT version, nonce, namespace_id, manager_id FROM plan_changes \
-             WHERE version >= $1 ORDER BY version LIMIT $2",
-        )
-        .bind::<BigInt, _>(from.number)
-        .bind::<BigInt, _>(limit),
-    )
-    .load(conn)
-    .await
+    plan_changes::table
+        .filter(plan_changes::version.ge(from.number))
+        .order(plan_changes::version.asc())
+        .limit(limit)
+        .select(Change::as_select())
+        .load(conn)
+        .await
 }
 
 /// Returns the changes after version `after`. `None` if the log does not continue that version, because it was cut, or
@@ -327,21 +318,11 @@ pub async fn are_current(
     }
     let changed: Vec<ManagerName> = changed.into_iter().collect();
     let (namespaces, managers) = ids(&changed);
-    // The mutes of a Namespace are logged under the lowest id, and concern all its Managers.
-    let now: Found = Prepared(
-        sql_query(
-            "SELECT EXISTS (SELECT FROM unnest($2, $3) AS given (namespace_id, manager_id) \
-                 CROSS JOIN LATERAL (SELECT FROM feed_watchers AS watcher \
-                     WHERE watcher.feed = $1 AND watcher.namespace_id = given.namespace_id \
-                         AND watcher.manager_id >= given.manager_id \
-                         AND watcher.manager_id <= CASE \
-                             WHEN given.manager_id = '00000000-0000-0000-0000-000000000000' \
-                             THEN 'ffffffff-ffff-ffff-ffff-ffffffffffff' ELSE given.manager_id END \
-                     LIMIT 1) AS watching) AS found",
-        )
-        .bind::<Text, _>(feed.as_str())
-        .bind::<Array<SqlUuid>, _>(namespaces)
-        .bind::<Array<SqlUuid>, _>(managers),
+    let now: Found = query!(
+        "plans/is_concerned",
+        Text: feed.as_str(),
+        Array<SqlUuid>: namespaces,
+        Array<SqlUuid>: managers,
     )
     .get_result(conn)
     .await?;
@@ -473,7 +454,7 @@ pub async fn instructions_of(
     Ok(found.collect())
 }
 
-/// What the instructions in use say about a Manager's customer.
+/// Description of a Manager's customer in the instructions that are in use.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Seller {
     pub account: Id,
@@ -539,7 +520,8 @@ pub async fn sellers(
 /// Namespace, Manager, whether it is enabled, its instructions, mutes and languages.
 type PlanRow = (Uuid, Uuid, bool, Option<Value>, Value, Vec<String>);
 
-/// Instructions that this version cannot read are listed separately, so that one Manager does not stop the others.
+/// Converts a row. Instructions that this version cannot read are no error, so that one Manager does not stop the
+/// others.
 fn plan((namespace, manager, enable, json, mutes, codes): PlanRow) -> PlanRecord {
     let manager = ManagerName {
         namespace: Id::from_uuid(namespace),

@@ -11,7 +11,7 @@
 use std::time::Duration;
 
 use diesel::{
-    OptionalExtension as _, QueryableByName, sql_query,
+    prelude::*,
     sql_types::{BigInt, Bool, Double, Integer, Jsonb, Nullable, Text, Uuid as SqlUuid},
 };
 use diesel_async::{AsyncConnection as _, AsyncPgConnection, RunQueryDsl};
@@ -20,7 +20,9 @@ use uuid::Uuid;
 
 use crate::{
     QueryError, QueryResult,
+    prepared::query,
     rates::{Grant, Ledger, Settlement, Wanted},
+    schema::platform_budgets,
 };
 
 mod share;
@@ -37,7 +39,7 @@ pub struct Stand {
 }
 
 #[derive(QueryableByName)]
-struct Row {
+struct BudgetRow {
     #[diesel(sql_type = Jsonb)]
     ledger: serde_json::Value,
     #[diesel(sql_type = BigInt)]
@@ -45,10 +47,6 @@ struct Row {
     #[diesel(sql_type = Nullable<Double>)]
     silent_seconds: Option<f64>,
 }
-
-const STAND: &str = "SELECT ledger, floor(extract(epoch FROM clock_timestamp()) * 1000)::bigint AS now_ms, \
-    extract(epoch FROM silent_until - clock_timestamp())::float8 AS silent_seconds \
-    FROM platform_budgets WHERE credential = $1";
 
 /// Settles a lease of `credential`, and then leases requests; each step runs if its argument is given.
 /// `kept` requests stay free for more urgent ones.
@@ -73,9 +71,8 @@ pub async fn lease(
         let grant = wanted.map(|wanted| ledger.grant(row.now_ms, limit, wanted));
         let ledger = serde_json::to_value(&ledger)
             .map_err(|error| QueryError::SerializationError(error.into()))?;
-        sql_query("UPDATE platform_budgets SET ledger = $2 WHERE credential = $1")
-            .bind::<Text, _>(credential)
-            .bind::<Jsonb, _>(ledger)
+        diesel::update(platform_budgets::table.find(credential))
+            .set(platform_budgets::ledger.eq(ledger))
             .execute(conn)
             .await?;
         Ok(Stand { silent, grant })
@@ -85,12 +82,19 @@ pub async fn lease(
 
 /// Returns the time until requests under `credential` are allowed again; zero when they are allowed now.
 pub async fn silent(conn: &mut AsyncPgConnection, credential: &str) -> QueryResult<Duration> {
-    let row: Option<Row> = sql_query(STAND)
-        .bind::<Text, _>(credential)
-        .get_result(conn)
-        .await
-        .optional()?;
-    Ok(duration(row.and_then(|row| row.silent_seconds)))
+    #[derive(QueryableByName)]
+    struct Silence {
+        #[diesel(sql_type = Nullable<Double>)]
+        seconds: Option<f64>,
+    }
+    let silence: Option<Silence> = query!(
+        "platform_budgets/silent",
+        Text: credential,
+    )
+    .get_result(conn)
+    .await
+    .optional()?;
+    Ok(duration(silence.and_then(|silence| silence.seconds)))
 }
 
 /// Silences `credential` for `time` from now. A longer silence that is already set stays.
@@ -99,13 +103,11 @@ pub async fn silence(
     credential: &str,
     time: Duration,
 ) -> QueryResult<()> {
-    sql_query(
-        "INSERT INTO platform_budgets AS b (credential, silent_until) \
-         VALUES ($1, clock_timestamp() + $2 * interval '1 second') ON CONFLICT (credential) DO UPDATE \
-             SET silent_until = greatest(b.silent_until, excluded.silent_until)",
+    query!(
+        "platform_budgets/silence",
+        Text: credential,
+        Double: time.as_secs_f64(),
     )
-    .bind::<Text, _>(credential)
-    .bind::<Double, _>(time.as_secs_f64())
     .execute(conn)
     .await?;
     Ok(())
@@ -125,7 +127,7 @@ pub struct Posts {
 }
 
 /// Takes up to `wanted` of the paid posts of a UTC day, by the database's clock. They count as
-/// spent unless [`give_back_posts`] returns them, because each post costs money.
+/// spent unless [`refund_posts`] returns them, because each post costs money.
 ///
 /// Posts for a `feed` come from the share of the watching account with the largest allowance. Without a feed,
 /// no account's share is charged.
@@ -146,16 +148,10 @@ pub async fn take_posts(
     conn.transaction(async |conn| {
         // The lock stops other takes and returns until the end of the transaction.
         locked(conn, credential).await?;
-        let today: Today = sql_query(
-            "WITH today AS ( \
-                 SELECT (clock_timestamp() AT TIME ZONE 'UTC')::date AS day, \
-                     extract(epoch FROM date_trunc('day', clock_timestamp(), 'UTC') + interval '1 day' \
-                         - clock_timestamp())::float8 AS rest_seconds \
-             ) UPDATE platform_budgets AS b SET day = today.day, \
-                 day_posts = CASE WHEN b.day = today.day THEN b.day_posts ELSE 0 END \
-             FROM today WHERE credential = $1 RETURNING b.day_posts AS had, today.rest_seconds",
+        let today: Today = query!(
+            "platform_budgets/begin_day",
+            Text: credential,
         )
-        .bind::<Text, _>(credential)
         .get_result(conn)
         .await?;
         let day_ends_in = duration(Some(today.rest_seconds));
@@ -166,21 +162,17 @@ pub async fn take_posts(
         };
         let (account, allowed) = share::allowance(per_day, left, &shares, day_ends_in);
         let granted = wanted.min(allowed);
-        sql_query("UPDATE platform_budgets SET day_posts = day_posts + $2 WHERE credential = $1")
-            .bind::<Text, _>(credential)
-            .bind::<Integer, _>(number(granted))
+        diesel::update(platform_budgets::table.find(credential))
+            .set(platform_budgets::day_posts.eq(platform_budgets::day_posts + number(granted)))
             .execute(conn)
             .await?;
         if let Some(account) = account {
-            sql_query(
-                "INSERT INTO platform_budget_shares AS s (credential, account_id, day, day_posts) \
-                 SELECT credential, $2, day, $3 FROM platform_budgets WHERE credential = $1 \
-                 ON CONFLICT (credential, account_id) DO UPDATE SET day = excluded.day, day_posts = \
-                     excluded.day_posts + CASE WHEN s.day = excluded.day THEN s.day_posts ELSE 0 END",
+            query!(
+                "platform_budgets/take_share",
+                Text: credential,
+                SqlUuid: account.to_uuid(),
+                Integer: number(granted),
             )
-            .bind::<Text, _>(credential)
-            .bind::<SqlUuid, _>(account.to_uuid())
-            .bind::<Integer, _>(number(granted))
             .execute(conn)
             .await?;
         }
@@ -209,18 +201,12 @@ async fn shares(
         #[diesel(sql_type = Integer)]
         taken: i32,
     }
-    let watching: Vec<Watching> = sql_query(
-        "SELECT n.account_id, bool_or(w.feed = $3) AS watches, coalesce(max(s.day_posts), 0) AS taken \
-         FROM (SELECT DISTINCT w.namespace_id, w.feed FROM feeds AS f JOIN feed_watchers AS w ON w.feed = f.name \
-               WHERE f.platform = $2 AND f.watched) AS w \
-         JOIN namespaces AS n ON n.id = w.namespace_id \
-         LEFT JOIN platform_budget_shares AS s ON s.credential = $1 AND s.account_id = n.account_id \
-             AND s.day = (SELECT day FROM platform_budgets WHERE credential = $1) \
-         GROUP BY n.account_id ORDER BY n.account_id",
+    let watching: Vec<Watching> = query!(
+        "platform_budgets/shares",
+        Text: credential,
+        Text: feed.platform(),
+        Text: feed.as_str(),
     )
-    .bind::<Text, _>(credential)
-    .bind::<Text, _>(feed.platform())
-    .bind::<Text, _>(feed.as_str())
     .load(conn)
     .await?;
     let share = |one: Watching| Share {
@@ -236,7 +222,7 @@ async fn shares(
 ///
 /// # Errors
 /// When the database does not answer; then they count as paid for.
-pub async fn give_back_posts(
+pub async fn refund_posts(
     conn: &mut AsyncPgConnection,
     credential: &str,
     posts: u32,
@@ -244,21 +230,19 @@ pub async fn give_back_posts(
 ) -> QueryResult<()> {
     conn.transaction(async |conn| {
         // Same lock order as when posts are taken.
-        sql_query(
-            "UPDATE platform_budgets SET day_posts = greatest(day_posts - $2, 0) \
-             WHERE credential = $1 AND day = (clock_timestamp() AT TIME ZONE 'UTC')::date",
+        query!(
+            "platform_budgets/refund",
+            Text: credential,
+            Integer: number(posts),
         )
-        .bind::<Text, _>(credential)
-        .bind::<Integer, _>(number(posts))
         .execute(conn)
         .await?;
-        sql_query(
-            "UPDATE platform_budget_shares SET day_posts = greatest(day_posts - $2, 0) \
-             WHERE credential = $1 AND account_id = $3 AND day = (clock_timestamp() AT TIME ZONE 'UTC')::date",
+        query!(
+            "platform_budgets/refund_share",
+            Text: credential,
+            Integer: number(posts),
+            Nullable<SqlUuid>: account.map(Id::to_uuid),
         )
-        .bind::<Text, _>(credential)
-        .bind::<Integer, _>(number(posts))
-        .bind::<Nullable<SqlUuid>, _>(account.map(Id::to_uuid))
         .execute(conn)
         .await?;
         Ok(())
@@ -267,16 +251,22 @@ pub async fn give_back_posts(
 }
 
 /// Returns the row of `credential`, locked until the end of the transaction. Creates the row if it is missing.
-async fn locked(conn: &mut AsyncPgConnection, credential: &str) -> QueryResult<Row> {
-    let locked = sql_query(format!("{STAND} FOR UPDATE")).bind::<Text, _>(credential);
-    if let Some(row) = locked.clone().get_result(conn).await.optional()? {
+async fn locked(conn: &mut AsyncPgConnection, credential: &str) -> QueryResult<BudgetRow> {
+    let locked = || {
+        query!(
+            "platform_budgets/lock",
+            Text: credential,
+        )
+    };
+    if let Some(row) = locked().get_result(conn).await.optional()? {
         return Ok(row);
     }
-    sql_query("INSERT INTO platform_budgets (credential) VALUES ($1) ON CONFLICT DO NOTHING")
-        .bind::<Text, _>(credential)
+    diesel::insert_into(platform_budgets::table)
+        .values(platform_budgets::credential.eq(credential))
+        .on_conflict_do_nothing()
         .execute(conn)
         .await?;
-    locked.get_result(conn).await
+    locked().get_result(conn).await
 }
 
 fn duration(seconds: Option<f64>) -> Duration {

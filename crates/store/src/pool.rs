@@ -41,7 +41,7 @@ const CREATE: Duration = Duration::from_secs(5);
 /// Time to set up a connection after one of several servers has answered.
 const SET_UP: Duration = Duration::from_secs(1);
 
-/// Cheap to clone: all clones share the connections.
+/// A pool of connections, which all clones share.
 #[derive(Clone)]
 pub struct Pool {
     connections: deadpool::Pool<AsyncPgConnection>,
@@ -130,7 +130,7 @@ pub fn connect_with_patience(
     })
 }
 
-/// An invalid URL is reported by the first use of the pool.
+/// Returns the longest time to open a connection. An invalid URL is reported by the first use of the pool.
 fn create_timeout(url: &str) -> Duration {
     let config = Address::read(url).and_then(|address| address.config());
     let longest = config.ok().as_ref().and_then(servers::longest_connect);
@@ -138,7 +138,7 @@ fn create_timeout(url: &str) -> Duration {
 }
 
 /// Returns an open and idle connection, if there is one, without waiting.
-pub async fn idle(pool: &Pool) -> Option<Connection> {
+pub async fn try_idle(pool: &Pool) -> Option<Connection> {
     if pool.status().available == 0 {
         return None;
     }
@@ -186,9 +186,9 @@ async fn establish_bounded(url: &str, patience: Duration) -> ConnectionResult<As
     Ok(conn)
 }
 
-/// Connects to `url`, which may name several servers ([`crate::servers`]), with encryption as its `sslmode` and
-/// `sslrootcert` say ([`crate::tls`]), and with the program's name if it sets no `application_name`. Unlike diesel's error, ours names the server and every cause,
-/// down to the operating system's. It never contains the URL, which may hold a password.
+/// Connects to `url`, which may name several servers ([`crate::servers`]), and sets the encryption ([`crate::tls`]).
+/// The program's name is the default of `application_name`. Unlike diesel's error, ours names the server and every
+/// cause, down to the operating system's. It never contains the URL, which may hold a password.
 ///
 /// # Errors
 /// If the URL is invalid, the server does not answer, or it refuses the connection.

@@ -10,7 +10,6 @@
 use diesel::{
     OptionalExtension as _, QueryableByName,
     prelude::*,
-    sql_query,
     sql_types::{Array, BigInt, Integer, Nullable, Text, Uuid as SqlUuid},
 };
 use diesel_async::{AsyncPgConnection, RunQueryDsl};
@@ -20,6 +19,7 @@ pub use crate::error::Exceeded;
 use crate::{
     Error, QueryResult,
     error::{CONTENT, NEW_FEEDS},
+    prepared::query,
     schema::{accounts, namespaces},
 };
 
@@ -27,7 +27,7 @@ use crate::{
 /// the same day count as well. A feed stays for some days after its last watcher.
 pub const NEW_FEEDS_PER_DAY: u32 = 10_000;
 
-/// How many of each an account may have.
+/// Quotas of an account.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Limits {
     pub namespaces: u32,
@@ -174,7 +174,7 @@ pub(crate) async fn lock_owner(
 
 /// Returns the quota that prevents the account from creating one more. Call in the transaction that creates it,
 /// before the insert. Counts the account's resources; served by `namespaces_list_idx` and the primary keys.
-pub async fn refuse_creation(
+pub async fn check_creation(
     conn: &mut AsyncPgConnection,
     account: Id,
     resource: Resource,
@@ -186,15 +186,22 @@ pub async fn refuse_creation(
         count: i64,
     }
     let limits = lock(conn, account, defaults).await?;
-    let (quota, limit, count) = match resource {
-        Resource::Namespace => ("namespaces", limits.namespaces, NAMESPACES),
-        Resource::Manager => ("managers", limits.managers, MANAGERS),
-        Resource::Connection => ("connections", limits.connections, CONNECTIONS),
+    let account = account.to_uuid();
+    let (quota, limit, statement) = match resource {
+        Resource::Namespace => {
+            let statement = query!("quotas/count_namespaces", SqlUuid: account);
+            ("namespaces", limits.namespaces, statement)
+        }
+        Resource::Manager => {
+            let statement = query!("quotas/count_managers", SqlUuid: account);
+            ("managers", limits.managers, statement)
+        }
+        Resource::Connection => {
+            let statement = query!("quotas/count_connections", SqlUuid: account);
+            ("connections", limits.connections, statement)
+        }
     };
-    let Count { count } = sql_query(format!("SELECT {count} AS count"))
-        .bind::<SqlUuid, _>(account.to_uuid())
-        .get_result(conn)
-        .await?;
+    let Count { count } = statement.get_result(conn).await?;
     let wanted = number(count).saturating_add(1);
     Ok((wanted > limit).then_some(Exceeded {
         quota,
@@ -230,23 +237,13 @@ pub(crate) async fn check_feeds(
         return Ok(());
     };
     let names: Vec<&str> = feeds.iter().map(FeedName::as_str).collect();
-    let counts: Option<Counts> = sql_query(
-        "WITH watched AS ( \
-             SELECT w.feed, (w.namespace_id, w.manager_id) = ($2, $3) AS own \
-             FROM namespaces AS n JOIN feed_watchers AS w ON w.namespace_id = n.id WHERE n.account_id = $1) \
-         SELECT (SELECT count(DISTINCT feed) FROM watched) AS before, \
-             (SELECT count(*) FROM (SELECT feed FROM watched WHERE NOT own UNION SELECT unnest($4)) AS feeds) AS after, \
-             (SELECT count(DISTINCT name) FROM unnest($4) AS given (name) WHERE NOT EXISTS (SELECT FROM account_feeds AS a \
-                 WHERE a.account_id = $1 AND a.feed = given.name)) AS new, \
-             (SELECT count(*) FROM account_feeds \
-                 WHERE account_id = $1 AND watch_time >= date_trunc('day', clock_timestamp(), 'UTC')) AS new_before \
-         WHERE EXISTS (SELECT unnest($4) EXCEPT \
-             SELECT feed FROM feed_watchers WHERE namespace_id = $2 AND manager_id = $3)",
+    let counts: Option<Counts> = query!(
+        "quotas/count_feeds",
+        SqlUuid: account.to_uuid(),
+        SqlUuid: manager.namespace.to_uuid(),
+        SqlUuid: manager.manager.to_uuid(),
+        Array<Text>: names,
     )
-    .bind::<SqlUuid, _>(account.to_uuid())
-    .bind::<SqlUuid, _>(manager.namespace.to_uuid())
-    .bind::<SqlUuid, _>(manager.manager.to_uuid())
-    .bind::<Array<Text>, _>(names)
     .get_result(conn)
     .await
     .optional()?;
@@ -324,10 +321,12 @@ impl ContentBytes {
             #[diesel(sql_type = BigInt)]
             bytes: i64,
         }
-        let sum: Sum = sql_query(format!("SELECT {CONTENT_BYTES} AS bytes"))
-            .bind::<SqlUuid, _>(account.to_uuid())
-            .get_result(conn)
-            .await?;
+        let sum: Sum = query!(
+            "quotas/content_bytes",
+            SqlUuid: account.to_uuid(),
+        )
+        .get_result(conn)
+        .await?;
         Ok(sum.bytes)
     }
 }
@@ -335,25 +334,6 @@ impl ContentBytes {
 fn number(count: i64) -> u32 {
     u32::try_from(count).unwrap_or(u32::MAX)
 }
-
-/// Scalar subqueries that count what the account `$1` has.
-const NAMESPACES: &str = "(SELECT count(*) FROM namespaces WHERE account_id = $1)";
-const MANAGERS: &str = "(SELECT count(*) FROM namespaces AS n JOIN managers AS m ON m.namespace_id = n.id \
-     WHERE n.account_id = $1)";
-const CONNECTIONS: &str = "(SELECT count(*) FROM namespaces AS n JOIN connections AS c ON c.namespace_id = n.id \
-     WHERE n.account_id = $1)";
-/// Counts the feeds of the account `$1`, and their watchers. A hash of the feeds takes less time than sorting their
-/// names, which `count(DISTINCT)` does.
-const FEEDS: &str = "(SELECT count(*) AS feeds, coalesce(sum(watchers), 0)::bigint AS watchers FROM ( \
-         SELECT count(*) AS watchers FROM namespaces AS n JOIN feed_watchers AS w ON w.namespace_id = n.id \
-         WHERE n.account_id = $1 GROUP BY w.feed) AS each)";
-/// Rows from before the column are counted from their values.
-const CONTENT_BYTES: &str = "coalesce((SELECT sum(coalesce(content_bytes, bytes_of_content(NULL, NULL, mutes))) \
-     FROM namespaces WHERE account_id = $1) + coalesce((SELECT sum(coalesce(m.content_bytes, \
-         bytes_of_content(m.instructions, m.submitted_instructions, m.mutes))) \
-     FROM namespaces AS n JOIN managers AS m ON m.namespace_id = n.id WHERE n.account_id = $1), 0), 0)::bigint";
-const SCANS: &str = "coalesce((SELECT scans FROM account_days \
-     WHERE account_id = $1 AND day = (clock_timestamp() AT TIME ZONE 'UTC')::date), 0)";
 
 /// Joins the account `a` with its day `d`.
 pub(crate) const TODAY: &str = "LEFT JOIN account_days AS d \
@@ -364,9 +344,7 @@ pub(crate) const HAS_SCANS_LEFT: &str =
 
 /// Removes counters of Scans that are older than a month.
 pub async fn purge_days(conn: &mut AsyncPgConnection) -> QueryResult<usize> {
-    sql_query("DELETE FROM account_days WHERE day < current_date - 31")
-        .execute(conn)
-        .await
+    query!("quotas/purge_days").execute(conn).await
 }
 
 /// Returns the account's limits and their usage. Costs the same as the checks, without a lock.
@@ -409,13 +387,10 @@ pub async fn usage(
         #[diesel(sql_type = BigInt)]
         scans: i64,
     }
-    let row: Row = sql_query(format!(
-        "SELECT quota_namespaces, quota_managers, quota_connections, quota_feeds, quota_content_bytes, quota_scans_per_day, \
-             quota_rate_limit_per_minute, {CONTENT_BYTES} AS content_bytes, {NAMESPACES} AS namespaces, {MANAGERS} AS managers, \
-             {CONNECTIONS} AS connections, {SCANS} AS scans, f.feeds, f.watchers \
-         FROM accounts CROSS JOIN {FEEDS} AS f WHERE id = $1"
-    ))
-    .bind::<SqlUuid, _>(account.to_uuid())
+    let row: Row = query!(
+        "quotas/usage",
+        SqlUuid: account.to_uuid(),
+    )
     .get_result(conn)
     .await?;
     let columns = (

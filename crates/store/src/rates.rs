@@ -9,13 +9,13 @@ mod both;
 mod ledger;
 
 use diesel::{
-    OptionalExtension as _, QueryableByName, sql_query,
+    OptionalExtension as _, QueryableByName,
     sql_types::{BigInt, Integer, Jsonb, Nullable, Uuid as SqlUuid},
 };
 use diesel_async::{AsyncConnection as _, AsyncPgConnection, RunQueryDsl};
 use domain::Id;
 
-use crate::{QueryError, QueryResult};
+use crate::{QueryError, QueryResult, prepared::query};
 
 pub use both::{Ledgers, Limits, SharedGrant};
 pub use ledger::{Grant, LEASE_MS, LeaseId, Ledger, Settlement, WINDOW_MS, Wanted};
@@ -28,7 +28,7 @@ pub struct Payer {
 }
 
 #[derive(QueryableByName)]
-struct Row {
+struct LedgersRow {
     #[diesel(sql_type = Jsonb)]
     key_ledger: serde_json::Value,
     #[diesel(sql_type = Jsonb)]
@@ -67,14 +67,13 @@ pub async fn lease(
             ledgers.settle(settlement);
         }
         let grant = wanted.map(|wanted| ledgers.grant(row.now_ms, limits, wanted));
-        sql_query(
-            "WITH key AS (UPDATE rate_ledgers SET ledger = $2 WHERE api_key_id = $1) \
-             UPDATE account_rate_ledgers SET ledger = $4 WHERE account_id = $3",
+        query!(
+            "rates/store",
+            SqlUuid: payer.key.to_uuid(),
+            Jsonb: json(&ledgers.key)?,
+            SqlUuid: payer.account.to_uuid(),
+            Jsonb: json(&ledgers.account)?,
         )
-        .bind::<SqlUuid, _>(payer.key.to_uuid())
-        .bind::<Jsonb, _>(json(&ledgers.key)?)
-        .bind::<SqlUuid, _>(payer.account.to_uuid())
-        .bind::<Jsonb, _>(json(&ledgers.account)?)
         .execute(conn)
         .await?;
         Ok(grant)
@@ -83,31 +82,25 @@ pub async fn lease(
 }
 
 /// Returns the ledgers of `payer`, locked until the end of the transaction.
-async fn locked(conn: &mut AsyncPgConnection, payer: Payer) -> QueryResult<Row> {
-    const LOCKED: &str = "SELECT key.ledger AS key_ledger, of_account.ledger AS account_ledger, \
-             account.quota_rate_limit_per_minute, \
-             floor(extract(epoch FROM clock_timestamp()) * 1000)::bigint AS now_ms \
-         FROM rate_ledgers AS key, account_rate_ledgers AS of_account, accounts AS account \
-         WHERE key.api_key_id = $1 AND of_account.account_id = $2 AND account.id = $2 \
-         FOR UPDATE OF key, of_account";
-    const EMPTY: &str = "'{\"leases\": [], \"spent\": []}'";
-    let locked = sql_query(LOCKED)
-        .bind::<SqlUuid, _>(payer.key.to_uuid())
-        .bind::<SqlUuid, _>(payer.account.to_uuid());
-    if let Some(row) = locked.clone().get_result(conn).await.optional()? {
+async fn locked(conn: &mut AsyncPgConnection, payer: Payer) -> QueryResult<LedgersRow> {
+    let locked = || {
+        query!(
+            "rates/lock",
+            SqlUuid: payer.key.to_uuid(),
+            SqlUuid: payer.account.to_uuid(),
+        )
+    };
+    if let Some(row) = locked().get_result(conn).await.optional()? {
         return Ok(row);
     }
-    sql_query(format!(
-        "WITH key AS (INSERT INTO rate_ledgers (api_key_id, ledger) VALUES ($1, {EMPTY}) \
-             ON CONFLICT (api_key_id) DO NOTHING) \
-         INSERT INTO account_rate_ledgers (account_id, ledger) VALUES ($2, {EMPTY}) \
-         ON CONFLICT (account_id) DO NOTHING"
-    ))
-    .bind::<SqlUuid, _>(payer.key.to_uuid())
-    .bind::<SqlUuid, _>(payer.account.to_uuid())
+    query!(
+        "rates/insert",
+        SqlUuid: payer.key.to_uuid(),
+        SqlUuid: payer.account.to_uuid(),
+    )
     .execute(conn)
     .await?;
-    locked.get_result(conn).await
+    locked().get_result(conn).await
 }
 
 fn parse(ledger: serde_json::Value) -> QueryResult<Ledger> {

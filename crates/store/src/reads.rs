@@ -3,16 +3,16 @@
 use std::time::Duration;
 
 use diesel::{
-    QueryableByName, sql_query,
+    QueryableByName,
     sql_types::{BigInt, Bool},
 };
 use diesel_async::{AsyncPgConnection, RunQueryDsl as _};
 use domain::Id;
 use sha2::{Digest as _, Sha256};
 
-use crate::{QueryResult, keyed};
+use crate::{QueryResult, keyed, prepared::query};
 
-/// Expensive reads that one account may run at a time, over all replicas.
+/// Number of expensive reads that one account may run at a time, over all replicas.
 const SLOTS: u8 = 2;
 
 /// Begins a transaction whose statements are cut off after `within`, in one round trip. [`crate::keyed::end`] ends
@@ -37,10 +37,12 @@ pub async fn take_slot(conn: &mut AsyncPgConnection, account: Id) -> QueryResult
         taken: bool,
     }
     for slot in 0..SLOTS {
-        let taken: Taken = sql_query("SELECT pg_try_advisory_xact_lock($1) AS taken")
-            .bind::<BigInt, _>(slot_key(account, slot))
-            .get_result(conn)
-            .await?;
+        let taken: Taken = query!(
+            "reads/take_slot",
+            BigInt: slot_key(account, slot),
+        )
+        .get_result(conn)
+        .await?;
         if taken.taken {
             return Ok(true);
         }

@@ -1,6 +1,6 @@
 //! Recent posts of each feed, matched or not.
 //!
-//! The scanner stores a poll's new posts in the poll's transaction ([`keep`]). Previews ([`newest`], [`by_url`])
+//! The scanner stores a poll's new posts in the poll's transaction ([`insert`]). Previews ([`newest`], [`by_url`])
 //! and backfills of new Managers ([`since`]) read them. A feed keeps about its newest [`MAX_POSTS`], at most about
 //! [`MAX_BYTES`] of them, and none older than [`MAX_AGE`]. Since `feeds.kept_since` all of its posts are stored.
 //!
@@ -15,7 +15,7 @@ use std::{collections::HashSet, time::Duration};
 
 use chrono::{DateTime, Utc};
 use diesel::{
-    QueryableByName, sql_query,
+    prelude::*,
     sql_types::{
         Array, BigInt, Double, Integer, Jsonb, Nullable, Text, Timestamptz, Uuid as SqlUuid,
     },
@@ -26,8 +26,8 @@ use sha2::{Digest, Sha256};
 use uuid::Uuid;
 
 use crate::{
-    Error, QueryError, QueryResult, feed_post_ids, feeds::OpenGap, prepared::Prepared,
-    scans::key_of, words,
+    Error, QueryError, QueryResult, feed_post_ids, feeds::OpenGap, prepared::query, scans::key_of,
+    schema::recent_posts, words,
 };
 
 /// Maximum number of posts of a feed, exceeded by about [`SLACK`] at most.
@@ -54,15 +54,14 @@ pub struct Kept {
     pub post: Post,
 }
 
-#[derive(QueryableByName)]
-struct Row {
-    #[diesel(sql_type = Text)]
+#[derive(Queryable, Selectable, QueryableByName)]
+#[diesel(table_name = recent_posts)]
+struct RecentPostRow {
     feed: String,
-    #[diesel(sql_type = Jsonb)]
     post: serde_json::Value,
 }
 
-impl Row {
+impl RecentPostRow {
     fn into_kept(self) -> Result<Option<Kept>, Error> {
         let post = serde_json::from_value(self.post).map_err(Error::Json)?;
         // Names were parsed before they were stored.
@@ -70,7 +69,7 @@ impl Row {
     }
 }
 
-fn read(rows: Vec<Row>) -> Result<Vec<Kept>, Error> {
+fn read(rows: Vec<RecentPostRow>) -> Result<Vec<Kept>, Error> {
     rows.into_iter()
         .filter_map(|row| row.into_kept().transpose())
         .collect()
@@ -79,7 +78,7 @@ fn read(rows: Vec<Row>) -> Result<Vec<Kept>, Error> {
 /// Stores posts of `feed`, given oldest first. Existing posts stay unchanged. Returns the start of the period whose
 /// posts are still stored, if older ones had to go. Call in the transaction that moves the feed's cursor, with the
 /// feed locked. `account_bytes` is the quota of each account for the posts of all its feeds.
-pub async fn keep(
+pub async fn insert(
     conn: &mut AsyncPgConnection,
     feed: &FeedName,
     posts: &[Post],
@@ -112,17 +111,14 @@ pub async fn keep(
     if count == 0 {
         return Ok(cut);
     }
-    Prepared(
-        sql_query(
-            "INSERT INTO recent_posts (feed, post_key, time, url_key, post, bytes) \
-         SELECT $1, * FROM unnest($2, $3, $4, $5, $6) ON CONFLICT DO NOTHING",
-        )
-        .bind::<Text, _>(feed.as_str())
-        .bind::<Array<SqlUuid>, _>(keys)
-        .bind::<Array<Timestamptz>, _>(times)
-        .bind::<Array<SqlUuid>, _>(urls)
-        .bind::<Array<Jsonb>, _>(values)
-        .bind::<Array<Integer>, _>(sizes),
+    query!(
+        "recent_posts/insert",
+        Text: feed.as_str(),
+        Array<SqlUuid>: keys,
+        Array<Timestamptz>: times,
+        Array<SqlUuid>: urls,
+        Array<Jsonb>: values,
+        Array<Integer>: sizes,
     )
     .execute(conn)
     .await?;
@@ -152,32 +148,23 @@ pub async fn unkept(
     let keys: Vec<Uuid> = posts.iter().map(|post| key_of(&post.id)).collect();
     let times: Vec<_> = posts.iter().map(|post| post.time.to_chrono()).collect();
     let ids: Vec<&str> = posts.iter().map(|post| post.id.as_str()).collect();
-    let unkept: Vec<Unkept> = sql_query(
-        "SELECT given.id FROM feeds AS f CROSS JOIN unnest($2, $3, $4) AS given (post_key, time, id) \
-         WHERE f.name = $1 \
-           AND (given.time >= least(f.kept_since, f.ids_since) OR EXISTS ( \
-               SELECT FROM feed_gaps AS gap WHERE gap.id = ANY ($6) AND gap.feed = $1 \
-                   AND given.time BETWEEN gap.start_time AND gap.end_time)) \
-           AND given.time > clock_timestamp() - $5 * interval '1 second' \
-           AND NOT EXISTS (SELECT FROM recent_posts AS kept \
-                           WHERE kept.post_key = given.post_key AND kept.feed = $1) \
-           AND NOT EXISTS (SELECT FROM quarantined_posts AS odd \
-                           WHERE odd.feed = $1 AND odd.post_id = given.id)",
+    let unkept: Vec<Unkept> = query!(
+        "recent_posts/find_unkept",
+        Text: feed.as_str(),
+        Array<SqlUuid>: keys,
+        Array<Timestamptz>: times,
+        Array<Text>: ids,
+        Double: feed_post_ids::MAX_AGE.as_secs_f64(),
+        Array<BigInt>: gaps.iter().map(|gap| gap.id).collect::<Vec<_>>(),
     )
-    .bind::<Text, _>(feed.as_str())
-    .bind::<Array<SqlUuid>, _>(keys)
-    .bind::<Array<Timestamptz>, _>(times)
-    .bind::<Array<Text>, _>(ids)
-    .bind::<Double, _>(feed_post_ids::MAX_AGE.as_secs_f64())
-    .bind::<Array<BigInt>, _>(gaps.iter().map(|gap| gap.id).collect::<Vec<_>>())
     .load(conn)
     .await?;
     Ok(unkept.into_iter().map(|row| row.id).collect())
 }
 
-/// Removes what the feed has too much of, the oldest first. Returns the start of the period whose posts are still
-/// stored. Served by `recent_posts_newest_idx`, `account_feeds_feed_idx` and `account_feeds_pkey`; reads all
-/// posts of the feed, but not their texts. A feed of many accounts keeps as much as any.
+/// Removes posts beyond the feed's limits, the oldest first. Returns the start of the period whose posts are still
+/// stored. Served by `recent_posts_newest_idx`, `account_feeds_feed_idx` and `account_feeds_pkey`; reads all posts of
+/// the feed, but not their texts. A feed of many accounts keeps as much as any.
 async fn trim(
     conn: &mut AsyncPgConnection,
     feed: &FeedName,
@@ -189,29 +176,14 @@ async fn trim(
         #[diesel(sql_type = Timestamptz)]
         time: DateTime<Utc>,
     }
-    // Many posts may have one time. Those from before the column `bytes` have at least their stored size.
-    let cut: Cut = Prepared(
-        sql_query(
-            "WITH owners AS (SELECT account_id FROM account_feeds WHERE feed = $1 AND leave_time IS NULL LIMIT $6), \
-              allowance AS (SELECT CASE WHEN count(*) = $6 THEN $4 ELSE least($4, max($5 / greatest(1, \
-                      (SELECT count(*) FROM account_feeds AS own WHERE own.account_id = owners.account_id)))) END AS bytes \
-                  FROM owners), \
-              ranked AS (SELECT post_key, time, row_number() OVER newest AS rank, \
-                      sum(coalesce(bytes, pg_column_size(post))) OVER newest AS total \
-                  FROM recent_posts WHERE feed = $1 \
-                  WINDOW newest AS (ORDER BY time DESC, post_key ROWS UNBOUNDED PRECEDING)), \
-              gone AS (DELETE FROM recent_posts AS kept USING ranked, allowance \
-                       WHERE kept.feed = $1 AND kept.post_key = ranked.post_key \
-                           AND (ranked.time < $2 OR ranked.rank > $3 OR ranked.total > allowance.bytes) \
-                       RETURNING kept.time) \
-         SELECT greatest($2, max(time) + interval '1 microsecond') AS time FROM gone",
-        )
-        .bind::<Text, _>(feed.as_str())
-        .bind::<Timestamptz, _>(oldest.to_chrono())
-        .bind::<BigInt, _>(MAX_POSTS)
-        .bind::<BigInt, _>(MAX_BYTES)
-        .bind::<BigInt, _>(i64::from(account_bytes))
-        .bind::<BigInt, _>(MANY_ACCOUNTS),
+    let cut: Cut = query!(
+        "recent_posts/trim",
+        Text: feed.as_str(),
+        Timestamptz: oldest.to_chrono(),
+        BigInt: MAX_POSTS,
+        BigInt: MAX_BYTES,
+        BigInt: i64::from(account_bytes),
+        BigInt: MANY_ACCOUNTS,
     )
     .get_result(conn)
     .await?;
@@ -226,19 +198,12 @@ pub async fn newest(
     limit: usize,
 ) -> Result<Vec<Kept>, Error> {
     let names: Vec<&str> = feeds.iter().map(FeedName::as_str).collect();
-    let rows: Vec<Row> = sql_query(
-        "WITH of_each AS ( \
-             SELECT DISTINCT ON (kept.post_key) kept.* FROM unnest($1) AS watched (name) CROSS JOIN LATERAL ( \
-                 SELECT feed, time, post_key FROM recent_posts \
-                 WHERE feed = watched.name AND time > clock_timestamp() - $3 * interval '1 second' \
-                 ORDER BY time DESC LIMIT $2 \
-             ) AS kept ORDER BY kept.post_key, kept.time DESC \
-         ), newest AS (SELECT * FROM of_each ORDER BY time DESC LIMIT $2) \
-         SELECT feed, post FROM newest JOIN recent_posts USING (post_key, feed) ORDER BY newest.time DESC",
+    let rows: Vec<RecentPostRow> = query!(
+        "recent_posts/newest",
+        Array<Text>: names,
+        BigInt: i64::try_from(limit).unwrap_or(i64::MAX),
+        Double: MAX_AGE.as_secs_f64(),
     )
-    .bind::<Array<Text>, _>(names)
-    .bind::<BigInt, _>(i64::try_from(limit).unwrap_or(i64::MAX))
-    .bind::<Double, _>(MAX_AGE.as_secs_f64())
     .load(conn)
     .await?;
     read(rows)
@@ -256,12 +221,11 @@ pub async fn watched(
         name: String,
     }
     let names: Vec<&str> = feeds.iter().map(FeedName::as_str).collect();
-    let watched: Vec<Name> = sql_query(
-        "SELECT name FROM unnest($1) AS given (name) WHERE EXISTS ( \
-             SELECT FROM feed_watchers AS w WHERE w.feed = given.name AND w.namespace_id = $2)",
+    let watched: Vec<Name> = query!(
+        "recent_posts/watched",
+        Array<Text>: names,
+        SqlUuid: namespace.to_uuid(),
     )
-    .bind::<Array<Text>, _>(names)
-    .bind::<SqlUuid, _>(namespace.to_uuid())
     .load(conn)
     .await?;
     let names = watched.into_iter().map(|row| row.name.parse());
@@ -278,16 +242,13 @@ pub async fn by_url(
 ) -> Result<Vec<Kept>, Error> {
     let addresses: Vec<Uuid> = urls.iter().map(|url| url_key(url)).collect();
     let keys: Vec<Uuid> = urls.iter().map(|id| key_of(id)).collect();
-    let rows: Vec<Row> = sql_query(
-        "SELECT feed, post FROM recent_posts AS kept \
-         WHERE (url_key = ANY ($1) OR post_key = ANY ($2)) \
-           AND EXISTS (SELECT FROM feed_watchers AS w WHERE w.feed = kept.feed AND w.namespace_id = $3) \
-         ORDER BY time DESC, feed LIMIT $4",
+    let rows: Vec<RecentPostRow> = query!(
+        "recent_posts/by_url",
+        Array<SqlUuid>: addresses,
+        Array<SqlUuid>: keys,
+        SqlUuid: namespace.to_uuid(),
+        BigInt: i64::from(MAX_AT_URLS),
     )
-    .bind::<Array<SqlUuid>, _>(addresses)
-    .bind::<Array<SqlUuid>, _>(keys)
-    .bind::<SqlUuid, _>(namespace.to_uuid())
-    .bind::<BigInt, _>(i64::from(MAX_AT_URLS))
     .load(conn)
     .await?;
     read(rows)
@@ -299,13 +260,13 @@ pub async fn since(
     feed: &FeedName,
     since: Timestamp,
 ) -> Result<Vec<Post>, Error> {
-    let rows: Vec<Row> = sql_query(
-        "SELECT feed, post FROM recent_posts WHERE feed = $1 AND time >= $2 ORDER BY time",
-    )
-    .bind::<Text, _>(feed.as_str())
-    .bind::<Timestamptz, _>(since.to_chrono())
-    .load(conn)
-    .await?;
+    let rows: Vec<RecentPostRow> = recent_posts::table
+        .filter(recent_posts::feed.eq(feed.as_str()))
+        .filter(recent_posts::time.ge(since.to_chrono()))
+        .order(recent_posts::time.asc())
+        .select(RecentPostRow::as_select())
+        .load(conn)
+        .await?;
     Ok(read(rows)?.into_iter().map(|kept| kept.post).collect())
 }
 
@@ -321,15 +282,12 @@ pub async fn purge_old(
         #[diesel(sql_type = Nullable<Text>)]
         last: Option<String>,
     }
-    let page: Last = sql_query(
-        "WITH page AS (SELECT name FROM feeds WHERE name > $1 ORDER BY name LIMIT $2), \
-              gone AS (DELETE FROM recent_posts USING page WHERE feed = page.name \
-                       AND time < clock_timestamp() - $3 * interval '1 second') \
-         SELECT max(name) AS last FROM page",
+    let page: Last = query!(
+        "recent_posts/purge_old",
+        Text: after,
+        BigInt: limit,
+        Double: MAX_AGE.as_secs_f64(),
     )
-    .bind::<Text, _>(after)
-    .bind::<BigInt, _>(limit)
-    .bind::<Double, _>(MAX_AGE.as_secs_f64())
     .get_result(conn)
     .await?;
     Ok(page.last)

@@ -11,14 +11,14 @@ use std::{
 };
 
 use diesel::{
-    QueryableByName, sql_query,
+    QueryableByName,
     sql_types::{Array, BigInt, Double, Integer, Jsonb, Text, Timestamptz, Uuid as SqlUuid},
 };
 use diesel_async::{AsyncPgConnection, RunQueryDsl};
 use domain::{FeedName, ManagerName, Post};
 use uuid::Uuid;
 
-use crate::{Error, QueryError, QueryResult, scans::key_of, words};
+use crate::{Error, QueryError, QueryResult, prepared::query, scans::key_of, words};
 
 /// Maximum size of an account's refused posts as JSON, exceeded by about [`SLACK_BYTES`] at most.
 pub const MAX_BYTES: i64 = 200_000_000;
@@ -26,6 +26,8 @@ pub const MAX_BYTES: i64 = 200_000_000;
 pub const MAX_AGE: Duration = Duration::from_hours(7 * 24);
 /// Maximum number of posts that [`of`] returns.
 pub const AT_ONCE: usize = 1_000;
+/// Size of posts after which [`of`] returns no further one.
+pub const PAGE_BYTES: i64 = 8_000_000;
 /// Average size of new posts after which an account is trimmed.
 const SLACK_BYTES: i64 = 4_000_000;
 /// Number of posts that are removed in one statement.
@@ -42,7 +44,7 @@ pub struct Refused {
 
 /// Stores refused matches of a feed. Returns the number of older ones that were dropped. Call in the transaction that
 /// refused them.
-pub async fn keep(
+pub async fn insert(
     conn: &mut AsyncPgConnection,
     feed: &FeedName,
     refused: &[(ManagerName, &Post)],
@@ -72,24 +74,19 @@ pub async fn keep(
         values.push(value);
     }
     let all_bytes: i64 = waits.iter().map(|(_, _, key)| bytes_of[key]).sum();
-    let (namespaces, managers) = waits.iter().map(|one| (one.0, one.1)).unzip();
-    sql_query(
-        "INSERT INTO refused_posts (namespace_id, manager_id, feed, post_key, account_id, time, bytes, post) \
-         SELECT waits.namespace_id, waits.manager_id, $1, post_key, n.account_id, given.time, given.bytes, given.post \
-         FROM unnest($2, $3, $4) AS waits (namespace_id, manager_id, post_key) \
-         JOIN unnest($5, $6, $7, $8) AS given (post_key, time, bytes, post) USING (post_key) \
-         JOIN namespaces AS n ON n.id = waits.namespace_id \
-         ORDER BY waits.namespace_id, waits.manager_id, post_key \
-         ON CONFLICT (namespace_id, manager_id, feed, post_key) DO UPDATE SET refuse_time = clock_timestamp()",
+    let (namespaces, managers): (Vec<Uuid>, Vec<Uuid>) =
+        waits.iter().map(|one| (one.0, one.1)).unzip();
+    query!(
+        "refused_posts/insert",
+        Text: feed.as_str(),
+        Array<SqlUuid>: namespaces,
+        Array<SqlUuid>: managers,
+        Array<SqlUuid>: waits.iter().map(|one| one.2).collect::<Vec<_>>(),
+        Array<SqlUuid>: keys,
+        Array<Timestamptz>: times,
+        Array<Integer>: sizes,
+        Array<Jsonb>: values,
     )
-    .bind::<Text, _>(feed.as_str())
-    .bind::<Array<SqlUuid>, Vec<Uuid>>(namespaces)
-    .bind::<Array<SqlUuid>, Vec<Uuid>>(managers)
-    .bind::<Array<SqlUuid>, _>(waits.iter().map(|one| one.2).collect::<Vec<_>>())
-    .bind::<Array<SqlUuid>, _>(keys)
-    .bind::<Array<Timestamptz>, _>(times)
-    .bind::<Array<Integer>, _>(sizes)
-    .bind::<Array<Jsonb>, _>(values)
     .execute(conn)
     .await?;
     // Each byte trims with the same probability, so that nothing has to be counted.
@@ -100,27 +97,20 @@ pub async fn keep(
     trim(conn, namespaces.into_iter().collect()).await
 }
 
-/// Removes what the accounts of these Namespaces have too much of, the longest refused first. Leaves rows that another
+/// Removes posts beyond the limit of these Namespaces' accounts, the longest refused first. Leaves rows that another
 /// transaction has locked. Served by `refused_posts_account_idx`; reads all rows of the accounts, but not their texts.
 async fn trim(conn: &mut AsyncPgConnection, namespaces: Vec<Uuid>) -> QueryResult<usize> {
-    sql_query(
-        "DELETE FROM refused_posts WHERE ctid = ANY (ARRAY ( \
-             SELECT kept.ctid FROM refused_posts AS kept JOIN ( \
-                 SELECT namespace_id, manager_id, feed, post_key, \
-                     sum(bytes) OVER (PARTITION BY account_id ORDER BY refuse_time DESC, post_key, manager_id, feed \
-                         ROWS UNBOUNDED PRECEDING) AS total \
-                 FROM refused_posts \
-                 WHERE account_id IN (SELECT account_id FROM namespaces WHERE id = ANY ($1)) \
-             ) AS ranked USING (namespace_id, manager_id, feed, post_key) \
-             WHERE total > $2 FOR UPDATE OF kept SKIP LOCKED))",
+    query!(
+        "refused_posts/trim",
+        Array<SqlUuid>: namespaces,
+        BigInt: MAX_BYTES,
     )
-    .bind::<Array<SqlUuid>, _>(namespaces)
-    .bind::<BigInt, _>(MAX_BYTES)
     .execute(conn)
     .await
 }
 
-/// Returns posts of the feed that were refused to these Managers, the oldest first. By primary key.
+/// Returns posts of the feed that were refused to these Managers, the oldest first: up to [`AT_ONCE`], and at least one.
+/// By primary key.
 pub async fn of(
     conn: &mut AsyncPgConnection,
     feed: &FeedName,
@@ -130,25 +120,25 @@ pub async fn of(
     struct Row {
         #[diesel(sql_type = Jsonb)]
         post: serde_json::Value,
+        #[diesel(sql_type = Integer)]
+        bytes: i32,
     }
     if managers.is_empty() {
         return Ok(Refused::default());
     }
     let (namespaces, ids) = ids(managers);
-    let rows: Vec<Row> = sql_query(
-        "SELECT post FROM ( \
-             SELECT DISTINCT ON (post_key) time, post FROM refused_posts \
-             JOIN unnest($2, $3) AS given (namespace_id, manager_id) USING (namespace_id, manager_id) \
-             WHERE feed = $1 ORDER BY post_key \
-         ) AS waiting ORDER BY time LIMIT $4",
+    let rows: Vec<Row> = query!(
+        "refused_posts/of",
+        Text: feed.as_str(),
+        Array<SqlUuid>: namespaces,
+        Array<SqlUuid>: ids,
+        BigInt: i64::try_from(AT_ONCE).unwrap_or(i64::MAX),
+        BigInt: PAGE_BYTES,
     )
-    .bind::<Text, _>(feed.as_str())
-    .bind::<Array<SqlUuid>, _>(namespaces)
-    .bind::<Array<SqlUuid>, _>(ids)
-    .bind::<BigInt, _>(i64::try_from(AT_ONCE).unwrap_or(i64::MAX))
     .load(conn)
     .await?;
-    let more = rows.len() == AT_ONCE;
+    let bytes: i64 = rows.iter().map(|row| i64::from(row.bytes)).sum();
+    let more = rows.len() == AT_ONCE || bytes >= PAGE_BYTES;
     let posts = rows.into_iter().map(|row| serde_json::from_value(row.post));
     let posts = posts.collect::<Result<_, _>>().map_err(Error::Json)?;
     Ok(Refused { posts, more })
@@ -167,31 +157,25 @@ pub async fn forget(
     }
     let (namespaces, ids) = ids(managers);
     let keys: Vec<Uuid> = posts.iter().map(|post| key_of(&post.id)).collect();
-    sql_query(
-        "DELETE FROM refused_posts WHERE (namespace_id, manager_id, feed, post_key) IN ( \
-             SELECT namespace_id, manager_id, feed, post_key FROM refused_posts \
-             JOIN unnest($2, $3) AS given (namespace_id, manager_id) USING (namespace_id, manager_id) \
-             WHERE feed = $1 AND post_key = ANY ($4) \
-             ORDER BY namespace_id, manager_id, feed, post_key FOR UPDATE OF refused_posts)",
+    query!(
+        "refused_posts/forget",
+        Text: feed.as_str(),
+        Array<SqlUuid>: namespaces,
+        Array<SqlUuid>: ids,
+        Array<SqlUuid>: keys,
     )
-    .bind::<Text, _>(feed.as_str())
-    .bind::<Array<SqlUuid>, _>(namespaces)
-    .bind::<Array<SqlUuid>, _>(ids)
-    .bind::<Array<SqlUuid>, _>(keys)
     .execute(conn)
     .await?;
     Ok(())
 }
 
-/// Removes some of those that waited for too long, and returns their number. Served by `refused_posts_time_idx`.
+/// Removes some posts that have waited for too long, and returns their number. Served by `refused_posts_time_idx`.
 pub async fn purge_old(conn: &mut AsyncPgConnection) -> QueryResult<usize> {
-    sql_query(
-        "DELETE FROM refused_posts WHERE ctid = ANY (ARRAY ( \
-             SELECT ctid FROM refused_posts WHERE refuse_time < clock_timestamp() - $1 * interval '1 second' \
-             LIMIT $2 FOR UPDATE SKIP LOCKED))",
+    query!(
+        "refused_posts/purge_old",
+        Double: MAX_AGE.as_secs_f64(),
+        BigInt: BATCH,
     )
-    .bind::<Double, _>(MAX_AGE.as_secs_f64())
-    .bind::<BigInt, _>(BATCH)
     .execute(conn)
     .await
 }

@@ -7,15 +7,14 @@
 
 use std::time::Duration;
 
-use chrono::{DateTime, Utc};
 use diesel::{
-    QueryableByName, sql_query,
-    sql_types::{Bool, Timestamptz},
+    QueryableByName,
+    sql_types::{Bool, Text, Timestamptz},
 };
 use diesel_async::{AsyncPgConnection, RunQueryDsl};
 use domain::Timestamp;
 
-use crate::QueryResult;
+use crate::{QueryResult, prepared::query, replicas};
 
 mod keys;
 mod partitions;
@@ -49,7 +48,7 @@ impl Table {
 /// A difference between clocks is reported if it is at least so large.
 const MAX_SKEW: Duration = Duration::from_hours(1);
 
-const LOCK: &str = "hashtext('earshot.retention')";
+const LOCK: &str = "earshot.retention";
 
 /// Takes the turn, unless another replica has it. The turn belongs to this connection, and ends with it.
 pub async fn begin_turn(conn: &mut AsyncPgConnection) -> QueryResult<bool> {
@@ -58,24 +57,19 @@ pub async fn begin_turn(conn: &mut AsyncPgConnection) -> QueryResult<bool> {
         #[diesel(sql_type = Bool)]
         had: bool,
     }
-    let had: Had = sql_query(format!("SELECT pg_try_advisory_lock({LOCK}) AS had"))
-        .get_result(conn)
-        .await?;
+    let had: Had = query!(
+        "retention/begin_turn",
+        Text: LOCK,
+    )
+    .get_result(conn)
+    .await?;
     Ok(had.had)
 }
 
 /// Returns the earlier of the database's clock and `own`, this process's clock. Removed data cannot be restored, so
 /// a single wrong clock must not make anything count as old.
 pub async fn earlier_now(conn: &mut AsyncPgConnection, own: Timestamp) -> QueryResult<Timestamp> {
-    #[derive(QueryableByName)]
-    struct Now {
-        #[diesel(sql_type = Timestamptz)]
-        now: DateTime<Utc>,
-    }
-    let Now { now } = sql_query("SELECT clock_timestamp() AS now")
-        .get_result(conn)
-        .await?;
-    let database = Timestamp::from(now);
+    let database = replicas::clock(conn).await?;
     let difference = database.since(own).max(own.since(database));
     if difference > MAX_SKEW {
         tracing::warn!(
@@ -86,19 +80,26 @@ pub async fn earlier_now(conn: &mut AsyncPgConnection, own: Timestamp) -> QueryR
     Ok(database.min(own))
 }
 
+/// Ends the turn.
+///
 /// # Errors
 /// If the database does not answer; then the turn ends with the connection.
 pub async fn end_turn(conn: &mut AsyncPgConnection) -> QueryResult<()> {
-    sql_query(format!("SELECT pg_advisory_unlock({LOCK})"))
-        .execute(conn)
-        .await?;
+    query!(
+        "retention/end_turn",
+        Text: LOCK,
+    )
+    .execute(conn)
+    .await?;
     Ok(())
 }
 
 /// Removes replays that ended before `before`.
 pub async fn purge_replays(conn: &mut AsyncPgConnection, before: Timestamp) -> QueryResult<usize> {
-    sql_query("DELETE FROM replays WHERE state <> 'RUNNING' AND update_time < $1")
-        .bind::<Timestamptz, _>(before.to_chrono())
-        .execute(conn)
-        .await
+    query!(
+        "retention/purge_replays",
+        Timestamptz: before.to_chrono(),
+    )
+    .execute(conn)
+    .await
 }

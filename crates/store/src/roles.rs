@@ -31,14 +31,13 @@ const LOCK_NAMESPACE: &str = "SELECT, UPDATE (update_time)";
 const CONNECTION_STATE: &str = "SELECT (namespace_id, id, state)";
 
 /// Rights of the gateway, the compiler, the scanner and the dispatcher on each table. A table that is not here is
-/// closed to all of them. Any service runs the purges of deleted resources, folds statistics, relays events and leases work. Foreign
-/// keys need no privileges.
+/// closed to all of them. Every service runs the purges of deleted resources, folds statistics and leases work.
+/// Foreign keys need no privileges.
 const PRIVILEGES: &[(&[&str], [&str; 4])] = &[
     (&["__diesel_schema_migrations"], [READ; 4]),
     (
         &[
             "replicas",
-            "outbox",
             "purges",
             "stats",
             "feed_stats",

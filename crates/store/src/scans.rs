@@ -7,8 +7,7 @@ use diesel::{
     deserialize::{self, FromSql, FromSqlRow},
     pg::{Pg, PgValue},
     prelude::*,
-    sql_query,
-    sql_types::{Array, Bool, Jsonb, Nullable, Text, Uuid as SqlUuid},
+    sql_types::{Array, BigInt, Bool, Double, Jsonb, Nullable, Text, Timestamptz, Uuid as SqlUuid},
 };
 use diesel_async::{AsyncPgConnection, RunQueryDsl};
 use domain::{
@@ -20,8 +19,9 @@ use crate::{
     Error, QueryResult,
     fair::Round,
     listing::{Listing, Page, Rows, column, no_other_index, nullable},
+    prepared::query,
     words,
-    work::{is_free, table},
+    work::table,
 };
 
 mod edit;
@@ -65,15 +65,6 @@ pub(crate) struct PostRow {
     user_url: String,
 }
 
-/// Columns of [`PostRow`], from `posts` as `p`.
-macro_rules! post_columns {
-    () => {
-        "p.type AS post_type, p.time, p.post_id AS native_id, p.title, p.text, p.url AS post_url, p.subforum_id, \
-         p.subforum_name, p.subforum_url, p.user_id, p.user_name, p.user_url"
-    };
-}
-pub(crate) use post_columns;
-
 impl PostRow {
     pub(crate) fn into_post(self) -> Result<Post, Error> {
         let subforum = match (self.subforum_id, self.subforum_name, self.subforum_url) {
@@ -99,7 +90,7 @@ impl PostRow {
 
 #[derive(QueryableByName)]
 #[diesel(check_for_backend(diesel::pg::Pg))]
-struct Row {
+struct ScanRow {
     #[diesel(sql_type = SqlUuid)]
     namespace_id: Uuid,
     #[diesel(sql_type = SqlUuid)]
@@ -149,7 +140,7 @@ fn from_jsonb<T: serde::de::DeserializeOwned>(value: &PgValue<'_>) -> deserializ
     }
 }
 
-impl Row {
+impl ScanRow {
     fn into_scan(self) -> Result<Scan, Error> {
         Ok(Scan {
             name: ScanName {
@@ -168,37 +159,35 @@ impl Row {
     }
 }
 
-// Posts are looked up one by one: the planner expects that a join of both columns finds next to nothing, and would
-// read and sort all Scans for one page.
-macro_rules! select {
-    ($condition:literal) => {
-        concat!(
-            "SELECT s.namespace_id, s.manager_id, s.id, s.create_time, s.update_time, s.value, s.matched, \
-                 s.labels, s.places, ",
-            post_columns!(),
-            " FROM scans AS s CROSS JOIN LATERAL ( \
-                 SELECT * FROM posts WHERE receive_time = s.post_receive_time AND id = s.post_id LIMIT 1 \
-             ) AS p WHERE s.namespace_id = $1 AND ",
-            $condition
-        )
-    };
-}
-
-/// Requires that the Manager exists: the Scans of a deleted one are invisible until they are purged.
-const SELECT: &str = select!(
-    "s.manager_id = $2 AND EXISTS (SELECT FROM managers WHERE namespace_id = $1 AND id = $2)"
-);
+/// Requires that the Manager exists: the Scans of a deleted one are invisible until they are purged. Posts are looked up
+/// one by one: the planner expects that a join of both columns finds next to nothing, and would read and sort all Scans
+/// for one page.
+const SELECT: &str = "SELECT s.namespace_id, s.manager_id, s.id, s.create_time, s.update_time, s.value, s.matched, \
+         s.labels, s.places, p.type AS post_type, p.time, p.post_id AS native_id, p.title, p.text, p.url AS post_url, \
+         p.subforum_id, p.subforum_name, p.subforum_url, p.user_id, p.user_name, p.user_url \
+     FROM scans AS s CROSS JOIN LATERAL ( \
+         SELECT * FROM posts WHERE receive_time = s.post_receive_time AND id = s.post_id LIMIT 1 \
+     ) AS p WHERE s.namespace_id = $1 AND s.manager_id = $2 \
+         AND EXISTS (SELECT FROM managers WHERE namespace_id = $1 AND id = $2)";
 
 /// Same as [`SELECT`], for a Namespace of one account.
-const SELECT_OWN: &str = select!(
-    "s.manager_id = $2 AND EXISTS (SELECT FROM managers WHERE namespace_id = $1 AND id = $2) \
-     AND (SELECT account_id FROM namespaces WHERE id = $1) = $3"
-);
+const SELECT_OWN: &str = "SELECT s.namespace_id, s.manager_id, s.id, s.create_time, s.update_time, s.value, s.matched, \
+         s.labels, s.places, p.type AS post_type, p.time, p.post_id AS native_id, p.title, p.text, p.url AS post_url, \
+         p.subforum_id, p.subforum_name, p.subforum_url, p.user_id, p.user_name, p.user_url \
+     FROM scans AS s CROSS JOIN LATERAL ( \
+         SELECT * FROM posts WHERE receive_time = s.post_receive_time AND id = s.post_id LIMIT 1 \
+     ) AS p WHERE s.namespace_id = $1 AND s.manager_id = $2 \
+         AND EXISTS (SELECT FROM managers WHERE namespace_id = $1 AND id = $2) \
+         AND (SELECT account_id FROM namespaces WHERE id = $1) = $3";
 
 /// Selects all existing Managers.
-const SELECT_ALL: &str = select!(
-    "EXISTS (SELECT FROM managers AS m WHERE m.namespace_id = s.namespace_id AND m.id = s.manager_id)"
-);
+const SELECT_ALL: &str = "SELECT s.namespace_id, s.manager_id, s.id, s.create_time, s.update_time, s.value, s.matched, \
+         s.labels, s.places, p.type AS post_type, p.time, p.post_id AS native_id, p.title, p.text, p.url AS post_url, \
+         p.subforum_id, p.subforum_name, p.subforum_url, p.user_id, p.user_name, p.user_url \
+     FROM scans AS s CROSS JOIN LATERAL ( \
+         SELECT * FROM posts WHERE receive_time = s.post_receive_time AND id = s.post_id LIMIT 1 \
+     ) AS p WHERE s.namespace_id = $1 AND EXISTS ( \
+         SELECT FROM managers AS m WHERE m.namespace_id = s.namespace_id AND m.id = s.manager_id)";
 
 /// Positions of those Scans that meet their filter, of the Scans that `$1` to `$4` give by key, with the number of
 /// the filter in `$5`. The condition is to follow, a `CASE` with one branch for each filter.
@@ -212,18 +201,20 @@ pub(crate) const SELECT_GIVEN: &str = "SELECT given.position \
          SELECT * FROM posts WHERE receive_time = s.post_receive_time AND id = s.post_id LIMIT 1 \
      ) AS p WHERE CASE given.filter";
 
-/// Reads by primary key: the id contains the time of its partition.
+/// Returns a Scan. By primary key, because the id contains the time of its partition.
 pub async fn get(conn: &mut AsyncPgConnection, name: ScanName) -> Result<Option<Scan>, Error> {
-    sql_query(format!("{SELECT} AND s.create_time = $3 AND s.id = $4"))
-        .bind::<SqlUuid, _>(name.namespace.to_uuid())
-        .bind::<SqlUuid, _>(name.manager.to_uuid())
-        .bind::<diesel::sql_types::Timestamptz, _>(name.scan.time().to_chrono())
-        .bind::<SqlUuid, _>(name.scan.to_uuid())
-        .get_result::<Row>(conn)
-        .await
-        .optional()?
-        .map(Row::into_scan)
-        .transpose()
+    query!(
+        "scans/get",
+        SqlUuid: name.namespace.to_uuid(),
+        SqlUuid: name.manager.to_uuid(),
+        Timestamptz: name.scan.time().to_chrono(),
+        SqlUuid: name.scan.to_uuid(),
+    )
+    .get_result::<ScanRow>(conn)
+    .await
+    .optional()?
+    .map(ScanRow::into_scan)
+    .transpose()
 }
 
 pub(crate) const LISTING: Listing = Listing {
@@ -260,7 +251,7 @@ pub(crate) const LISTING: Listing = Listing {
     is_indexed: no_other_index,
 };
 
-/// The orders by `createTime` are served by `scans_pkey`.
+/// Lists the Scans of a Manager. `scans_pkey` serves the orders by `createTime`.
 pub async fn list(
     conn: &mut AsyncPgConnection,
     manager: ManagerName,
@@ -329,7 +320,7 @@ pub async fn cost_of_all(
     ALL_LISTING.cost(conn, &parents, list, "").await
 }
 
-fn page(read: Rows<Row>, list: &ListQuery) -> Result<Page<Scan>, Error> {
+fn page(read: Rows<ScanRow>, list: &ListQuery) -> Result<Page<Scan>, Error> {
     let items = read
         .rows
         .into_iter()
@@ -342,11 +333,9 @@ fn page(read: Rows<Row>, list: &ListQuery) -> Result<Page<Scan>, Error> {
 
 /// Returns true if at least `count` Scans have no deliveries yet. Served by `scans_not_fanned_out_idx`.
 pub async fn are_queued(conn: &mut AsyncPgConnection, count: u32) -> QueryResult<bool> {
-    let found = sql_query(format!(
-        "SELECT FROM scans WHERE NOT fanned_out ORDER BY create_time LIMIT {count}"
-    ))
-    .execute(conn)
-    .await?;
+    let found = query!("scans/are_queued", BigInt: i64::from(count))
+        .execute(conn)
+        .await?;
     Ok(found >= count as usize)
 }
 
@@ -391,23 +380,17 @@ pub async fn overdue(
     let except: Vec<Uuid> = { overdue.except.iter() }
         .map(|scan| scan.scan.to_uuid())
         .collect();
-    let free = is_free("l.leased_by", "$4", "$5");
-    let lost: Vec<Lost> = sql_query(format!(
-        "SELECT namespace_id, manager_id, id, \
-             (SELECT account_id FROM namespaces WHERE id = scans.namespace_id) AS account_id FROM scans \
-         WHERE NOT fanned_out AND (create_time < clock_timestamp() - interval '{} milliseconds' \
-             OR create_time > clock_timestamp() + interval '1 minute') AND id <> ALL ($1) \
-             AND namespace_id NOT IN (SELECT id FROM namespaces WHERE account_id = ANY ($2)) \
-             AND NOT EXISTS (SELECT FROM leases AS l WHERE l.kind = $3 AND l.key = scans.id::text \
-                 AND NOT ((l.leased_by IS NOT NULL OR l.next_time <= clock_timestamp()) AND {free})) \
-         ORDER BY create_time LIMIT {limit} FOR NO KEY UPDATE OF scans SKIP LOCKED",
-        overdue.age.as_millis()
-    ))
-    .bind::<Array<SqlUuid>, _>(except)
-    .bind::<Array<SqlUuid>, _>(round.served().map(Id::to_uuid).collect::<Vec<_>>())
-    .bind::<Text, _>(FAN_OUT)
-    .bind::<SqlUuid, _>(overdue.replica)
-    .bind::<Bool, _>(overdue.take_over)
+    let served: Vec<Uuid> = round.served().map(Id::to_uuid).collect();
+    let lost: Vec<Lost> = query!(
+        "scans/overdue",
+        Double: overdue.age.as_secs_f64(),
+        Array<SqlUuid>: except,
+        Array<SqlUuid>: served,
+        Text: FAN_OUT,
+        SqlUuid: overdue.replica,
+        Bool: overdue.take_over,
+        BigInt: i64::from(limit),
+    )
     .load(conn)
     .await?;
     for account in lost.iter().filter_map(|scan| scan.account_id) {

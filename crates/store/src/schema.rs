@@ -399,18 +399,6 @@ diesel::table! {
 }
 
 diesel::table! {
-    outbox (id) {
-        id -> BigInt,
-        event -> Text,
-        message_id -> Uuid,
-        payload -> Bytea,
-        traceparent -> Nullable<Text>,
-        tracestate -> Nullable<Text>,
-        create_time -> Timestamptz,
-    }
-}
-
-diesel::table! {
     plan_changes (version) {
         version -> BigInt,
         namespace_id -> Uuid,
@@ -675,7 +663,6 @@ diesel::allow_tables_to_appear_in_same_query!(
     managers,
     missing_posts,
     namespaces,
-    outbox,
     plan_changes,
     plan_version,
     platform_budget_shares,

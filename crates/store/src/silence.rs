@@ -35,7 +35,7 @@ const ONE_ANSWER: u64 = 4;
 pub(crate) struct Answers(AtomicU64);
 
 impl Answers {
-    pub(crate) fn ask(&self, is_commit: bool) {
+    pub(crate) fn begin(&self, is_commit: bool) {
         let flags = if is_commit { WAITS | COMMITS } else { WAITS };
         self.0.fetch_or(flags, Ordering::Relaxed);
     }
@@ -116,10 +116,10 @@ mod tests {
         }
     }
 
-    /// Returns the time until a connection is closed whose first call was `ask`.
-    async fn given_up_after(ask: impl FnOnce(&Answers)) -> Duration {
+    /// Returns the time until a connection is closed whose first call was `first_call`.
+    async fn given_up_after(first_call: impl FnOnce(&Answers)) -> Duration {
         let silence = silence(Duration::from_secs(40));
-        ask(&silence.answers);
+        first_call(&silence.answers);
         let begin = Instant::now();
         silence
             .drive(std::future::pending::<Result<(), ()>>())
@@ -129,8 +129,8 @@ mod tests {
 
     #[tokio::test(start_paused = true)]
     async fn a_commit_may_wait_longer_than_a_statement() {
-        let statement = given_up_after(|answers| answers.ask(false)).await;
-        let commit = given_up_after(|answers| answers.ask(true)).await;
+        let statement = given_up_after(|answers| answers.begin(false)).await;
+        let commit = given_up_after(|answers| answers.begin(true)).await;
         assert!((40..45).contains(&statement.as_secs()), "{statement:?}");
         assert!((400..405).contains(&commit.as_secs()), "{commit:?}");
     }
@@ -139,7 +139,7 @@ mod tests {
     async fn commit_waits_no_longer_than_a_statement_once_the_server_is_known_to_be_lost() {
         let silence = silence(Duration::from_secs(40));
         let (lost, begin) = (silence.lost_servers, Instant::now());
-        silence.answers.ask(true);
+        silence.answers.begin(true);
         let driven = tokio::spawn(silence.drive(std::future::pending::<Result<(), ()>>()));
         tokio::time::sleep(Duration::from_secs(100)).await;
         assert!(!driven.is_finished());
@@ -154,7 +154,7 @@ mod tests {
         let answers = Arc::clone(&silence.answers);
         let driven = tokio::spawn(silence.drive(std::future::pending::<Result<(), ()>>()));
         for _ in 0..10 {
-            answers.ask(false);
+            answers.begin(false);
             tokio::time::sleep(Duration::from_secs(2)).await;
             answers.answered();
         }
@@ -162,7 +162,7 @@ mod tests {
         assert!(!driven.is_finished());
         // Repeated by callers that do not wait for it.
         for _ in 0..10 {
-            answers.ask(false);
+            answers.begin(false);
             tokio::time::sleep(Duration::from_secs(1)).await;
         }
         assert!(driven.is_finished());

@@ -12,7 +12,8 @@ use std::{
 
 use chrono::{DateTime, Utc};
 use diesel::{
-    QueryableByName, sql_query,
+    prelude::*,
+    sql_query,
     sql_types::{Array, BigInt, Integer, Jsonb, Nullable, Text, Timestamptz, Uuid as SqlUuid},
 };
 use diesel_async::{AsyncPgConnection, RunQueryDsl};
@@ -23,7 +24,7 @@ use domain::{
 use serde::{Deserialize, Serialize};
 use uuid::Uuid;
 
-use crate::{Error, QueryError, QueryResult, prepared::Prepared};
+use crate::{Error, QueryError, QueryResult, prepared::query, schema::stats};
 
 mod fold;
 mod histogram;
@@ -170,16 +171,13 @@ pub async fn append(conn: &mut AsyncPgConnection, deltas: &Deltas) -> QueryResul
         let count = serde_json::to_value(count);
         counts.push(count.map_err(|error| QueryError::SerializationError(error.into()))?);
     }
-    Prepared(
-        sql_query(
-            "INSERT INTO stats_deltas (feed, namespace_id, subject_id, time, counts) \
-         SELECT * FROM unnest($1, $2, $3, $4, $5)",
-        )
-        .bind::<Array<Nullable<Text>>, _>(feeds)
-        .bind::<Array<Nullable<SqlUuid>>, _>(namespaces)
-        .bind::<Array<Nullable<SqlUuid>>, _>(subjects)
-        .bind::<Array<Timestamptz>, _>(times)
-        .bind::<Array<Jsonb>, _>(counts),
+    query!(
+        "stats/append",
+        Array<Nullable<Text>>: feeds,
+        Array<Nullable<SqlUuid>>: namespaces,
+        Array<Nullable<SqlUuid>>: subjects,
+        Array<Timestamptz>: times,
+        Array<Jsonb>: counts,
     )
     .execute(conn)
     .await?;
@@ -276,28 +274,19 @@ async fn points(
     subject: Id,
     query: StatsQuery,
 ) -> Result<HashMap<Timestamp, Counts>, Error> {
-    #[derive(QueryableByName)]
-    struct Row {
-        #[diesel(sql_type = Timestamptz)]
-        time: DateTime<Utc>,
-        #[diesel(sql_type = Jsonb)]
-        counts: serde_json::Value,
-    }
-    let rows: Vec<Row> = sql_query(
-        "SELECT time, counts FROM stats WHERE namespace_id = $1 AND subject_id = $2 \
-         AND interval_seconds = $3 AND time >= $4 AND time < $5",
-    )
-    .bind::<SqlUuid, _>(namespace.to_uuid())
-    .bind::<SqlUuid, _>(subject.to_uuid())
-    .bind::<Integer, _>(seconds(query.interval))
-    .bind::<Timestamptz, _>(query.start().to_chrono())
-    .bind::<Timestamptz, _>(query.end().to_chrono())
-    .load(conn)
-    .await?;
+    let rows: Vec<(DateTime<Utc>, serde_json::Value)> = stats::table
+        .filter(stats::namespace_id.eq(namespace.to_uuid()))
+        .filter(stats::subject_id.eq(subject.to_uuid()))
+        .filter(stats::interval_seconds.eq(seconds(query.interval)))
+        .filter(stats::time.ge(query.start().to_chrono()))
+        .filter(stats::time.lt(query.end().to_chrono()))
+        .select((stats::time, stats::counts))
+        .load(conn)
+        .await?;
     rows.into_iter()
-        .map(|row| {
-            let counts = serde_json::from_value(row.counts).map_err(Error::Json)?;
-            Ok((row.time.into(), counts))
+        .map(|(time, counts)| {
+            let counts = serde_json::from_value(counts).map_err(Error::Json)?;
+            Ok((time.into(), counts))
         })
         .collect()
 }
@@ -319,6 +308,7 @@ async fn posts(
         #[diesel(sql_type = BigInt)]
         rows: i64,
     }
+    // Planned at each call: one plan cannot serve both a Manager and all of them.
     let rows: Vec<Row> = sql_query(
         "SELECT s.time, least(sum(s.posts - CASE WHEN s.time <= a.watch_time \
                  THEN least(coalesce((a.before->'posts'->>$3::text)::bigint, 0), s.posts) ELSE 0 END), \

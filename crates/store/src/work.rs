@@ -29,12 +29,8 @@ pub(crate) const SUSPECT: i32 = 2;
 /// Number of crashes in a row after which an item is set aside.
 pub const MAX_CRASHES: u32 = 3;
 /// Each further rest is four times as long. An innocent feed must not wait for long.
-pub(crate) const FIRST_REST: Duration = Duration::from_secs(60);
-pub(crate) const LONGEST_REST: Duration = Duration::from_secs(24 * 3_600);
-
-/// Value of `crash_count` when a row is set aside.
-pub(crate) const RESTED: &str =
-    "crash_count + CASE WHEN crash_count >= 3 THEN crash_count % 2 ELSE 0 END";
+const FIRST_REST: Duration = Duration::from_secs(60);
+const LONGEST_REST: Duration = Duration::from_secs(24 * 3_600);
 
 /// Maximum number of items that one call chooses from. The longest due item of each account is considered before any
 /// account's second.
@@ -103,13 +99,13 @@ impl<T> Default for Claimed<T> {
 /// Why an item is set aside, and for how long.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Setback {
-    /// For the owner of the item.
+    /// Reason for the owner of the item.
     pub reason: String,
     pub retry_in: Duration,
 }
 
 impl Setback {
-    /// `None` if an item with [`Leased::crashes`] is to be tried now.
+    /// Returns the setback of an item with this [`Leased::crashes`]; `None` if it is to be tried now.
     #[must_use]
     pub fn after_crashes(crashes: u32) -> Option<Self> {
         let further = crashes.checked_sub(MAX_CRASHES)?;
@@ -123,7 +119,7 @@ impl Setback {
         })
     }
 
-    /// Working on the item panicked. It would do so again at once.
+    /// Returns the setback of an item that panicked as often as processes may die with it.
     #[must_use]
     pub fn after_panic() -> Self {
         Self {
@@ -150,7 +146,7 @@ pub(crate) fn crashes(count: &str, holder: &str, replica: &str) -> String {
 }
 
 /// Condition that the `holder` of a lease died, as `replica` sees it.
-pub(crate) fn died(holder: &str, replica: &str) -> String {
+fn died(holder: &str, replica: &str) -> String {
     format!("{holder} <> {replica} AND {holder} IN (SELECT id FROM replicas)")
 }
 
@@ -162,6 +158,44 @@ pub(crate) fn count(crashes: i16) -> u32 {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::quotas;
+
+    /// Value of `crash_count` when a row is set aside.
+    const RESTED: &str = "crash_count + CASE WHEN crash_count >= 3 THEN crash_count % 2 ELSE 0 END";
+
+    #[test]
+    fn statements_in_files_have_the_same_rules() {
+        let check = |file: &str, rule: &str| {
+            let sql = file.split_whitespace().collect::<Vec<_>>().join(" ");
+            let sql = sql.replace("( ", "(");
+            assert!(sql.contains(rule), "{rule} is not in {sql}");
+        };
+        let states = include_str!("../queries/leases/states.sql");
+        let take = include_str!("../queries/leases/take.sql");
+        let look_backs = include_str!("../queries/look_backs/lease.sql");
+        let managers = include_str!("../queries/managers/claim.sql");
+        for (file, count, holder, replica, take_over) in [
+            (states, "l.crash_count", "l.leased_by", "$3", "$4"),
+            (take, "l.crash_count", "l.leased_by", "$3", "$4"),
+            (look_backs, "crash_count", "leased_by", "$1", "$2"),
+            (managers, "m.crash_count", "m.compiled_by", "$1", "$2"),
+        ] {
+            check(file, &is_free(holder, replica, take_over));
+            check(file, &crashes(count, holder, replica));
+        }
+        check(states, &format!("END::smallint >= {SUSPECT} AS is_suspect"));
+        check(include_str!("../queries/leases/set_aside.sql"), RESTED);
+        check(include_str!("../queries/leases/purge.sql"), replicas::ALIVE);
+        let orphans = include_str!("../queries/deliveries/free_orphans.sql");
+        let (first, longest) = (FIRST_REST.as_secs(), LONGEST_REST.as_secs());
+        let rest =
+            format!("least({first} * 4 ^ least(orphans.crashes - {MAX_CRASHES}, 8), {longest})");
+        check(orphans, &rest);
+        check(orphans, &died("d.leased_by", "$1"));
+        let waiting = include_str!("../queries/backfills/waiting_for.sql");
+        check(waiting, quotas::TODAY);
+        check(waiting, quotas::HAS_SCANS_LEFT);
+    }
 
     #[test]
     fn an_item_is_set_aside_for_longer_after_each_further_crash_and_tried_in_between() {
@@ -172,5 +206,31 @@ mod tests {
         assert_eq!(minutes, rests.concat());
         let reason = Setback::after_crashes(7).unwrap().reason;
         assert!(reason.contains(" 5 times "), "{reason}");
+    }
+
+    #[test]
+    fn statements_in_files_repeat_the_rules_of_leases() {
+        let take = include_str!("../queries/feeds/take.sql");
+        let next_due = include_str!("../queries/feeds/next_due.sql");
+        let set_aside = include_str!("../queries/feeds/set_aside.sql");
+        let finish = include_str!("../queries/erasure/finish.sql");
+        let advance = include_str!("../queries/erasure/advance.sql");
+        let overdue = include_str!("../queries/scans/overdue.sql");
+        let free = is_free("leased_by", "$2", "$4");
+        let of_scans = is_free("l.leased_by", "$5", "$6");
+        let crashes = crashes("feeds.crash_count", "feeds.leased_by", "$2");
+        let copies = [
+            (take, free.as_str()),
+            (take, crashes.as_str()),
+            (next_due, free.as_str()),
+            (set_aside, RESTED),
+            (finish, RESTED),
+            (advance, RESTED),
+            (overdue, of_scans.as_str()),
+        ];
+        for (sql, rule) in copies {
+            let sql = sql.split_whitespace().collect::<Vec<_>>().join(" ");
+            assert!(sql.contains(rule), "no `{rule}` in `{sql}`");
+        }
     }
 }

@@ -85,7 +85,7 @@ impl Alert {
     }
 
     /// Counters grow in each minute before the cause as they did since the first scrape.
-    pub async fn note_usual(&mut self) {
+    pub async fn record_usual(&mut self) {
         self.usual = Some(self.scrape().await);
     }
 

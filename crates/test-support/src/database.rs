@@ -114,6 +114,27 @@ impl Drop for TestDatabase {
     }
 }
 
+/// Version of the migration that [`run_later_migration`] runs, after all others.
+pub const LATER_VERSION: &str = "99991231000000";
+
+/// Migrates as `earshot migrate` of a later release, which has one more migration with this `up.sql`.
+///
+/// # Errors
+/// Same as [`store::migrations::migrate`].
+pub async fn run_later_migration(
+    url: &str,
+    up: &str,
+    in_transaction: bool,
+) -> anyhow::Result<Vec<String>> {
+    let folder = tempfile::tempdir()?;
+    let migration = folder.path().join(format!("{LATER_VERSION}_later"));
+    std::fs::create_dir(&migration)?;
+    std::fs::write(migration.join("up.sql"), up)?;
+    let metadata = format!("run_in_transaction = {in_transaction}");
+    std::fs::write(migration.join("metadata.toml"), metadata)?;
+    store::migrations::migrate_with(url, folder.path()).await
+}
+
 async fn server() -> Url {
     #[expect(
         clippy::disallowed_methods,

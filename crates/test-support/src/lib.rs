@@ -16,7 +16,7 @@ use std::time::{Duration, Instant};
 pub use alerts::Alert;
 pub use builders::{Fixture, QUOTAS, instructions, post};
 pub use commits::Commits;
-pub use database::TestDatabase;
+pub use database::{LATER_VERSION, TestDatabase, run_later_migration};
 pub use proxy::Proxy;
 pub use replica::{Replica, config, publish};
 pub use server::{Answer, Request, TestServer};

@@ -21,7 +21,7 @@ pub fn config(database: &TestDatabase, service: Service) -> Config {
     config
 }
 
-/// Publishes an event, as the relay of a service does.
+/// Publishes an event, as a service does.
 ///
 /// # Panics
 /// If the bus does not take it.
@@ -32,9 +32,7 @@ pub async fn publish(bus: &Arc<dyn Bus>, event: impl Into<AnyEvent>) {
         create_time: message.create_time,
         trace: TraceContext::default(),
     };
-    for taken in bus.publish(&[outgoing]).await {
-        taken.expect("the bus takes it");
-    }
+    bus.publish(&outgoing).await.expect("the bus takes it");
 }
 
 /// Killed when dropped.

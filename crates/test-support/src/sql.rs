@@ -63,8 +63,8 @@ impl TestDatabase {
         conn
     }
 
-    /// Makes the database's clock differ from the true time by the interval `ahead`. Connections follow that were
-    /// opened after the first call.
+    /// Makes the database's clock differ from the true time by the interval `ahead`, for connections
+    /// that are opened after the first call.
     pub async fn skew_clock(&self, ahead: &str) {
         let mut conn = self.connect().await;
         run(&mut conn, "CREATE SCHEMA IF NOT EXISTS skewed").await;

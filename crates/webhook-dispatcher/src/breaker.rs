@@ -6,8 +6,9 @@
 //! the wait, up to ten minutes. Deliveries that a person requests pass at any time, and a success closes it too.
 //! Requests that were in flight when it opened change nothing any more, unless the endpoint asks for a longer pause.
 //!
-//! A chat service that refuses one form of a message, and gets another one next, works: that counts as neither. If it
-//! was the probe, the breaker closes, but a failure opens it again for twice as long until a success.
+//! A chat service that refuses one form of a message, and gets another one next, works. This counts as neither success
+//! nor failure. If it was the probe, the breaker closes, but a failure opens it again for twice as long until a
+//! success.
 //!
 //! An endpoint that answers 429, or 503 with `Retry-After`, means all requests: the breaker opens for that long, ten
 //! minutes at most, and then lets one probe pass. This is no failure that counts. If the probe gets the same answer, the

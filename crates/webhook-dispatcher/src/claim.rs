@@ -36,7 +36,7 @@ use crate::{
 const BATCH: u32 = 256;
 /// Maximum number of Connections per account in one query.
 const PER_ACCOUNT: i64 = 64;
-/// Interval between two queries for due Connections: other replicas leave deliveries behind too.
+/// Interval between two queries for due Connections. They also find what other replicas left behind.
 const LOOK: Duration = Duration::from_secs(1);
 const SOONEST_LOOK: Duration = Duration::from_millis(20);
 /// Pause between two rounds, so that capacity that becomes free bit by bit is filled in batches.
@@ -54,17 +54,17 @@ pub(crate) struct Signals {
 #[derive(Default)]
 struct Pending {
     /// Connections with waiting deliveries that their lanes in the database may not know of.
-    unnoted: BTreeSet<ConnectionName>,
+    unhinted: BTreeSet<ConnectionName>,
     /// Time before which a throttled Connection's lane need not be checked.
     quiet: HashMap<ConnectionName, Instant>,
-    look: Option<Instant>,
+    next_query: Option<Instant>,
     /// Time of the last Scans.
     scan: Option<Instant>,
 }
 
 impl Signals {
     /// Records that committed deliveries wait for these Connections.
-    pub(crate) fn waits(&self, dispatcher: &Dispatcher, waiting: impl IntoIterator<Item = Due>) {
+    pub(crate) fn add_due(&self, dispatcher: &Dispatcher, waiting: impl IntoIterator<Item = Due>) {
         let now = Instant::now();
         let mut state = self.lock();
         state.quiet.retain(|_, until| *until > now);
@@ -78,11 +78,13 @@ impl Signals {
                 {
                     continue;
                 }
-                state.look = Some(now);
+                state.next_query = Some(now);
             } else {
-                dispatcher.lanes.fall_behind(due.connection, due.account);
+                dispatcher
+                    .lanes
+                    .mark_backlogged(due.connection, due.account);
             }
-            state.unnoted.insert(due.connection);
+            state.unhinted.insert(due.connection);
             woken = true;
         }
         drop(state);
@@ -91,11 +93,11 @@ impl Signals {
         }
     }
 
-    /// Same as [`Self::waits`], for Connections without other information.
-    pub(crate) fn note(&self, connections: impl IntoIterator<Item = ConnectionName>) {
+    /// Same as [`Self::add_due`], for Connections of which only the name is known.
+    pub(crate) fn add_connections(&self, connections: impl IntoIterator<Item = ConnectionName>) {
         let mut state = self.lock();
-        state.unnoted.extend(connections);
-        state.look = Some(Instant::now());
+        state.unhinted.extend(connections);
+        state.next_query = Some(Instant::now());
         drop(state);
         self.wake.notify_one();
     }
@@ -111,15 +113,15 @@ impl Signals {
     }
 
     /// Schedules a query soon.
-    pub(crate) fn look_soon(&self) {
-        self.look_at(Instant::now() + SOONEST_LOOK);
+    pub(crate) fn query_soon(&self) {
+        self.query_at(Instant::now() + SOONEST_LOOK);
     }
 
     /// Schedules a query at this time.
-    pub(crate) fn look_at(&self, at: Instant) {
+    pub(crate) fn query_at(&self, at: Instant) {
         let mut state = self.lock();
-        if state.look.is_none_or(|look| at < look) {
-            state.look = Some(at);
+        if state.next_query.is_none_or(|next| at < next) {
+            state.next_query = Some(at);
             drop(state);
             self.wake.notify_one();
         }
@@ -152,7 +154,7 @@ async fn claims(dispatcher: &Arc<Dispatcher>, shutdown: &CancellationToken) {
             round(dispatcher, &mut looked).await.map(|()| PAUSE)
         };
         let round = round.await;
-        let pause = rounds.note("look for due deliveries", round);
+        let pause = rounds.log_once("look for due deliveries", round);
         let pause = pause.unwrap_or_else(|| {
             looked.next = Instant::now();
             AWAY
@@ -164,8 +166,8 @@ async fn claims(dispatcher: &Arc<Dispatcher>, shutdown: &CancellationToken) {
         let signals = &dispatcher.signals;
         let next = signals
             .lock()
-            .look
-            .map_or(looked.next, |look| look.min(looked.next));
+            .next_query
+            .map_or(looked.next, |at| at.min(looked.next));
         tokio::select! {
             () = shutdown.cancelled() => return,
             () = signals.wake.notified() => {}
@@ -188,16 +190,16 @@ struct Looked {
 
 async fn round(dispatcher: &Arc<Dispatcher>, looked: &mut Looked) -> Result<(), store::Error> {
     let mut conn = dispatcher.backbone.pool.get().await?;
-    note(dispatcher, &mut conn).await?;
+    write_hints(dispatcher, &mut conn).await?;
     let now = Instant::now();
-    let asked = dispatcher
+    let is_requested = dispatcher
         .signals
         .lock()
-        .look
-        .is_some_and(|look| look <= now);
-    if asked || looked.next <= now {
-        dispatcher.signals.lock().look = None;
-        look(dispatcher, &mut conn, &mut looked.urgent).await?;
+        .next_query
+        .is_some_and(|at| at <= now);
+    if is_requested || looked.next <= now {
+        dispatcher.signals.lock().next_query = None;
+        query_due(dispatcher, &mut conn, &mut looked.urgent).await?;
         let next = lanes::next_due(&mut conn).await?.unwrap_or(LOOK);
         looked.next = Instant::now() + next.clamp(SOONEST_LOOK, LOOK);
     }
@@ -205,30 +207,33 @@ async fn round(dispatcher: &Arc<Dispatcher>, looked: &mut Looked) -> Result<(), 
 }
 
 /// Writes the hints that are not written yet. No later round does so after the shutdown.
-pub(crate) async fn note_rest(dispatcher: &Dispatcher) -> Result<(), store::Error> {
-    if dispatcher.signals.lock().unnoted.is_empty() {
+pub(crate) async fn write_last_hints(dispatcher: &Dispatcher) -> Result<(), store::Error> {
+    if dispatcher.signals.lock().unhinted.is_empty() {
         return Ok(());
     }
     let mut conn = dispatcher.backbone.pool.get().await?;
-    note(dispatcher, &mut conn).await
+    write_hints(dispatcher, &mut conn).await
 }
 
 /// Updates the lanes in the database with what waits.
-async fn note(dispatcher: &Dispatcher, conn: &mut AsyncPgConnection) -> Result<(), store::Error> {
-    let unnoted = std::mem::take(&mut dispatcher.signals.lock().unnoted);
-    if unnoted.is_empty() {
+async fn write_hints(
+    dispatcher: &Dispatcher,
+    conn: &mut AsyncPgConnection,
+) -> Result<(), store::Error> {
+    let unhinted = std::mem::take(&mut dispatcher.signals.lock().unhinted);
+    if unhinted.is_empty() {
         return Ok(());
     }
-    let names: Vec<ConnectionName> = unnoted.iter().copied().collect();
-    let noted = lanes::note_due(conn, &names).await;
+    let names: Vec<ConnectionName> = unhinted.iter().copied().collect();
+    let noted = lanes::mark_due(conn, &names).await;
     if noted.is_err() {
-        dispatcher.signals.lock().unnoted.extend(unnoted);
+        dispatcher.signals.lock().unhinted.extend(unhinted);
     }
     Ok(noted?)
 }
 
 /// Queries which Connections are due.
-async fn look(
+async fn query_due(
     dispatcher: &Arc<Dispatcher>,
     conn: &mut AsyncPgConnection,
     round: &mut Round,
@@ -241,13 +246,15 @@ async fn look(
         if due.restrained {
             under_restraint.push(due);
         } else {
-            dispatcher.lanes.fall_behind(due.connection, due.account);
+            dispatcher
+                .lanes
+                .mark_backlogged(due.connection, due.account);
             *free.entry(due.account).or_default() += 1;
         }
     }
     // That account may have more; the next query leaves out the known ones.
     if free.values().any(|count| *count >= PER_ACCOUNT / 2) {
-        dispatcher.signals.look_at(Instant::now() + SOONEST_LOOK);
+        dispatcher.signals.query_at(Instant::now() + SOONEST_LOOK);
     }
     restrained::claim(dispatcher, conn, under_restraint).await
 }
@@ -264,7 +271,7 @@ async fn urgent(
     let (held, capacity) = (dispatcher.lanes.urgent(), dispatcher.lanes.max_urgent());
     let mut claimed =
         deliveries::claim_urgent(conn, sealer, replica, capacity, &held, round).await?;
-    if claimed.is_empty() && round.rest() {
+    if claimed.is_empty() && round.pause() {
         claimed = deliveries::claim_urgent(conn, sealer, replica, capacity, &held, round).await?;
     }
     if claimed.is_empty() {
@@ -281,7 +288,7 @@ async fn urgent(
     }
     send::pump(dispatcher);
     // There may be more.
-    dispatcher.signals.look_at(Instant::now() + SOONEST_LOOK);
+    dispatcher.signals.query_at(Instant::now() + SOONEST_LOOK);
     Ok(())
 }
 
@@ -341,7 +348,7 @@ async fn settle(
     // replica has its lane locked, and the next query finds it again.
     let found: HashSet<ConnectionName> = settled.iter().map(|one| one.connection).collect();
     for missing in drained.iter().filter(|name| !found.contains(*name)) {
-        dispatcher.lanes.catch_up(*missing);
+        dispatcher.lanes.clear_backlog(*missing);
     }
     for settled in settled {
         let Settled {
@@ -352,15 +359,15 @@ async fn settle(
         match next {
             // More deliveries arrived, or some could not be sent. Others get their turn first.
             Some(Duration::ZERO) if !restrained => {
-                dispatcher.signals.look_at(Instant::now() + SOONEST_LOOK);
+                dispatcher.signals.query_at(Instant::now() + SOONEST_LOOK);
             }
             Some(next) => {
-                dispatcher.lanes.catch_up(connection);
+                dispatcher.lanes.clear_backlog(connection);
                 dispatcher
                     .signals
-                    .look_at(Instant::now() + next.max(SOONEST_LOOK));
+                    .query_at(Instant::now() + next.max(SOONEST_LOOK));
             }
-            None => dispatcher.lanes.catch_up(connection),
+            None => dispatcher.lanes.clear_backlog(connection),
         }
     }
     Ok(())
@@ -390,6 +397,6 @@ fn ready(dispatcher: &Dispatcher, claimed: Claimed, probe: bool) -> Option<Ready
 
 fn put(dispatcher: &Arc<Dispatcher>, place: Place, ready: Ready) {
     if let Err(ready) = dispatcher.lanes.put(place, ready) {
-        send::give_back(dispatcher, vec![*ready]);
+        send::spawn_hand_back(dispatcher, vec![*ready]);
     }
 }

@@ -1,28 +1,32 @@
-//! Turns events into deliveries, many at a time.
+//! Creates the deliveries of Scans, many at a time.
 //!
-//! Events that arrive while a transaction runs share the next one. So no event waits for others, and many at once
-//! cost hardly more than one. Deliveries that may be sent now are sent from memory, directly after the commit.
+//! An event names a Scan that was committed just now. It reaches one dispatcher, which finds the Scan by its key: no
+//! dispatcher has to search for new Scans, and none competes with another. Events that arrive while a transaction runs
+//! share the next one. So no event waits for others, and many at once cost hardly more than one. Deliveries that may be
+//! sent now are sent from memory, directly after the commit.
+//!
+//! Each event is tried once. A Scan without deliveries half a second after its creation is left to [`overdue`], which
+//! finds it in the database: its event was lost, or its dispatcher died, or the database refused it.
 //!
 //! Only the filters of notices cost much for each Scan. So a transaction evaluates those of few Scans of an account;
 //! the others come again after those that arrived meanwhile.
-//!
-//! An event that comes again, because its first reader died or lost the broker, is left to [`overdue`], which counts
-//! the deaths of each Scan.
 
 mod overdue;
 
 use std::{collections::BTreeSet, panic::AssertUnwindSafe, sync::Arc};
 
-use anyhow::anyhow;
-use bus::{Consumer, Outcome};
+use bus::Consumer;
 use domain::{ScanName, error_chain};
 use events::{ScanCreated, TraceContext};
 use futures::FutureExt as _;
 use store::{
     deliveries::{self, Made},
-    is_passing, keyed,
+    keyed,
 };
-use tokio::sync::{Mutex, mpsc, oneshot};
+use tokio::{
+    sync::{Mutex, mpsc},
+    task::JoinSet,
+};
 
 use crate::{
     Dispatcher,
@@ -36,53 +40,53 @@ pub(crate) use overdue::sweep;
 const BATCH: usize = 128;
 /// One transaction is prepared while the other one commits.
 const WORKERS: usize = 2;
+/// Maximum number of events that wait for a worker. The Scans of others are left to [`overdue`], where accounts take
+/// turns.
+const WAITING: usize = 4 * BATCH;
 
 pub(crate) struct FanOut {
-    asked: mpsc::UnboundedSender<Asked>,
-}
-
-/// A Scan, and the message that waits for its deliveries. There are as many as messages in hand.
-struct Asked {
-    made: Made,
-    done: oneshot::Sender<Result<(), String>>,
+    dispatcher: Arc<Dispatcher>,
+    made: mpsc::Sender<Made>,
 }
 
 impl FanOut {
-    /// Starts the workers, which run in separate tasks until the last clone is dropped.
-    pub(crate) fn start(dispatcher: &Arc<Dispatcher>) -> Self {
-        let (asked, receiver) = mpsc::unbounded_channel();
+    /// Starts the workers, which end after the returned value is dropped and what waits is done.
+    pub(crate) fn start(dispatcher: &Arc<Dispatcher>) -> (Self, JoinSet<()>) {
+        let (made, receiver) = mpsc::channel(WAITING);
         let receiver = Arc::new(Mutex::new(receiver));
+        let mut workers = JoinSet::new();
         for _ in 0..WORKERS {
             let (dispatcher, receiver) = (Arc::clone(dispatcher), Arc::clone(&receiver));
             // The workers must not keep themselves running.
-            let again = asked.downgrade();
-            tokio::spawn(keep_working(receiver, again, move |batch| {
+            let again = made.downgrade();
+            workers.spawn(keep_working(receiver, again, move |batch| {
                 let dispatcher = Arc::clone(&dispatcher);
                 async move { work(&dispatcher, batch).await }
             }));
         }
-        Self { asked }
+        let dispatcher = Arc::clone(dispatcher);
+        (Self { dispatcher, made }, workers)
     }
 }
 
 /// Works on batches until all senders are gone. `work` returns those of its batch that must come again.
 async fn keep_working<W>(
-    receiver: Arc<Mutex<mpsc::UnboundedReceiver<Asked>>>,
-    again: mpsc::WeakUnboundedSender<Asked>,
-    work: impl Fn(Vec<Asked>) -> W,
+    receiver: Arc<Mutex<mpsc::Receiver<Made>>>,
+    again: mpsc::WeakSender<Made>,
+    work: impl Fn(Vec<Made>) -> W,
 ) where
-    W: Future<Output = Vec<Asked>>,
+    W: Future<Output = Vec<Made>>,
 {
     while let Some(batch) = next_batch(&receiver).await {
-        // A batch that panics is answered as interrupted, and ends no worker.
+        // A batch that panics ends no worker.
         let worked = AssertUnwindSafe(work(batch)).catch_unwind().await;
         let surplus = worked.unwrap_or_else(|_| {
             tracing::error!("the fan-out of a batch panicked");
             Vec::new()
         });
         if let Some(again) = again.upgrade() {
-            for asked in surplus {
-                let _ = again.send(asked);
+            for made in surplus {
+                let _ = again.try_send(made);
             }
         }
     }
@@ -91,67 +95,42 @@ async fn keep_working<W>(
 impl Consumer for FanOut {
     const QUEUE: &'static str = bus::topology::SCAN_CREATED;
     type Event = ScanCreated;
-    const LEAVES_REPEATED: bool = true;
 
     #[tracing::instrument(name = "fan out", skip_all, fields(scan.name = %event.name))]
-    async fn consume(&self, event: ScanCreated) -> Outcome {
-        let (done, answer) = oneshot::channel();
-        let made = Made {
+    fn consume(&self, event: ScanCreated) {
+        if self.dispatcher.backbone.is_suspended() {
+            return;
+        }
+        let _ = self.made.try_send(Made {
             scan: event.name,
             traceparent: TraceContext::current().sampled().map(str::to_owned),
-        };
-        // The workers outlive every sender.
-        let _ = self.asked.send(Asked { made, done });
-        match answer.await {
-            Ok(Ok(())) => Outcome::Done,
-            // Our failure: the database is away.
-            Ok(Err(error)) => Outcome::Retry(anyhow!(error)),
-            Err(_) => Outcome::Retry(anyhow!("the fan-out was interrupted")),
-        }
+        });
     }
 }
 
-async fn next_batch(receiver: &Mutex<mpsc::UnboundedReceiver<Asked>>) -> Option<Vec<Asked>> {
-    let mut receiver = receiver.lock().await;
-    let mut batch = vec![receiver.recv().await?];
-    while batch.len() < BATCH {
-        match receiver.try_recv() {
-            Ok(asked) => batch.push(asked),
-            Err(_) => break,
-        }
-    }
-    Some(batch)
+async fn next_batch(receiver: &Mutex<mpsc::Receiver<Made>>) -> Option<Vec<Made>> {
+    let mut batch = Vec::new();
+    receiver.lock().await.recv_many(&mut batch, BATCH).await;
+    (!batch.is_empty()).then_some(batch)
 }
 
 /// Returns those of the batch that must come again.
-async fn work(dispatcher: &Arc<Dispatcher>, batch: Vec<Asked>) -> Vec<Asked> {
-    let mut again = Vec::new();
-    let scans: Vec<Made> = batch.iter().map(|asked| asked.made.clone()).collect();
-    let whole = fan_out(dispatcher, &scans).await;
-    // One Scan that the database refuses must not block the others.
-    let alone =
-        batch.len() > 1 && matches!(&whole, Err(store::Error::Query(error)) if !is_passing(error));
-    for asked in batch {
-        let result = if alone {
-            let single = fan_out(dispatcher, &[asked.made]).await;
-            single.map(drop).map_err(|error| error_chain(&error))
-        } else {
-            match &whole {
-                Ok(surplus) if surplus.contains(&asked.made.scan) => {
-                    again.push(asked);
-                    continue;
-                }
-                Ok(_) => Ok(()),
-                Err(error) => Err(error_chain(error)),
-            }
-        };
-        // The waiting consumer may be gone; then the message is delivered again.
-        let _ = asked.done.send(result);
+async fn work(dispatcher: &Arc<Dispatcher>, batch: Vec<Made>) -> Vec<Made> {
+    match fan_out(dispatcher, &batch).await {
+        Ok(surplus) => {
+            let again = batch.into_iter();
+            again.filter(|made| surplus.contains(&made.scan)).collect()
+        }
+        Err(error) => {
+            let error = error_chain(&error);
+            tracing::debug!(scans = batch.len(), error, "fan-out failed");
+            Vec::new()
+        }
     }
-    again
 }
 
-/// One transaction. Deliveries that may be sent now are sent after its commit. Returns the Scans that must come again.
+/// Fans out Scans in one transaction. Deliveries that may be sent now are sent after its commit. Returns the Scans that
+/// must come again.
 async fn fan_out(
     dispatcher: &Arc<Dispatcher>,
     scans: &[Made],
@@ -177,7 +156,7 @@ async fn insert(
     Ok(deliveries::fan_out(conn, sealer, scans, replica, admit).await?)
 }
 
-/// Returns the Scans that must come again.
+/// Sends the permitted deliveries. Returns the Scans that must come again.
 fn send_on(dispatcher: &Arc<Dispatcher>, fanned_out: Permitted) -> BTreeSet<ScanName> {
     for (task, place) in fanned_out.tasks {
         let ready = Ready {
@@ -186,11 +165,11 @@ fn send_on(dispatcher: &Arc<Dispatcher>, fanned_out: Permitted) -> BTreeSet<Scan
             probe: false,
         };
         if let Err(ready) = dispatcher.lanes.put(place, ready) {
-            send::give_back(dispatcher, vec![*ready]);
+            send::spawn_hand_back(dispatcher, vec![*ready]);
         }
     }
     send::pump(dispatcher);
-    dispatcher.signals.waits(dispatcher, fanned_out.waiting);
+    dispatcher.signals.add_due(dispatcher, fanned_out.waiting);
     fanned_out.surplus
 }
 
@@ -200,38 +179,36 @@ mod tests {
 
     use super::*;
 
-    fn asked() -> (Asked, oneshot::Receiver<Result<(), String>>) {
-        let (done, answer) = oneshot::channel();
-        let made = Made {
-            scan: ScanName {
-                namespace: Id::generate(),
-                manager: Id::generate(),
-                scan: Id::generate(),
-            },
-            traceparent: None,
+    fn made() -> Made {
+        let scan = ScanName {
+            namespace: Id::generate(),
+            manager: Id::generate(),
+            scan: Id::generate(),
         };
-        (Asked { made, done }, answer)
+        Made::from(&scan)
     }
 
     #[tokio::test]
     async fn worker_goes_on_after_a_batch_that_panics() {
-        let (sender, receiver) = mpsc::unbounded_channel();
-        let (deadly, answer) = asked();
-        let is_deadly = deadly.made.scan;
-        let work = move |batch: Vec<Asked>| async move {
-            assert_ne!(batch[0].made.scan, is_deadly);
-            for asked in batch {
-                let _ = asked.done.send(Ok(()));
+        let (sender, receiver) = mpsc::channel(WAITING);
+        let (begun, mut batches) = mpsc::unbounded_channel();
+        let (deadly, other) = (made(), made());
+        let is_deadly = deadly.scan;
+        let work = move |batch: Vec<Made>| {
+            let begun = begun.clone();
+            async move {
+                begun.send(batch[0].scan).unwrap();
+                assert_ne!(batch[0].scan, is_deadly);
+                Vec::new()
             }
-            Vec::new()
         };
         let receiver = Arc::new(Mutex::new(receiver));
         let worker = tokio::spawn(keep_working(receiver, sender.downgrade(), work));
-        sender.send(deadly).unwrap();
-        assert!(answer.await.is_err());
-        let (other, answer) = asked();
-        sender.send(other).unwrap();
-        assert_eq!(answer.await, Ok(Ok(())));
+        for made in [deadly, other] {
+            let scan = made.scan;
+            sender.send(made).await.unwrap();
+            assert_eq!(batches.recv().await, Some(scan));
+        }
         drop(sender);
         worker.await.unwrap();
     }

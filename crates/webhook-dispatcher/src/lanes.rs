@@ -3,6 +3,7 @@
 //! A Connection's state in this process is its lane. It limits the open requests: from one up to the lane's limit,
 //! one more after each success and half after each failure. Behind them is a short queue of leased deliveries in
 //! memory, as long as the lane sends in a moment. Everything else waits in the database and costs nothing here.
+//! [`endpoint`] has the states of a lane's endpoint, and their transitions.
 //!
 //! Guarantees: there are never more open requests than `max_open`. Connections that are new, failing or slow (no
 //! answer within two seconds) are on probation. Together they may have half of that open, and those of one account
@@ -14,6 +15,7 @@
 //!
 //! It uses one short lock, and a step costs the same for any number of Connections.
 
+mod endpoint;
 mod held;
 mod lane;
 mod ready;
@@ -29,6 +31,7 @@ use std::{
 use domain::{ConnectionName, Id};
 use tokio::sync::Notify;
 
+use endpoint::EndpointState;
 pub(crate) use held::{Pause, Permit, Place, Unwritten};
 use lane::Open;
 use ready::Origin;
@@ -76,7 +79,7 @@ impl Lanes {
     ) -> Option<Place> {
         let mut state = self.lock();
         let lane = state.lane(connection, account);
-        if lane.behind || !lane.unblock() {
+        if lane.behind || !lane.endpoint.unblock() {
             return None;
         }
         self.promise(&mut state, connection, 1, bytes, Origin::Fresh)
@@ -130,8 +133,9 @@ impl Lanes {
         let room = self.room(&state, Origin::Waiting) > 0 && state.held_places.admits(account);
         let room = room && state.post_bytes.admitted(account) >= LARGEST_POST;
         let lane = state.lane(connection, account);
-        let room = room && (admitted || !lane.on_probation) && lane.pauses == 0;
-        lane.starved = !room || lane.held() * 2 > lane.capacity();
+        let endpoint = &lane.endpoint;
+        let room = room && (admitted || !endpoint.is_on_probation()) && !endpoint.is_paused();
+        lane.starved = !room || lane.held() * 2 > lane.endpoint.capacity();
         !lane.starved
     }
 
@@ -152,11 +156,11 @@ impl Lanes {
                 break;
             };
             let lane = state.lane(connection, account);
-            if !lane.behind || lane.blocked {
+            if !lane.behind || lane.endpoint.is_blocked() {
                 lane.behind = false;
                 continue;
             }
-            let (held, capacity) = (lane.held(), lane.capacity());
+            let (held, capacity) = (lane.held(), lane.endpoint.capacity());
             state.behind.push(account, connection);
             if held * 2 > capacity {
                 continue;
@@ -194,10 +198,9 @@ impl Lanes {
         let Some(lane) = state.lanes.get_mut(&connection) else {
             return Vec::new();
         };
-        let mut count = most
-            .min(in_all)
-            .min(lane.capacity().min(longest).saturating_sub(lane.held()));
-        if lane.on_probation {
+        let capacity = lane.endpoint.capacity().min(longest);
+        let mut count = most.min(in_all).min(capacity.saturating_sub(lane.held()));
+        if lane.endpoint.is_on_probation() {
             let admitted = state.probation_held.admitted(lane.account);
             count = count.min(number(admitted));
         }
@@ -240,7 +243,7 @@ impl Lanes {
         let Some(lane) = state.lanes.get_mut(&place.connection) else {
             return Err(Box::new(ready));
         };
-        if lane.blocked && !ready.is_exempt() {
+        if lane.endpoint.is_blocked() && !ready.is_exempt() {
             drop(guard);
             return Err(Box::new(ready));
         }
@@ -278,7 +281,7 @@ impl Lanes {
                 urgent: ready.task.urgent,
             });
             state.open.take(lane.account);
-            if lane.on_probation {
+            if lane.endpoint.is_on_probation() {
                 state.probation_open.take(lane.account);
             }
         }
@@ -296,17 +299,17 @@ impl Lanes {
     }
 
     /// Records that more deliveries of a Connection wait in the database. They go before new ones.
-    pub(crate) fn fall_behind(&self, connection: ConnectionName, account: Id) {
+    pub(crate) fn mark_backlogged(&self, connection: ConnectionName, account: Id) {
         let mut state = self.lock();
         let lane = state.lane(connection, account);
-        lane.unblock();
+        lane.endpoint.unblock();
         if !std::mem::replace(&mut lane.behind, true) {
             state.behind.push(account, connection);
         }
     }
 
-    /// The Connection has no more sendable deliveries in the database.
-    pub(crate) fn catch_up(&self, connection: ConnectionName) {
+    /// Records that a Connection has no more sendable deliveries in the database.
+    pub(crate) fn clear_backlog(&self, connection: ConnectionName) {
         if let Some(lane) = self.lock().lanes.get_mut(&connection) {
             lane.behind = false;
         }
@@ -321,13 +324,31 @@ impl Lanes {
 
     /// Records that the circuit breaker has opened. Returns the queued deliveries, which must be handed back.
     pub(crate) fn block(&self, connection: ConnectionName) -> Vec<Ready> {
+        self.empty_blocked(connection, EndpointState::block)
+    }
+
+    /// Same as [`Self::block`], and until the pause is dropped, nothing unblocks the lane: the database does not know
+    /// yet that the endpoint asked for it.
+    pub(crate) fn pause(self: &Arc<Self>, connection: ConnectionName) -> (Pause, Vec<Ready>) {
+        let given = self.empty_blocked(connection, EndpointState::pause);
+        let pause = Pause {
+            lanes: Arc::clone(self),
+            connection,
+        };
+        (pause, given)
+    }
+
+    fn empty_blocked(
+        &self,
+        connection: ConnectionName,
+        block: fn(&mut EndpointState),
+    ) -> Vec<Ready> {
         let mut guard = self.lock();
         let state = &mut *guard;
         let Some(lane) = state.lanes.get_mut(&connection) else {
             return Vec::new();
         };
-        lane.blocked = true;
-        lane.limit = 1;
+        block(&mut lane.endpoint);
         let (kept, given): (VecDeque<_>, VecDeque<_>) =
             lane.queue.drain(..).partition(Ready::is_exempt);
         lane.queue = kept;
@@ -337,23 +358,10 @@ impl Lanes {
         given.into()
     }
 
-    /// Same as [`Self::block`], and until the pause is dropped, nothing unblocks the lane: the database does not know
-    /// yet that the endpoint asked for it.
-    pub(crate) fn pause(self: &Arc<Self>, connection: ConnectionName) -> (Pause, Vec<Ready>) {
-        if let Some(lane) = self.lock().lanes.get_mut(&connection) {
-            lane.pauses += 1;
-        }
-        let pause = Pause {
-            lanes: Arc::clone(self),
-            connection,
-        };
-        (pause, self.block(connection))
-    }
-
-    /// The breaker is closed.
+    /// Records that the circuit breaker has closed.
     pub(crate) fn unblock(&self, connection: ConnectionName) {
         if let Some(lane) = self.lock().lanes.get_mut(&connection) {
-            lane.unblock();
+            lane.endpoint.unblock();
         }
     }
 
@@ -384,14 +392,11 @@ impl Lanes {
         let overdue: Vec<ConnectionName> = state
             .lanes
             .iter()
-            .filter(|(_, lane)| !lane.on_probation && lane.is_overdue(now))
+            .filter(|(_, lane)| lane.is_overdue(now))
             .map(|(connection, _)| *connection)
             .collect();
         for connection in overdue {
-            if let Some(lane) = state.lanes.get_mut(&connection) {
-                lane.slow = true;
-            }
-            state.classify(connection);
+            state.change(connection, |lane| lane.endpoint.mark_overdue());
         }
         state
             .lanes
@@ -414,7 +419,8 @@ impl Lanes {
     /// Number of lanes, and number of lanes on probation.
     pub(crate) fn counts(&self) -> (usize, usize) {
         let state = self.lock();
-        let on_probation = state.lanes.values().filter(|lane| lane.on_probation);
+        let lanes = state.lanes.values();
+        let on_probation = lanes.filter(|lane| lane.endpoint.is_on_probation());
         (state.lanes.len(), on_probation.count())
     }
 

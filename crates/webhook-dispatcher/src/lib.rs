@@ -1,9 +1,9 @@
 //! The dispatcher: delivers each Scan to each Connection of its Manager.
 //!
-//! [`fan_out`] turns a ScanCreated into deliveries, and those that may be sent now are sent directly from memory.
+//! [`fan_out`] creates the deliveries of Scans, and those that may be sent now are sent directly from memory.
 //! The others wait in the database, where [`claim`] finds them when they are due. [`send`] makes one attempt,
 //! [`schedule`] decides the delivery's next state, and [`record`] writes results, many at a time. [`lanes`] limit
-//! open requests, per Connection and in total. [`connection_test`] and [`replay`] run what people request in addition.
+//! open requests, per Connection and in total. [`trial_delivery`] and [`replay`] run what people request in addition.
 //! [`retention`] drops old data.
 //!
 //! Delivery is at least once. A delivery is leased in the database while its request is open. If a dispatcher dies,
@@ -13,7 +13,6 @@
 mod answers;
 mod breaker;
 mod claim;
-mod connection_test;
 mod fan_out;
 mod format;
 mod in_hand;
@@ -27,16 +26,16 @@ mod request;
 mod retention;
 mod schedule;
 mod send;
+mod trial_delivery;
 
 use std::{sync::Arc, time::Duration};
 
 use anyhow::Context as _;
 use backbone::{Backbone, work};
-use bus::ConsumeOptions;
 use runtime::{Config, Context};
 
-use connection_test::ConnectionTests;
 use replay::Replays;
+use trial_delivery::TrialDeliveries;
 
 const DRAIN_LOOK: Duration = Duration::from_millis(20);
 
@@ -93,21 +92,16 @@ pub async fn run_with(
         return Ok(());
     }
 
-    let options = ConsumeOptions {
-        concurrency: dispatcher.config.bus.prefetch,
-        check: Some(context.health.check("consumer.scan-created")),
-        suspended: Some(dispatcher.backbone.suspended()),
-        ..ConsumeOptions::default()
-    };
-    let consumer = Arc::new(fan_out::FanOut::start(&dispatcher));
-    let tests = Arc::new(ConnectionTests(Arc::clone(&dispatcher)));
+    let check = context.health.check("consumer.scan-created");
+    let (consumer, mut fanning_out) = fan_out::FanOut::start(&dispatcher);
+    let tests = Arc::new(TrialDeliveries(Arc::clone(&dispatcher)));
     let replays = Arc::new(Replays::new(&dispatcher, &context.shutdown));
     let working = async {
         tokio::join!(
             bus::consume(
                 Arc::clone(&dispatcher.backbone.bus),
-                consumer,
-                options,
+                Arc::new(consumer),
+                Some(check),
                 context.shutdown.clone()
             ),
             claim::run(&dispatcher, context.shutdown.clone()),
@@ -136,6 +130,8 @@ pub async fn run_with(
             anyhow::bail!("the recorder ended before its time");
         }
     }
+    // Their deliveries must be there before the lanes are drained.
+    while fanning_out.join_next().await.is_some() {}
     drain(&dispatcher).await;
     drop(dispatcher);
     // Ends when the last sender is dropped and everything is written.
@@ -155,7 +151,7 @@ async fn drain(dispatcher: &Dispatcher) {
             tracing::warn!("deliveries are free only after this replica's end: {error:#}");
         }
         // Without their hints, deliveries of the last Scans would wait for the sweep of another replica.
-        if idle && let Err(error) = claim::note_rest(dispatcher).await {
+        if idle && let Err(error) = claim::write_last_hints(dispatcher).await {
             let error = anyhow::Error::from(error);
             tracing::warn!("cannot write which Connections have deliveries: {error:#}");
         }

@@ -1,4 +1,4 @@
-//! Tells the planner of PostgreSQL of tables that grow fast, such as the partitions of a new week.
+//! Analyzes tables that grow fast, such as the partitions of a new week, for PostgreSQL's planner.
 
 use std::{sync::Arc, time::Duration};
 
@@ -31,6 +31,6 @@ pub(crate) async fn run(dispatcher: &Arc<Dispatcher>, shutdown: CancellationToke
         let Some(round) = shutdown.run_until_cancelled(round).await else {
             return;
         };
-        rounds.note("analyze tables that have grown", round);
+        rounds.log_once("analyze tables that have grown", round);
     }
 }

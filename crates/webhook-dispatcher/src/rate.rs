@@ -71,7 +71,7 @@ mod tests {
 
     const SIMULATED: Duration = Duration::from_secs(200);
 
-    /// Sends as much as is allowed, with a query every `look` and this many replicas; returns the sending times.
+    /// Simulates `replicas` dispatchers that query the limit every `look`. Returns the times of the requests.
     fn simulate(per_minute: u32, look: Duration, replicas: u32) -> Vec<Duration> {
         let begin = Timestamp::now();
         let mut line = None;

@@ -8,14 +8,21 @@
 //! While Scans arrive, new deliveries must not wait behind the fifty requests of a batch, so batches are smaller
 //! then.
 
-use std::{sync::Arc, time::Duration};
+use std::{
+    sync::{self, Arc, MutexGuard, PoisonError},
+    time::Duration,
+};
 
-use backbone::work::{Settings, Work};
+use backbone::{
+    Backbone,
+    work::{Settings, Work},
+};
+use domain::ReplayName;
 use store::{
     AsyncConnection, AsyncPgConnection,
     fair::Round,
     replays::{self, Advanced, Pace},
-    work::{Claim, Claimed, Leased},
+    work::{Claim, Claimed, Leased, Setback},
 };
 use tokio::sync::Mutex;
 use tokio_util::sync::CancellationToken;
@@ -38,10 +45,12 @@ const PAUSE: Duration = Duration::from_millis(100);
 /// Interval of checks for new replays.
 const LOOK: Duration = Duration::from_millis(200);
 
-/// The turns of all replays. Each is one transaction that locks its replay, so they need no lease.
+/// Work on all replays. A turn is one transaction that locks its replay, so it needs no lease.
 pub(crate) struct Replays {
     dispatcher: Arc<Dispatcher>,
     round: Mutex<Round>,
+    /// The replay that has its turn, or whose turn panicked or failed.
+    current: sync::Mutex<Option<ReplayName>>,
     shutdown: CancellationToken,
 }
 
@@ -50,8 +59,19 @@ impl Replays {
         Self {
             dispatcher: Arc::clone(dispatcher),
             round: Mutex::default(),
+            current: sync::Mutex::default(),
             shutdown: shutdown.clone(),
         }
+    }
+
+    fn current(&self) -> MutexGuard<'_, Option<ReplayName>> {
+        self.current.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn begin(&self, replay: ReplayName) {
+        *self.current() = Some(replay);
+        #[cfg(test)]
+        tests::stumble(replay);
     }
 }
 
@@ -93,8 +113,11 @@ impl Work for Replays {
         let pace = if quiet { PACE } else { YIELDING };
         while !self.shutdown.is_cancelled() {
             let turn = conn
-                .transaction(async |conn| replays::advance(conn, pace, round).await)
+                .transaction(async |conn| {
+                    replays::advance(conn, pace, round, |replay| self.begin(replay)).await
+                })
                 .await?;
+            *self.current() = None;
             let Some((replay, advanced)) = turn else {
                 break;
             };
@@ -109,12 +132,92 @@ impl Work for Replays {
                 Advanced::Waiting => continue,
             }
             // At its own pace, not at the next check, which comes once a second.
-            dispatcher.signals.note([replay.connection_name()]);
+            dispatcher
+                .signals
+                .add_connections([replay.connection_name()]);
+        }
+        Ok(())
+    }
+
+    /// Postpones the replay that panicked, so that the others go on. Its owner sees no progress: a Replay has no field for
+    /// the reason, which is logged.
+    async fn set_aside(
+        &self,
+        conn: &mut AsyncPgConnection,
+        _backbone: &Backbone,
+        _leased: &Leased<()>,
+        setback: &Setback,
+    ) -> Result<(), store::Error> {
+        let replay = *self.current();
+        if let Some(replay) = replay {
+            replays::postpone(conn, replay, setback.retry_in).await?;
         }
         Ok(())
     }
 
     fn uses_table(&self) -> bool {
         false
+    }
+
+    fn name(&self, leased: &Leased<()>) -> String {
+        let replay = *self.current();
+        replay.map_or_else(|| leased.key.clone(), |replay| replay.to_string())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use domain::{Timestamp, replay::CreateReplay};
+    use test_support::{Fixture, Replica, TestDatabase, eventually};
+
+    use super::*;
+
+    static PANICKING: sync::Mutex<Option<ReplayName>> = sync::Mutex::new(None);
+
+    /// Panics for the replay of a test: no real one is known that panics.
+    pub(super) fn stumble(replay: ReplayName) {
+        let panicking = *PANICKING.lock().unwrap();
+        assert_ne!(panicking, Some(replay), "as asked");
+    }
+
+    #[tokio::test]
+    async fn replay_that_panics_three_times_is_set_aside_and_the_others_go_on() {
+        let database = TestDatabase::create().await;
+        let mut conn = database.connect().await;
+        let fixture = Fixture::create(&mut conn).await;
+        let draft = CreateReplay {
+            start_time: Timestamp::now().minus(Duration::from_secs(60)),
+            end_time: None,
+            states: None,
+        };
+        let mut names = Vec::new();
+        for _ in 0..2 {
+            let url = "https://a.example/";
+            let connection = fixture.connection(&mut conn, url).await;
+            let replay = conn
+                .transaction(async |conn| replays::insert(conn, connection, &draft).await)
+                .await
+                .unwrap();
+            names.push(replay.unwrap().name);
+        }
+        *PANICKING.lock().unwrap() = Some(names[0]);
+        let config = test_support::config(&database, store::roles::Service::Dispatcher);
+        let bus = Arc::new(bus::InProcess::new()) as Arc<dyn bus::Bus>;
+        let replica = Replica::of("webhook-dispatcher", &config, &bus, crate::run);
+        let [panicking, other] = [0, 1].map(|at: usize| names[at].replay.to_uuid());
+        let aside = format!(
+            "replays WHERE id = '{panicking}' AND state = 'RUNNING' \
+             AND next_batch_time > now() + interval '1 minute'"
+        );
+        eventually("it is set aside", async || {
+            database.count(&aside).await == 1
+        })
+        .await;
+        let done = format!("replays WHERE id = '{other}' AND state = 'DONE'");
+        eventually("the other is done", async || {
+            database.count(&done).await == 1
+        })
+        .await;
+        replica.stop().await;
     }
 }

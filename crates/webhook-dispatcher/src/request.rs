@@ -95,8 +95,8 @@ fn shape(task: &Task) -> Shape {
     }
 }
 
-/// Returns true if this answer refuses the form of the message and not the message, as far as one can tell: another form
-/// comes next. Both plain forms for Discord take turns for as long as it refuses them.
+/// Returns true if this answer seems to refuse the form of the message, and the next attempt has another form. For
+/// Discord, the two plain forms take turns for as long as they are refused.
 pub(crate) fn refuses_form(task: &Task, status: Option<u16>) -> bool {
     let has_another = match task.format {
         Format::Earshot => false,

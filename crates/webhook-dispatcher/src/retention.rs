@@ -38,12 +38,12 @@ pub(crate) async fn run(dispatcher: &Arc<Dispatcher>, shutdown: CancellationToke
         let Some(turn) = shutdown.run_until_cancelled(turn(dispatcher)).await else {
             return;
         };
-        let whole = rounds.note("drop what is old", turn) == Some(true);
+        let whole = rounds.log_once("drop what is old", turn) == Some(true);
         wait = if whole { INTERVAL } else { RETRY };
     }
 }
 
-/// Returns false if something could not be removed now.
+/// Removes what is past retention, if it is this replica's turn. Returns false if something could not be removed now.
 async fn turn(dispatcher: &Dispatcher) -> Result<bool, store::Error> {
     let mut conn = dispatcher.backbone.pool.get().await?;
     if !retention::begin_turn(&mut conn).await? {
@@ -82,7 +82,7 @@ async fn purge(
     Ok(())
 }
 
-/// Drops everything older; returns false if something was in use.
+/// Drops everything that is older than these times; returns false if something was in use.
 pub(crate) async fn clean(
     conn: &mut AsyncPgConnection,
     scans: Duration,

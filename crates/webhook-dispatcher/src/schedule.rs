@@ -16,7 +16,7 @@ const UNNAMED_PAUSE: Duration = Duration::from_secs(5);
 const CLOSE: Duration = Duration::from_secs(1);
 const JITTER: std::ops::Range<f64> = 0.8..1.2;
 
-/// Facts after an attempt.
+/// Result of an attempt.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Tried {
     /// `None` if there was no response.
@@ -27,9 +27,9 @@ pub(crate) struct Tried {
     pub(crate) age: Duration,
 }
 
-/// 2xx succeeds, 410 ends, and everything else is retried after the schedule's next wait with ±20 % jitter.
-/// `Retry-After` of a 429 or 503 may lengthen the wait, up to a day, and never shortens it. The delivery is given
-/// up after the schedule's last wait, and at its maximum age, when it is tried for the last time.
+/// Returns the next state: 2xx succeeds, 410 ends, and everything else is retried after the schedule's next wait with
+/// ±20 % jitter. `Retry-After` of a 429 or 503 may lengthen the wait, up to a day, and never shortens it. The delivery
+/// is given up after the schedule's last wait, and at its maximum age, when it is tried for the last time.
 pub(crate) fn verdict(tried: Tried, settings: &Settings) -> Verdict {
     verdict_with(tried, settings, rand::random_range(JITTER))
 }

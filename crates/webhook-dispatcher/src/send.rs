@@ -50,13 +50,13 @@ pub(crate) fn pump(dispatcher: &Arc<Dispatcher>) {
             let pause = hold.map(|_| {
                 let connection = result.delivery.connection_name();
                 let (pause, queued) = dispatcher.lanes.pause(connection);
-                give_back(&dispatcher, queued);
+                spawn_hand_back(&dispatcher, queued);
                 pause
             });
             permit.done(success || other_form);
             if urgent {
                 // More of them may wait for its capacity.
-                dispatcher.signals.look_soon();
+                dispatcher.signals.query_soon();
             }
             let sent = Sent {
                 result,
@@ -102,8 +102,9 @@ fn span(task: &Task) -> Span {
     span
 }
 
-/// Returns leased deliveries to the database, unsent. If the database is away, their leases are freed later.
-pub(crate) fn give_back(dispatcher: &Arc<Dispatcher>, given: Vec<Ready>) {
+/// Returns leased deliveries to the database in the background, unsent. If the database is away, their leases are freed
+/// later.
+pub(crate) fn spawn_hand_back(dispatcher: &Arc<Dispatcher>, given: Vec<Ready>) {
     if given.is_empty() {
         return;
     }
@@ -116,8 +117,8 @@ pub(crate) fn give_back(dispatcher: &Arc<Dispatcher>, given: Vec<Ready>) {
     });
 }
 
-/// Same as [`give_back`], and waits until it is done. It writes the hints of these deliveries itself: at a shutdown,
-/// no round of claims would do it afterwards.
+/// Same as [`spawn_hand_back`], but waits until it is done. It writes the hints of these deliveries itself: at a
+/// shutdown, no round of claims would do it afterwards.
 pub(crate) async fn hand_back(
     dispatcher: &Dispatcher,
     given: Vec<Ready>,
@@ -127,10 +128,10 @@ pub(crate) async fn hand_back(
     deliveries::hand_back(&mut conn, dispatcher.backbone.replica, &names).await?;
     let connections: Vec<ConnectionName> =
         names.iter().map(DeliveryName::connection_name).collect();
-    let noted = lanes::note_due(&mut conn, &connections).await;
+    let noted = lanes::mark_due(&mut conn, &connections).await;
     match noted {
-        Ok(()) => dispatcher.signals.look_at(Instant::now()),
-        Err(_) => dispatcher.signals.note(connections),
+        Ok(()) => dispatcher.signals.query_at(Instant::now()),
+        Err(_) => dispatcher.signals.add_connections(connections),
     }
     Ok(noted?)
 }
@@ -298,7 +299,7 @@ async fn attempt(dispatcher: &Arc<Dispatcher>, task: &Task) -> Attempted {
         verdict = schedule::verdict(unanswered, &dispatcher.config.dispatcher);
     }
     let failure = exchange.status.as_ref().err();
-    tell(task, status, failure, verdict);
+    log(task, status, failure, verdict);
     let outcome = outcome(verdict);
     let span = Span::current();
     span.record("outcome", outcome);
@@ -374,11 +375,11 @@ async fn disable(dispatcher: &Arc<Dispatcher>, task: &Task) -> Switched {
         Switched::WasOff => {}
         Switched::Changed => return switched,
     }
-    give_back(dispatcher, dispatcher.lanes.block(name));
+    spawn_hand_back(dispatcher, dispatcher.lanes.block(name));
     switched
 }
 
-fn tell(task: &Task, status: Option<u16>, failure: Option<&outbound::Failure>, verdict: Verdict) {
+fn log(task: &Task, status: Option<u16>, failure: Option<&outbound::Failure>, verdict: Verdict) {
     let delivery = task.delivery;
     let cause = failure.map(ToString::to_string);
     match verdict {

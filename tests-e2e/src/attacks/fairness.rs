@@ -1,4 +1,4 @@
-//! One account that takes all polls, compilations, paid posts or rows.
+//! One account that takes all polls or paid posts.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -8,20 +8,17 @@ use serde_json::{Value, json};
 
 use super::{
     Shared,
-    host::{Entry, Host, Reply, Visit, atom, ok},
-    stage::{Account, BLOGS, PATIENCE, Stage, feed, manual},
+    host::{Entry, Host, Reply, Visit, atom},
+    stage::{Account, PATIENCE, Stage, feed, manual},
 };
 use crate::harness::eventually;
 use crate::suite::Test;
 
 const SLOW_FEEDS: usize = 200;
-const SILENT_PAGES: usize = 100;
 /// How long a slow feed takes.
 const SLOW: Duration = Duration::from_secs(5);
 /// Posts that may be read on X in a day.
 const POSTS_PER_DAY: usize = 100;
-/// More than an account may have.
-const CONNECTIONS: usize = 1_100;
 
 pub(super) fn tests(shared: &Arc<Shared>) -> Vec<Test> {
     vec![
@@ -29,12 +26,7 @@ pub(super) fn tests(shared: &Arc<Shared>) -> Vec<Test> {
             "first_poll_does_not_wait_for_slow_feeds_of_another",
             slow_feeds,
         ),
-        shared.test_alone(
-            "manual_manager_does_not_wait_for_pages_of_another",
-            silent_pages,
-        ),
         shared.test_alone("paid_posts_are_left_for_another", paid_posts),
-        shared.test("connections_beyond_the_quota_are_refused", quota),
     ]
 }
 
@@ -75,39 +67,6 @@ async fn slow_feeds() {
     )
     .await;
     println!("after {before} of {SLOW_FEEDS} slow feeds");
-}
-
-async fn silent_pages() {
-    let stage = Stage::start().await;
-    let host = Host::start(|_| Reply::Hang).await;
-    let (a, b) = (stage.account("a").await, stage.account("b").await);
-    for number in 0..SILENT_PAGES {
-        let page = host.url(&format!("/silent/{number}"));
-        let manager = json!({
-            "nickname": "silent", "type": "FEED_MANAGER", "source": {"type": "FORUM"},
-            "input": {"type": "STRUCTURED", "urls": [page], "focus": {"type": "SALES"}},
-        });
-        a.create_manager(&a.namespace, &manager).await;
-    }
-    let feeds = [feed(&host.url("/other"))];
-    // A busy machine may have read many before it knows of the other Manager.
-    let earlier = host.count("/silent");
-    let manager = b
-        .create_manager(&b.namespace, &manual(&feeds, "kettle", &[]))
-        .await;
-    let path = format!("/v1/{}", manager["name"].as_str().unwrap());
-    let before = eventually(
-        "a MANUAL Manager, before most pages",
-        PATIENCE,
-        async || {
-            let pages = host.count("/silent") - earlier;
-            assert!(pages < SILENT_PAGES / 2, "{pages} pages came first");
-            let state = b.get(&path).await.json()["state"].take();
-            (state == "APPLIED").then_some(pages)
-        },
-    )
-    .await;
-    println!("after {before} of {SILENT_PAGES} pages");
 }
 
 async fn paid_posts() {
@@ -160,30 +119,4 @@ async fn watch_x(account: &Account, word: &str) -> Value {
     })
     .await;
     applied
-}
-
-async fn quota(stage: &Stage) {
-    let host = Host::start(|_| ok()).await;
-    let a = stage.account("a").await;
-    let body = json!({
-        "nickname": BLOGS, "type": "HTTP_CONNECTION", "url": host.url("/hook"), "method": "POST",
-    });
-    let mut created = 0;
-    while created < CONNECTIONS {
-        let answer = a.post(&a.path("connections"), &body).await;
-        if answer.status == 201 {
-            created += 1;
-        } else if answer.status != 503 {
-            let refusal = answer.json();
-            assert_eq!(answer.status, 400, "{refusal}");
-            assert_eq!(
-                refusal["details"][0]["issue"], "quota_exceeded",
-                "{refusal}"
-            );
-            let quota = a.get("/v1/caller").await.json()["quotas"]["connections"].take();
-            assert_eq!(quota["limit"], json!(created), "{quota}");
-            return;
-        }
-    }
-    panic!("one account has {CONNECTIONS} Connections");
 }

@@ -23,7 +23,6 @@ pub(super) struct Visit {
     /// Path and query.
     pub(super) target: String,
     pub(super) headers: HeaderMap,
-    pub(super) body: String,
 }
 
 /// Behaviour of the server for a request.
@@ -31,8 +30,6 @@ pub(super) enum Reply {
     Answer(Response<Body>),
     /// Answers after this time.
     Late(Duration, Response<Body>),
-    /// Never answers.
-    Hang,
 }
 
 pub(super) struct Host {
@@ -92,13 +89,12 @@ where
 {
     async fn handle(&self, request: Request<Incoming>) -> Response<Body> {
         let (head, body) = request.into_parts();
-        let Ok(body) = body.collect().await else {
+        if body.collect().await.is_err() {
             return answer(400, "text/plain", "the body broke off");
-        };
+        }
         let visit = Visit {
             target: head.uri.to_string(),
             headers: head.headers,
-            body: String::from_utf8_lossy(&body.to_bytes()).into_owned(),
         };
         let reply = (self.reply)(&visit);
         self.visits.lock().unwrap().push(visit);
@@ -108,7 +104,6 @@ where
                 tokio::time::sleep(wait).await;
                 response
             }
-            Reply::Hang => std::future::pending().await,
         }
     }
 }

@@ -11,16 +11,12 @@
 mod fairness;
 mod fleet;
 mod host;
-mod keys;
-mod lists;
 mod mcp;
 mod memory;
 mod networks;
-mod posts;
 mod redirects;
 mod secrets;
 mod stage;
-mod test_deliveries;
 
 use std::{process::ExitCode, sync::Arc};
 
@@ -42,12 +38,8 @@ pub fn run() -> ExitCode {
         fleet: OnceCell::new(),
     });
     let tests = [
-        posts::tests(&shared),
         secrets::tests(&shared),
-        keys::tests(&shared),
         mcp::tests(&shared),
-        lists::tests(&shared),
-        test_deliveries::tests(&shared),
         networks::tests(&shared),
         redirects::tests(&shared),
         fairness::tests(&shared),

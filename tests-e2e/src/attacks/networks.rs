@@ -1,4 +1,4 @@
-//! Addresses of customers that lead to other protocols, or to networks that are denied.
+//! Addresses of customers that lead to networks that are denied.
 
 use std::sync::Arc;
 
@@ -11,14 +11,8 @@ use super::{
 };
 use crate::suite::Test;
 
-/// Ports that browsers refuse, and that need no rights to listen on.
-const BAD_PORTS: [u16; 8] = [6667, 6668, 6669, 6000, 5060, 5061, 10080, 4190];
-
 pub(super) fn tests(shared: &Arc<Shared>) -> Vec<Test> {
-    vec![
-        shared.test("ports_of_other_protocols_are_not_contacted", ports),
-        shared.test_alone("denied_networks_are_not_contacted", denied),
-    ]
+    vec![shared.test_alone("denied_networks_are_not_contacted", denied)]
 }
 
 /// Creates a Connection to an address, and tests it where that is possible.
@@ -34,22 +28,6 @@ async fn send(account: &Account, url: &str) {
     let name = answer.json()["name"].as_str().unwrap().to_owned();
     let answer = account.post(&format!("/v1/{name}:test"), &json!({})).await;
     assert_eq!(answer.status, 200, "{}", answer.json());
-}
-
-async fn ports(stage: &Stage) {
-    let mut bad = None;
-    for port in BAD_PORTS {
-        if bad.is_none() {
-            bad = Host::start_at(&format!("127.0.0.1:{port}"), |_| ok()).await;
-        }
-    }
-    let bad = bad.expect("one of the ports is free");
-    let good = Host::start(|_| ok()).await;
-    let a = stage.account("a").await;
-    send(&a, &good.url("/hook")).await;
-    assert_eq!(good.count("/hook"), 1);
-    send(&a, &bad.url("/hook")).await;
-    assert_eq!(bad.count("/"), 0, "{} was contacted", bad.url(""));
 }
 
 async fn denied() {

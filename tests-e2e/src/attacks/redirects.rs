@@ -1,4 +1,4 @@
-//! Platforms that redirect the operator's credentials, or the service, elsewhere.
+//! Platforms that redirect the operator's credentials elsewhere.
 
 use std::sync::Arc;
 
@@ -13,13 +13,8 @@ use crate::suite::Test;
 const KEY: &str = "discourse-key-5d21";
 
 pub(super) fn tests(shared: &Arc<Shared>) -> Vec<Test> {
-    vec![
-        shared.test_alone(
-            "credentials_of_a_platform_stay_with_its_origin",
-            credentials,
-        ),
-        shared.test_alone("redirect_of_a_platform_does_not_lead_inside", inside),
-    ]
+    let name = "credentials_of_a_platform_stay_with_its_origin";
+    vec![shared.test_alone(name, credentials)]
 }
 
 /// Another port of the same host is another origin.
@@ -46,29 +41,4 @@ async fn credentials() {
         let headers = format!("{:?}", visit.headers);
         assert!(!headers.contains(KEY), "{} got {headers}", visit.target);
     }
-}
-
-async fn inside() {
-    let host = Host::start_at("127.0.0.2:0", |_| ok()).await;
-    let internal = host.expect("127.0.0.2 is this machine, too");
-    let to = internal.url("/internal");
-    let platform = Host::start(move |_| redirect(&to)).await;
-    let settings = format!(
-        "[outbound]\nallow_cidrs = [\"127.0.0.1/32\"]\nallow_http = true\n\
-         [[platforms]]\nname = \"news\"\nkind = \"feed\"\nsource = \"FORUM\"\nbase_url = \"{}\"\n\
-         poll_interval = \"500ms\"\n",
-        platform.url("/news.xml")
-    );
-    let stage = Stage::configured(|_| settings).await;
-    let a = stage.account("a").await;
-    a.watch(&["news:newest".to_owned()], "kettle", &[]).await;
-    eventually("three polls", PATIENCE, async || {
-        (platform.count("/news.xml") >= 3).then_some(())
-    })
-    .await;
-    assert_eq!(
-        internal.count("/"),
-        0,
-        "a network that is not allowed was reached"
-    );
 }

@@ -12,7 +12,7 @@ use crate::harness::{api::Api, config, eventually, service::Service};
 
 pub(super) const PATIENCE: Duration = Duration::from_secs(120);
 /// Name of the platform whose feeds customers name by their addresses.
-pub(super) const BLOGS: &str = "blogs";
+const BLOGS: &str = "blogs";
 
 pub(super) struct Stage {
     pub(super) service: Service,
@@ -41,12 +41,6 @@ impl Stage {
         let name = format!("{name}-{number}");
         let owner_key = self.service.key(&name, "OWNER");
         Account::create(&self.service.api_url, owner_key, name).await
-    }
-
-    /// Returns a client with another key of the account.
-    pub(super) fn viewer(&self, account: &Account) -> Api {
-        let key = self.service.key(&account.name, "VIEWER");
-        Api::new(&self.service.api_url, &key)
     }
 }
 

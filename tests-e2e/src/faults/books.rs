@@ -12,7 +12,6 @@ use super::{
     fleet::Fleet,
     load::{Done, Watching, World},
     recovery,
-    servers::{QUEUES, depths},
 };
 use crate::harness::{LOSS, NOT_POLLED, WAITING, eventually, eventually_or_lost};
 
@@ -23,8 +22,7 @@ const MOST_FILES: usize = 200;
 const MOST_SESSIONS: u64 = 120;
 
 const SCANS: &str = "SELECT count(*) FROM scans";
-const LEFT: [(&str, &str); 3] = [
-    ("events in the outbox", "SELECT count(*) FROM outbox"),
+const LEFT: [(&str, &str); 2] = [
     (
         "leased deliveries",
         "SELECT count(*) FROM deliveries WHERE leased_by IS NOT NULL OR state = 'IN_FLIGHT'",
@@ -142,7 +140,6 @@ async fn check_with(
         .await;
     }
     nothing_is_left(fleet).await;
-    queues_are_empty(fleet).await;
     for (watching, before) in world.managers.iter().zip(&scans) {
         let after = by_post(&client, watching).await.len();
         assert_eq!(after, before.len(), "{LOSS}further polls found more");
@@ -322,23 +319,6 @@ async fn nothing_is_left(fleet: &Fleet) {
         })
         .await;
     }
-}
-
-/// Checked once, because `rabbitmqctl` takes a second or two of processor time.
-async fn queues_are_empty(fleet: &Fleet) {
-    // Malformed messages are set aside, where an operator finds them; they do not count as work.
-    eventually(
-        "no messages in the queues of work",
-        recovery(),
-        async || {
-            let depths = depths(fleet);
-            let left = depths
-                .iter()
-                .filter(|(name, count)| QUEUES.contains(&name.as_str()) && *count > 0);
-            (left.count() == 0).then_some(())
-        },
-    )
-    .await;
 }
 
 fn text<'a>(value: &'a Value, field: &str) -> &'a str {

@@ -424,6 +424,13 @@ impl Replica {
         .await;
     }
 
+    /// Asserts that the replica's liveness probe succeeds.
+    pub(super) async fn check_alive(&self) {
+        let url = format!("http://{}/healthz", self.ops);
+        let answer = api::try_send(&api::client(), Method::GET, &url, &[], None).await;
+        assert_eq!(answer.unwrap().status, 200, "{}", self.program);
+    }
+
     /// Stops the replica with SIGSTOP.
     pub(super) fn freeze(&self) {
         if let Some(process) = &*self.process() {

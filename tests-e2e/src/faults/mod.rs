@@ -6,8 +6,8 @@
 //! blocks PostgreSQL and RabbitMQ, and disturbs the network to them and to the platforms, for all replicas or for one
 //! alone. Clients that poll by `createTime` ([`pollers`]) run throughout. Then everything is repaired, the service
 //! must recover without help, and [`books`] checks the invariants: every post that a platform shows is one Scan of each
-//! matching Manager, and every Scan is one delivery to each Connection, received and recorded. No event, lease or
-//! message is left, and nothing is leaked.
+//! matching Manager, and every Scan is one delivery to each Connection, received and recorded. No lease is left,
+//! and nothing is leaked.
 //!
 //! Other tests have certain faults: [`pressure`] slows one stage after the other, under constant load, and then the disk of
 //! PostgreSQL ([`slow_disk`]); [`upgrade`] changes the schema during operation; in [`absences`] one server after the other

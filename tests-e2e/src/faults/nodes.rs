@@ -11,16 +11,14 @@ use super::{
     books,
     fleet::{Fleet, Remote, Servers},
     load::{Load, World},
-    servers::{QUEUES, control},
 };
-use crate::harness::eventually;
+use crate::harness::{WAITING, eventually};
 
 const NODES: usize = 3;
 const SECONDS: u64 = 4;
 /// Posts per tenth of a second.
 const POSTS: u64 = 3;
 const PATIENCE: Duration = Duration::from_secs(120);
-const MEMBERS: &str = "list_queues --no-table-headers name type members";
 
 pub(super) fn servers() -> Servers {
     Servers {
@@ -34,7 +32,6 @@ pub(super) async fn run(fleet: &Fleet) {
     let length = Duration::from_secs(length);
     spread(fleet, &[0, 1, 2]).await;
     let world = World::new(fleet).await;
-    replicated(fleet);
     let mut load = Load::new(fleet, &world);
     for living in [&[0, 1, 2][..], &[1, 2], &[2]] {
         println!("nodes {living:?} are running for {length:?}");
@@ -47,7 +44,7 @@ pub(super) async fn run(fleet: &Fleet) {
         let published = load.done().posts.len();
         // The work goes on without the nodes that are away.
         eventually("the backlog is delivered", PATIENCE, async || {
-            (fleet.query(UNDELIVERED) == "0").then_some(())
+            (fleet.query(WAITING) == "0").then_some(())
         })
         .await;
         println!("{published} posts so far, all Scans delivered");
@@ -59,13 +56,8 @@ pub(super) async fn run(fleet: &Fleet) {
     let until = Instant::now() + length;
     load.keep_publishing(POSTS, || Instant::now() < until).await;
     books::check(fleet, &world, load.done(), Instant::now()).await;
-    replicated(fleet);
     fleet.terminate();
 }
-
-/// Scans and deliveries that are not finished; events may wait for the broker.
-const UNDELIVERED: &str = "SELECT (SELECT count(*) FROM scans WHERE NOT fanned_out) \
-    + (SELECT count(*) FROM deliveries WHERE state <> 'SUCCEEDED')";
 
 /// Connects each replica to one of the nodes `living`.
 async fn spread(fleet: &Fleet, living: &[usize]) {
@@ -75,17 +67,5 @@ async fn spread(fleet: &Fleet, living: &[usize]) {
         way.cut();
         way.aim(&format!("127.0.0.1:{port}"));
         way.mend().await;
-    }
-}
-
-/// Checks that each work queue has a copy on each node.
-fn replicated(fleet: &Fleet) {
-    let arguments: Vec<&str> = MEMBERS.split(' ').collect();
-    let listed = control(fleet, &arguments);
-    for queue in QUEUES {
-        let own = listed.lines().find(|line| line.starts_with(queue));
-        let own = own.unwrap_or_else(|| panic!("{queue} in {listed}"));
-        assert!(own.contains("quorum"), "{own}");
-        assert_eq!(own.matches("@localhost").count(), NODES, "{own}");
     }
 }

@@ -62,7 +62,8 @@ async fn poll(apis: Vec<Api>, manager: String, ending: Arc<AtomicBool>) -> Vec<S
             path.extend(byte_serialize(filter.as_bytes()));
         }
         let answer = api.try_request(Method::GET, &path, &[], None).await;
-        let Some(answer) = answer.filter(|answer| answer.status != 503) else {
+        // Requests that wait for the database count as answers in flight, of which an account has only so many.
+        let Some(answer) = answer.filter(|answer| ![429, 503].contains(&answer.status)) else {
             sleep(PAUSE).await;
             continue;
         };

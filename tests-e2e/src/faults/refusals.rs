@@ -1,9 +1,11 @@
-//! PostgreSQL runs and refuses work: others hold every connection, each statement is cancelled, the disk is full.
+//! PostgreSQL runs and refuses work: others hold every connection, each statement is cancelled, the disk is full, the
+//! server is read-only, open connections are never answered.
 
 use std::time::{Duration, Instant};
 
 use http::Method;
 use private_servers::postgres::Options;
+use serde_json::json;
 use tokio::{
     task::{JoinSet, block_in_place},
     time::sleep,
@@ -13,10 +15,11 @@ use tokio_postgres::{Client, NoTls};
 use super::{
     books,
     disk::Disk,
-    fleet::{Fleet, Servers},
+    fleet::{Fleet, Remote, Servers},
     load::{Load, World},
+    servers::CUT_SESSIONS,
 };
-use crate::harness::{WAITING, eventually};
+use crate::harness::{WAITING, eventually, proxy::Flow};
 
 const SECONDS: u64 = 5;
 /// Posts per tenth of a second.
@@ -44,6 +47,8 @@ enum Refusal {
     NoConnectionIsFree,
     StatementsAreCancelled,
     DiskIsFull,
+    ServerIsReadOnly,
+    OpenConnectionsAreSilent,
 }
 
 pub(super) fn servers() -> Servers {
@@ -68,6 +73,8 @@ pub(super) async fn run(fleet: &Fleet) {
         Refusal::NoConnectionIsFree,
         Refusal::StatementsAreCancelled,
         Refusal::DiskIsFull,
+        Refusal::ServerIsReadOnly,
+        Refusal::OpenConnectionsAreSilent,
     ] {
         println!("{refusal:?} for {length} s");
         let until = Instant::now() + Duration::from_secs(length);
@@ -100,6 +107,8 @@ impl Refusal {
                     0
                 }
             },
+            Self::ServerIsReadOnly => refuse_writes(fleet, world, until).await,
+            Self::OpenConnectionsAreSilent => leave_connections(fleet).await,
         }
     }
 }
@@ -169,6 +178,51 @@ async fn fill(fleet: &Fleet, disk: &Disk, until: Instant) -> usize {
     sleep(until.saturating_duration_since(Instant::now())).await;
     disk.free();
     1
+}
+
+/// Makes the server read-only. Returns how often the API refused a change for it.
+async fn refuse_writes(fleet: &Fleet, world: &World, until: Instant) -> usize {
+    set(fleet, "SET default_transaction_read_only = on");
+    let path = format!("/v1/{}", world.namespace);
+    let headers = [("content-type", "application/merge-patch+json")];
+    let (apis, mut changes, mut refused) = (fleet.apis(), 0, 0);
+    // The setting reaches sessions a moment later.
+    while Instant::now() < until || refused == 0 {
+        for api in &apis {
+            changes += 1;
+            let body = json!({"nickname": format!("faults {changes}")}).to_string();
+            let changed = api.try_request(Method::PATCH, &path, &headers, Some(body));
+            if let Some(answer) = changed.await {
+                assert!([200, 503].contains(&answer.status), "{}", answer.status);
+                refused += usize::from(answer.status == 503);
+            }
+        }
+        sleep(Duration::from_millis(2)).await;
+    }
+    set(fleet, "RESET default_transaction_read_only");
+    refused
+}
+
+/// Changes a setting of the server, in all its sessions.
+fn set(fleet: &Fleet, change: &str) {
+    fleet.query(&format!("ALTER SYSTEM {change}"));
+    fleet.query("SELECT pg_reload_conf()");
+}
+
+/// Leaves all connections open and never answers them again, like a load balancer whose server is gone. New ones work.
+/// Returns their number.
+async fn leave_connections(fleet: &Fleet) -> usize {
+    let flow = Flow::HeldBefore(Instant::now());
+    for way in fleet.ways(Remote::Database) {
+        way.set(flow);
+    }
+    // A server that is gone holds no locks.
+    let sessions = fleet.query(CUT_SESSIONS);
+    for replica in fleet.replicas() {
+        replica.check_alive().await;
+        replica.ready().await;
+    }
+    sessions.parse().unwrap()
 }
 
 /// Waits until PostgreSQL answers. Without space for its log it ends, and a supervisor starts it again.

@@ -10,11 +10,8 @@ use crate::{
     harness::proxy::{Flow, Proxy},
 };
 
-/// The work queues, as docs/operations lists them.
-pub(super) const QUEUES: [&str; 2] = [
-    "manager-compiler.manager-submitted",
-    "webhook-dispatcher.scan-created",
-];
+/// The queues that wake replicas.
+const QUEUES: [&str; 2] = ["manager-compiler.wakeups", "webhook-dispatcher.wakeups"];
 const TRIES: u32 = 300;
 const PAUSE: Duration = Duration::from_millis(200);
 const LONGEST_ABSENCE_MS: u64 = 1_000;
@@ -26,45 +23,16 @@ const LONGEST_SLOWNESS_MS: u64 = 4_000;
 const LONGEST_ALARM_MS: u64 = 4_000;
 const LONGEST_PAUSE_MS: u64 = 1_500;
 
-/// Publishes some events twice, with the same id, as a relay does that dies after it has published.
-const REPEAT_EVENTS: &str = "\
-CREATE FUNCTION repeat_event() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN \
-    IF pg_trigger_depth() = 1 AND random() < 0.2 THEN \
-        INSERT INTO outbox (event, message_id, payload, traceparent, tracestate) \
-        VALUES (NEW.event, NEW.message_id, NEW.payload, NEW.traceparent, NEW.tracestate); \
-    END IF; \
-    RETURN NULL; \
-END $$; \
-CREATE TRIGGER repeat_event AFTER INSERT ON outbox FOR EACH ROW EXECUTE FUNCTION repeat_event()";
-/// Publishes some events later, after other events of their kind.
-const WITHHOLD_EVENTS: &str = "\
-CREATE TABLE withheld (LIKE outbox); \
-CREATE FUNCTION withhold_event() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN \
-    IF random() < 0.1 THEN \
-        INSERT INTO withheld SELECT NEW.*; \
-        RETURN NULL; \
-    END IF; \
-    RETURN NEW; \
-END $$; \
-CREATE TRIGGER withhold_event BEFORE INSERT ON outbox FOR EACH ROW EXECUTE FUNCTION withhold_event()";
-const WITHHOLD_NO_MORE: &str = "DROP TRIGGER withhold_event ON outbox";
-const LET_THEM_COME: &str = "\
-WITH late AS (DELETE FROM withheld RETURNING *), \
-    come AS (INSERT INTO outbox (event, message_id, payload, traceparent, tracestate) \
-        SELECT event, message_id, payload, traceparent, tracestate FROM late ORDER BY random()) \
-SELECT count(*) FROM late";
-const CUT_SESSIONS: &str = "SELECT count(pg_terminate_backend(pid)) FROM pg_stat_activity \
+pub(super) const CUT_SESSIONS: &str = "SELECT count(pg_terminate_backend(pid)) FROM pg_stat_activity \
     WHERE datname = current_database() AND pid <> pg_backend_pid()";
 
 /// Returns the number of faults.
 pub(super) async fn disturb(fleet: &Fleet, mut chance: Chance, until: Instant) -> u32 {
-    fleet.query(REPEAT_EVENTS);
-    fleet.query(WITHHOLD_EVENTS);
     let mut faults = 0;
     while Instant::now() < until {
         sleep(Duration::from_millis(chance.below(LONGEST_PAUSE_MS))).await;
         faults += 1;
-        match chance.below(12) {
+        match chance.below(11) {
             0 => {
                 let length = Duration::from_millis(chance.below(LONGEST_ABSENCE_MS));
                 println!("RabbitMQ is killed for {length:?}");
@@ -138,15 +106,12 @@ pub(super) async fn disturb(fleet: &Fleet, mut chance: Chance, until: Instant) -
                 });
                 fleet.redirect(Remote::Database, port).await;
             }
-            9 => println!("{} events arrive late", fleet.query(LET_THEM_COME)),
             _ => {
                 let cut = fleet.query(CUT_SESSIONS);
                 println!("{cut} sessions of PostgreSQL are cut");
             }
         }
     }
-    fleet.query(WITHHOLD_NO_MORE);
-    fleet.query(LET_THEM_COME);
     faults
 }
 
@@ -178,7 +143,7 @@ pub(super) fn fill_disk(fleet: &Fleet, full: bool) {
 }
 
 /// A node that has just restarted may not have all of its queues yet.
-pub(super) fn control(fleet: &Fleet, arguments: &[&str]) -> String {
+fn control(fleet: &Fleet, arguments: &[&str]) -> String {
     block_in_place(|| {
         let mut tries = 0;
         loop {
@@ -200,12 +165,4 @@ fn nonsense(fleet: &Fleet, queue: &str, bytes: u64) {
          binary:copy(<<255>>, {bytes}))."
     );
     control(fleet, &["eval", &publish]);
-}
-
-/// Returns the number of messages in each existing queue, including unacknowledged ones.
-pub(super) fn depths(fleet: &Fleet) -> Vec<(String, u64)> {
-    let listed = control(fleet, &["list_queues", "name", "messages"]);
-    let lines = listed.lines().filter_map(|line| line.split_once('\t'));
-    let numbers = lines.filter_map(|(name, count)| Some((name.to_owned(), count.parse().ok()?)));
-    numbers.collect()
 }

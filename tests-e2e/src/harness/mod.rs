@@ -42,7 +42,7 @@ pub(crate) fn server_directory() -> TempDir {
     directory.unwrap()
 }
 
-/// Microseconds since 1970, as the simulator returns them.
+/// Microseconds since 1970.
 pub(crate) fn now_micros() -> i64 {
     let since = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH);
     i64::try_from(since.unwrap().as_micros()).unwrap()

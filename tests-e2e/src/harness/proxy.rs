@@ -41,6 +41,19 @@ pub(crate) enum Flow {
     Late(Duration),
     /// Forwards nothing, and reports no error.
     Held,
+    /// Does the same on connections from before this time. Later ones are free.
+    HeldBefore(Instant),
+}
+
+impl Flow {
+    /// Returns true for a connection that was opened at `begin`.
+    fn holds(self, begin: Instant) -> bool {
+        match self {
+            Self::Free | Self::Late(_) => false,
+            Self::Held => true,
+            Self::HeldBefore(time) => begin < time,
+        }
+    }
 }
 
 impl Proxy {
@@ -145,12 +158,13 @@ async fn both_ways(
     far: TcpStream,
     flow: &watch::Receiver<Flow>,
 ) -> io::Result<()> {
+    let begin = Instant::now();
     near.set_nodelay(true)?;
     far.set_nodelay(true)?;
     let ((from_near, to_near), (from_far, to_far)) = (near.into_split(), far.into_split());
     tokio::try_join!(
-        carry(from_near, to_far, flow.clone()),
-        carry(from_far, to_near, flow.clone()),
+        carry(from_near, to_far, flow.clone(), begin),
+        carry(from_far, to_near, flow.clone(), begin),
     )?;
     Ok(())
 }
@@ -159,6 +173,7 @@ async fn carry(
     mut from: impl AsyncRead + Unpin,
     mut to: impl AsyncWrite + Unpin,
     mut flow: watch::Receiver<Flow>,
+    begin: Instant,
 ) -> io::Result<()> {
     let mut bytes = vec![0; 16 * 1024];
     loop {
@@ -167,9 +182,9 @@ async fn carry(
         match now {
             Flow::Free => {}
             Flow::Late(by) => sleep(by).await,
-            Flow::Held => {
+            Flow::Held | Flow::HeldBefore(_) => {
                 // The proxy is gone when no sender is left.
-                let _ = flow.wait_for(|flow| *flow != Flow::Held).await;
+                let _ = flow.wait_for(|flow| !flow.holds(begin)).await;
             }
         }
         if count == 0 {

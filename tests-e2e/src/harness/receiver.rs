@@ -13,7 +13,7 @@ use hyper::body::Incoming;
 use serde_json::Value;
 
 use super::{
-    eventually, now_micros,
+    eventually,
     server::{AsyncHandler, Body, Server, answer},
 };
 
@@ -34,7 +34,6 @@ pub(crate) struct Delivery {
     pub(crate) headers: Vec<(String, String)>,
     pub(crate) body: Bytes,
     pub(crate) arrived: Instant,
-    pub(crate) arrived_micros: i64,
     /// When the sender of a hanging request gave up.
     pub(crate) cut: Option<Instant>,
 }
@@ -139,7 +138,7 @@ struct Handler(Arc<State>);
 
 impl AsyncHandler for Handler {
     async fn handle(&self, request: Request<Incoming>) -> Response<Body> {
-        let (arrived, arrived_micros) = (Instant::now(), now_micros());
+        let arrived = Instant::now();
         let (head, body) = request.into_parts();
         let headers = head.headers.iter().map(|(name, value)| {
             let value = String::from_utf8_lossy(value.as_bytes());
@@ -158,7 +157,6 @@ impl AsyncHandler for Handler {
                 headers,
                 body: body.to_bytes(),
                 arrived,
-                arrived_micros,
                 cut: None,
             });
             deliveries.len() - 1

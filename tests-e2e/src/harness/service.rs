@@ -5,8 +5,7 @@ use std::{
         Arc, Mutex,
         atomic::{AtomicU64, Ordering},
     },
-    thread::JoinHandle,
-    time::{Duration, Instant},
+    time::Duration,
 };
 
 use http::{Method, Request, Response};
@@ -39,40 +38,12 @@ pub(crate) struct Service {
     ops_url: String,
     // Stops before the server that it uses.
     process: Process,
-    postgres: Arc<Postgres>,
+    postgres: Postgres,
     /// Bytes of the log that were read.
     log_read: AtomicU64,
     collector: Server,
     spans: Spans,
     directory: TempDir,
-}
-
-/// Marks the statement that holds a lock.
-const LOCK: &str = "earshot_test_lock";
-
-/// A locked table.
-pub(crate) struct Lock {
-    postgres: Arc<Postgres>,
-    holder: JoinHandle<()>,
-}
-
-impl Lock {
-    pub(crate) fn is_held(&self) -> bool {
-        !self.holder.is_finished()
-    }
-}
-
-impl Drop for Lock {
-    fn drop(&mut self) {
-        let sql = format!(
-            "SELECT pg_terminate_backend(pid) FROM pg_stat_activity \
-             WHERE query LIKE '%{LOCK}%' AND pid <> pg_backend_pid()"
-        );
-        let ended = block_in_place(|| self.postgres.query(&sql));
-        if !std::thread::panicking() {
-            ended.unwrap();
-        }
-    }
 }
 
 type Spans = Arc<Mutex<Vec<String>>>;
@@ -107,7 +78,7 @@ impl Service {
             simulator,
             ops_url: format!("http://{ops}"),
             process,
-            postgres: Arc::new(postgres),
+            postgres,
             log_read: AtomicU64::new(0),
             collector,
             spans,
@@ -129,28 +100,6 @@ impl Service {
     /// Runs SQL on the service's database.
     pub(crate) fn query(&self, sql: &str) -> String {
         sql::query(&self.postgres, sql)
-    }
-
-    /// Locks a table for `within`, or until the lock is dropped: no one else can read it.
-    pub(crate) fn lock(&self, table: &str, within: Duration) -> Lock {
-        let seconds = within.as_secs();
-        let sql = format!(
-            "BEGIN; LOCK TABLE {table} IN ACCESS EXCLUSIVE MODE; SELECT pg_sleep({seconds}) AS {LOCK}"
-        );
-        let postgres = Arc::clone(&self.postgres);
-        let lock = Lock {
-            postgres: Arc::clone(&self.postgres),
-            holder: std::thread::spawn(move || drop(sql::query_past_deadlocks(&postgres, &sql))),
-        };
-        let locked = format!(
-            "SELECT count(*) FROM pg_locks WHERE relation = '{table}'::regclass AND granted \
-             AND mode = 'AccessExclusiveLock'"
-        );
-        let deadline = Instant::now() + PATIENCE;
-        while self.query(&locked) != "1" {
-            assert!(Instant::now() < deadline, "{table} is not locked");
-        }
-        lock
     }
 
     /// Returns the complete lines that were logged since the last call.

@@ -1,6 +1,6 @@
 //! The platforms, simulated by the `platform-simulator` program.
 
-use std::{collections::BTreeMap, path::Path, time::Duration};
+use std::{collections::BTreeSet, path::Path, time::Duration};
 
 use http::Method;
 use serde_json::{Value, json};
@@ -48,13 +48,10 @@ impl Simulator {
             .collect()
     }
 
-    /// Returns the microsecond when each post was first part of an answer, by `Post.id`.
-    pub(crate) async fn served(&self) -> BTreeMap<String, i64> {
+    /// Returns the `Post.id` of each post that was part of an answer.
+    pub(crate) async fn served(&self) -> BTreeSet<String> {
         let served = self.control(Method::GET, "served", None).await;
-        let served = served.as_object().unwrap().iter();
-        served
-            .map(|(id, time)| (id.clone(), time.as_i64().unwrap()))
-            .collect()
+        served.as_object().unwrap().keys().cloned().collect()
     }
 
     pub(crate) fn print_log(&self) {

@@ -225,11 +225,6 @@ impl Stack {
         key
     }
 
-    /// Returns a client with another key.
-    pub(crate) fn client(&self, key: &str) -> Api {
-        Api::new(&self.api_url, key)
-    }
-
     /// Kills the part with SIGKILL.
     pub(crate) fn kill(&self, part: Part) {
         let mut running = self.running.lock().unwrap();

@@ -14,8 +14,8 @@ pub(crate) const LOSS: &str = "LOSS: ";
 pub(crate) const NOT_POLLED: &str =
     "SELECT count(*) FROM feeds WHERE watched AND coalesce(last_poll_time, '-infinity') <= ";
 
-/// Number of events, Scans and deliveries that are not finished.
-pub(crate) const WAITING: &str = "SELECT (SELECT count(*) FROM outbox) + (SELECT count(*) FROM scans WHERE NOT fanned_out) \
+/// Number of Scans and deliveries that are not finished.
+pub(crate) const WAITING: &str = "SELECT (SELECT count(*) FROM scans WHERE NOT fanned_out) \
     + (SELECT count(*) FROM deliveries WHERE state <> 'SUCCEEDED')";
 
 /// Polls until there is an answer; panics, naming `what`, if none arrives `within` that time.

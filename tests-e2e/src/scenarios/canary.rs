@@ -4,7 +4,7 @@
 //! because failures reveal more than successes. Then its servers die and come back. The test searches the logs, at
 //! `debug`, and the answers of the service. Where possible, it checks that each secret was really used.
 
-use std::{collections::BTreeMap, fmt::Write, path::PathBuf, process::Command, time::Duration};
+use std::{collections::BTreeMap, fmt::Write, path::PathBuf, time::Duration};
 
 use http::Method;
 use private_servers::{Postgres, RabbitMq, postgres::Options};
@@ -13,7 +13,7 @@ use tempfile::TempDir;
 use tokio::task::block_in_place;
 
 use crate::{
-    Kind, customer,
+    customer,
     harness::{
         api::{self, Api},
         config, eventually, free_address,
@@ -22,7 +22,6 @@ use crate::{
         receiver::Receiver,
         simulator::Simulator,
         site::Site,
-        word,
     },
 };
 
@@ -111,13 +110,11 @@ struct World {
     directory: TempDir,
 }
 
-pub(crate) async fn run(kind: Kind) {
-    let mut world = World::start(kind).await;
+pub(crate) async fn run() {
+    let mut world = World::start().await;
     let receiver = use_everything(&world).await;
     let answers = ask(&world).await;
-    if kind == Kind::Distributed {
-        world.lose_servers().await;
-    }
+    world.lose_servers().await;
     let traces = world.traces().await;
 
     let used = |requests: &Receiver, what: &str| {
@@ -140,12 +137,7 @@ pub(crate) async fn run(kind: Kind) {
 
     let mut lines = 0;
     for process in &world.processes {
-        // `earshot dev` prints the owner's key once, on purpose.
-        let log: String = process
-            .output()
-            .lines()
-            .filter(|line| !line.starts_with("earshot ready "))
-            .fold(String::new(), |log, line| log + line + "\n");
+        let log = process.output();
         assert!(log.contains("DEBUG"), "nothing is logged at debug");
         lines += log.lines().count();
         world.secrets.assert_untold("a log", &log);
@@ -155,10 +147,8 @@ pub(crate) async fn run(kind: Kind) {
     for (place, text) in &answers {
         world.secrets.assert_untold(place, text);
     }
-    if let Some(postgres) = &world.postgres {
-        stored(&world.secrets, postgres);
-    }
-    world.refusals(kind);
+    stored(&world.secrets, world.postgres.as_ref().unwrap());
+    world.refusals();
     println!(
         "{} secrets, in {lines} lines of logs, {} bytes of traces and {} answers",
         world.secrets.0.len(),
@@ -190,7 +180,7 @@ fn stored(secrets: &Secrets, postgres: &Postgres) {
 }
 
 impl World {
-    async fn start(kind: Kind) -> Self {
+    async fn start() -> Self {
         let directory = tempfile::tempdir().unwrap();
         let mut world = Self {
             secrets: Secrets::new(),
@@ -208,26 +198,14 @@ impl World {
             collector: Receiver::start().await,
             directory,
         };
-        let servers = match kind {
-            Kind::Dev => String::new(),
-            Kind::Distributed => world.start_servers(),
-        };
+        let servers = world.start_servers();
         std::fs::write(&world.config, world.settings() + &servers).unwrap();
-        match kind {
-            Kind::Dev => {
-                world.spawn("earshot");
-                let line = world.processes[0].line("earshot ready ", PATIENCE).await;
-                world.owner = word(&line, "key=").to_owned();
-            }
-            Kind::Distributed => {
-                // They wait for the schema, and log it.
-                SERVICES
-                    .into_iter()
-                    .for_each(|program| world.spawn(program));
-                assert_eq!(world.operator(&["migrate"]).code, Some(0));
-                world.owner = world.key("OWNER");
-            }
-        }
+        // They wait for the schema, and log it.
+        SERVICES
+            .into_iter()
+            .for_each(|program| world.spawn(program));
+        assert_eq!(world.operator(&["migrate"]).code, Some(0));
+        world.owner = world.key("OWNER");
         world.ready().await;
         world.viewer = world.key("VIEWER");
         let (owner, viewer) = (world.owner.clone(), world.viewer.clone());
@@ -327,12 +305,6 @@ allow_http = true
         let mut command = programs::command(program);
         let ops = free_address();
         let listen = self.api_url.trim_start_matches("http://").to_owned();
-        if program == "earshot" {
-            command.args(["dev", "--listen", &listen, "--ops-listen", &ops]);
-            command
-                .arg("--data-dir")
-                .arg(self.directory.path().join("data"));
-        }
         command.arg("--config").arg(&self.config);
         command.env("EARSHOT_GATEWAY__LISTEN", listen);
         command.env("EARSHOT_OPS__LISTEN", &ops);
@@ -360,29 +332,12 @@ allow_http = true
 
     fn operator(&self, arguments: &[&str]) -> programs::Ended {
         let mut command = programs::command("earshot");
-        command.args(arguments);
-        self.place(&mut command);
+        command.args(arguments).arg("--config").arg(&self.config);
         block_in_place(|| programs::finish(&mut command, PATIENCE))
     }
 
-    /// Sets the directory and configuration of a command.
-    fn place(&self, command: &mut Command) {
-        if self.postgres.is_some() {
-            command.arg("--config").arg(&self.config);
-        } else {
-            command
-                .arg("--data-dir")
-                .arg(self.directory.path().join("data"));
-        }
-    }
-
     fn key(&self, role: &str) -> String {
-        let account = if self.postgres.is_some() {
-            "acme"
-        } else {
-            "dev"
-        };
-        let created = self.operator(&["keys", "create", "--account", account, "--role", role]);
+        let created = self.operator(&["keys", "create", "--account", "acme", "--role", role]);
         assert_eq!(created.code, Some(0), "{created:?}");
         created.stdout.trim().to_owned()
     }
@@ -426,12 +381,7 @@ allow_http = true
     }
 
     /// An invalid setting is named, and its value is not repeated.
-    fn refusals(&self, kind: Kind) {
-        let program = if kind == Kind::Dev {
-            "earshot"
-        } else {
-            "api-gateway"
-        };
+    fn refusals(&self) {
         for (variable, value) in [
             ("EARSHOT_DATABASE__URL", "c4n4ryBroker://c4n4ryBroker@/"),
             ("EARSHOT_BUS__URL", "amqp:c4n4ryBroker@:x"),
@@ -439,10 +389,7 @@ allow_http = true
             ("EARSHOT_SECRETS__ENCRYPTION_KEYS", "c4n4ryBroker"),
             ("EARSHOT_COMPILER__MODEL__API_KEY", "c4n4ryBroker\u{7}\n"),
         ] {
-            let mut command = programs::command(program);
-            if kind == Kind::Dev {
-                command.arg("dev");
-            }
+            let mut command = programs::command("api-gateway");
             command
                 .arg("--check-config")
                 .arg("--config")

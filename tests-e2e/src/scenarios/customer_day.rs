@@ -160,7 +160,7 @@ async fn publish(stack: &Stack, posts: &[Post]) -> Vec<String> {
     }
     eventually("all posts are served", PATIENCE, async || {
         let served = stack.simulator.served().await;
-        ids.iter().all(|id| served.contains_key(id)).then_some(())
+        ids.iter().all(|id| served.contains(id)).then_some(())
     })
     .await;
     ids

@@ -14,8 +14,7 @@ use super::support::{PATIENCE, name};
 use crate::{
     customer,
     harness::{
-        Kind, LOSS, Part, Stack, eventually, process::Process, programs, proxy::Proxy,
-        receiver::Receiver,
+        LOSS, Part, Stack, eventually, process::Process, programs, proxy::Proxy, receiver::Receiver,
     },
     posts::Post,
 };
@@ -80,10 +79,6 @@ pub(crate) async fn run(stack: &Stack) {
     let start = || start(stack, &network, name(&manager), folder.path());
     let mut listener = start();
     listener.line("earshot: listening", PATIENCE).await;
-    let gateway = match stack.kind {
-        Kind::Dev => Part::Dev,
-        Kind::Distributed => Part::Gateway,
-    };
     // Names of the printed Scans.
     let printed = || -> Vec<String> {
         let log = std::fs::read_to_string(folder.path().join("listen.log")).unwrap();
@@ -117,8 +112,8 @@ pub(crate) async fn run(stack: &Stack) {
             Event::Mend => network.mend().await,
             Event::Sleep => listener.pause(),
             Event::Wake => listener.resume(),
-            Event::KillGateway => stack.kill(gateway),
-            Event::StartGateway => drop(stack.restart(gateway).await),
+            Event::KillGateway => stack.kill(Part::Gateway),
+            Event::StartGateway => drop(stack.restart(Part::Gateway).await),
         }
         let posts: Vec<Value> = (published..published + batch)
             .map(|n| {
@@ -141,7 +136,7 @@ pub(crate) async fn run(stack: &Stack) {
         // Before the next event, some Scans are polled, and printed where that is possible.
         eventually("a post is served", LONG, async || {
             let served = stack.simulator.served().await;
-            ids.iter().any(|id| served.contains_key(id)).then_some(())
+            ids.iter().any(|id| served.contains(id)).then_some(())
         })
         .await;
         if runs && is_reachable {

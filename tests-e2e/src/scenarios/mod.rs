@@ -1,7 +1,5 @@
 //! The tests. Their names say what the service promises.
 
-mod api_errors;
-mod apply_errors;
 mod canary;
 mod command_line;
 mod crashes;
@@ -11,7 +9,6 @@ mod demo;
 mod drains;
 mod idle;
 mod kills;
-mod latency;
 mod listening;
 mod quickstart;
 mod receivers;
@@ -66,36 +63,23 @@ pub(crate) fn all(shared: &Arc<Shared>) -> Vec<Test> {
     tests.extend([
         shared.test("page_leads_to_scans_of_relevant_posts", customer_day::run),
         shared.test(
-            "delivery_succeeds_at_the_third_attempt",
-            delivery::third_try,
-        ),
-        shared.test(
             "hanging_receiver_is_cut_off_and_retried_end_to_end",
             delivery::hanging,
         ),
-        shared.test(
-            "posts_that_come_one_by_one_are_delivered_once",
-            latency::measure,
-        ),
-        shared.test("unusable_page_is_explained", apply_errors::run),
-        shared.test("malformed_bodies_are_explained", api_errors::malformed),
-        shared.test("requests_without_access_are_refused", api_errors::strangers),
-        shared.test("test_mode_stores_nothing_end_to_end", api_errors::test_mode),
-        shared.test("killed_services_lose_nothing", crashes::run),
     ]);
-    if kind == Kind::Distributed {
+    if kind == Kind::Dev {
+        tests.push(shared.test("killed_process_loses_nothing", crashes::run));
+    } else {
         let name = "request_to_webhook_is_one_trace";
         tests.push(shared.test(name, tracing::run));
         let name = "secrets_appear_in_no_output";
-        tests.push(shared.test_alone(name, async move || canary::run(kind).await));
+        tests.push(shared.test_alone(name, canary::run));
         let name = "draining_services_lose_and_repeat_nothing";
         tests.push(shared.test(name, drains::run));
         let name = "listen_misses_and_repeats_nothing_through_interruptions";
         tests.push(shared.test(name, listening::run));
         let name = "kills_at_random_moments_lose_no_delivery";
         tests.push(shared.test(name, kills::run));
-    }
-    if kind == Kind::Distributed {
         let name = "metrics_equal_the_reference";
         tests.push(shared.test(name, telemetry::metrics));
     }

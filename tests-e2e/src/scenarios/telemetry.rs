@@ -14,7 +14,7 @@ const MOST_SERIES: usize = 400;
 const RARE: &[&str] = &[
     "earshot_backfilled_scans_total",
     "earshot_breaker_changes_total",
-    "earshot_dead_lettered_total",
+    "earshot_events_dropped_total",
     "earshot_failed_keys_total",
     "earshot_heap_bytes",
     "earshot_judgements_total",
@@ -36,7 +36,6 @@ const RARE: &[&str] = &[
     "earshot_posts_late_total",
     "earshot_posts_quarantined_total",
     "earshot_rate_limited_total",
-    "earshot_redelivered_total",
     "earshot_replayed_deliveries_total",
     "earshot_scans_over_quota_total",
     "earshot_sweep_recovered_total",

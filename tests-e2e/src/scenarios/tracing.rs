@@ -32,10 +32,10 @@ const POLLED: &[Step] = &[
     ("earshot-webhook-dispatcher", "fan out", Internal),
     (
         "earshot-webhook-dispatcher",
-        "process earshot.events:scan.created:webhook-dispatcher.scan-created",
+        "process earshot.events.v1:scan.created:webhook-dispatcher.wakeups",
         Consumer,
     ),
-    ("", "publish earshot.events:scan.created", Producer),
+    ("", "publish earshot.events.v1:scan.created", Producer),
     ("earshot-scanner", "store scans", Internal),
     ("earshot-scanner", "poll feed", Internal),
 ];
@@ -53,14 +53,14 @@ const BACKFILLED: &[Step] = &[
     ),
 ];
 const CREATED: &[Step] = &[
-    ("", "publish earshot.events:manager.applied", Producer),
+    ("", "publish earshot.events.v1:manager.applied", Producer),
     ("earshot-manager-compiler", "compile manager", Internal),
     (
         "earshot-manager-compiler",
-        "process earshot.events:manager.submitted:manager-compiler.manager-submitted",
+        "process earshot.events.v1:manager.submitted:manager-compiler.wakeups",
         Consumer,
     ),
-    ("", "publish earshot.events:manager.submitted", Producer),
+    ("", "publish earshot.events.v1:manager.submitted", Producer),
     (
         "earshot-api-gateway",
         "POST /v1/namespaces/{namespaceId}/managers",
@@ -68,7 +68,7 @@ const CREATED: &[Step] = &[
     ),
 ];
 
-/// Service (empty matches any, because every process relays events), name and kind.
+/// Service (empty matches any), name and kind.
 type Step = (&'static str, &'static str, SpanKind);
 
 pub(crate) async fn run(stack: &Stack) {
@@ -231,7 +231,7 @@ fn retries_are_linked(spans: &[Span], poll: &Span) {
 fn statements_are_told_without_values(spans: &[Span]) {
     let of_database = |span: &&Span| span.attribute("db.system.name") == Some("postgresql");
     let statements: Vec<&Span> = spans.iter().filter(of_database).collect();
-    let names = ["INSERT managers", "INSERT outbox"];
+    let names = ["INSERT managers", "INSERT audit_events"];
     for name in names {
         let found = statements
             .iter()

@@ -105,7 +105,7 @@ mod tests {
         let report = r#"<?xml version="1.0" encoding="UTF-8"?>
             <testsuites name="nextest-run"><testsuite name="bus::bus">
             <testcase name="always" classname="bus::bus"/>
-            <testcase name="outbox::late" classname="bus::bus">
+            <testcase name="publisher::late" classname="bus::bus">
                 <flakyFailure timestamp="t" time="1.0" type="test failure with exit code 101">
                     <system-out>a &lt; b</system-out><system-err>panicked</system-err>
                 </flakyFailure>
@@ -116,7 +116,7 @@ mod tests {
             </testcase>
             </testsuite></testsuites>"#;
         let expected = Flaky {
-            name: "bus::bus outbox::late".to_owned(),
+            name: "bus::bus publisher::late".to_owned(),
             outputs: ["a < bpanicked", "second"].map(str::to_owned).to_vec(),
         };
         assert_eq!(parse(report).unwrap(), [expected]);

@@ -976,17 +976,6 @@ class UpdateManagerInputFocus(TypedDict):
     names: NotRequired[list[TermText] | None]
 
 
-class UpdateManagerInput(TypedDict):
-    """
-    As `Input`; what is left out stays as it is.
-    """
-
-    type: NotRequired[Literal["STRUCTURED"]]
-    urls: NotRequired[list[UpdateManagerInputUrl]]
-    focus: NotRequired[UpdateManagerInputFocus]
-    sensitivity: NotRequired[Sensitivity | None]
-
-
 class InputFocus(TypedDict):
     type: Focus
     names: NotRequired[list[TermText]]
@@ -994,22 +983,6 @@ class InputFocus(TypedDict):
     Names to watch: competitors, brands, products. Without them they are taken from the pages.
 
     """
-
-
-class Input(TypedDict):
-    """
-    What the instructions are compiled from.
-    """
-
-    type: Literal["STRUCTURED"]
-    urls: list[InputUrl]
-    """
-    Pages about your product, and pages of communities to watch. `http` or `https`, without credentials, on public
-    hosts.
-
-    """
-    focus: InputFocus
-    sensitivity: NotRequired[Sensitivity]
 
 
 InstructionsRequireItem: TypeAlias = list[TermText]
@@ -1027,7 +1000,9 @@ class InstructionsOffer(TypedDict):
 
 class Sells(TypedDict):
     """
-    What you sell, in plain words, to compare posts with by meaning. A compile writes it. An object without words counts as absent.
+    What you sell, in plain words, to compare posts with by meaning. A compile writes it to `instructions`. In `input`, each
+    field that you give replaces what a compile takes from the pages, and the Manager stays `AUTOMATIC`. A change of
+    `instructions.sells` makes it `MANUAL`: then verdicts on its Scans teach it nothing. An object without words counts as absent.
 
     """
 
@@ -1266,6 +1241,35 @@ class NamespaceList(TypedDict):
 
 class FeedList(TypedDict):
     feeds: list[Feed]
+
+
+class UpdateManagerInput(TypedDict):
+    """
+    As `Input`; what is left out stays as it is.
+    """
+
+    type: NotRequired[Literal["STRUCTURED"]]
+    urls: NotRequired[list[UpdateManagerInputUrl]]
+    focus: NotRequired[UpdateManagerInputFocus]
+    sensitivity: NotRequired[Sensitivity | None]
+    sells: NotRequired[Sells | None]
+
+
+class Input(TypedDict):
+    """
+    What the instructions are compiled from.
+    """
+
+    type: Literal["STRUCTURED"]
+    urls: list[InputUrl]
+    """
+    Pages about your product, and pages of communities to watch. `http` or `https`, without credentials, on public
+    hosts.
+
+    """
+    focus: InputFocus
+    sensitivity: NotRequired[Sensitivity]
+    sells: NotRequired[Sells]
 
 
 class Instructions(TypedDict):

@@ -18,13 +18,12 @@
 use std::{
     collections::HashMap,
     net::{IpAddr, Ipv6Addr},
-    sync::{LazyLock, Mutex, MutexGuard, PoisonError},
+    sync::{Mutex, MutexGuard, PoisonError},
     time::{Duration, Instant},
 };
 
 use actix_web::{dev::ServiceRequest, http::header::HeaderMap};
 use ipnet::IpNet;
-use prometheus::{IntCounterVec, Opts};
 use tokio::sync::{Semaphore, SemaphorePermit};
 
 /// Failures that an address may have at once.
@@ -41,19 +40,12 @@ const MAX_ADDRESSES: usize = 16_384;
 /// Maximum length of a chain of proxies. Addresses further away are not read.
 const MAX_HOPS: usize = 16;
 
-static FAILED: LazyLock<IntCounterVec> = LazyLock::new(|| {
-    let opts = Opts::new(
-        "earshot_failed_keys_total",
-        "Requests with a key that does not work, by what became of them.",
-    );
-    let metric = IntCounterVec::new(opts, &["outcome"]).expect("the names are valid");
-    if let Err(error) = prometheus::default_registry().register(Box::new(metric.clone())) {
-        tracing::error!(%error, "a metric will be missing");
-    }
-    metric
-});
+runtime::metrics! {
+    static FAILED: IntCounterVec = "earshot_failed_keys_total",
+        "Requests with a key that does not work, by what became of them.", ["outcome"];
+}
 
-/// Failures by address, each stored as the time when they are forgiven.
+/// Failed attempts by address. Each address has the time when all of its attempts are forgiven.
 pub(crate) struct Guesses {
     owed_until: Mutex<HashMap<IpAddr, Instant>>,
     lookups: Semaphore,

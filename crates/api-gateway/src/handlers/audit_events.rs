@@ -15,8 +15,8 @@ pub(crate) async fn list(
     path: Path<NamespacePath>,
     query: Parameters,
 ) -> Result<Listed<AuditEvent>, ApiError> {
-    let scope = caller.auditable(&path.namespace_id).await?;
-    let parent = format!("{}/{}/auditEvents", caller.key.account, path.namespace_id);
+    let scope = caller.auditable(path.namespace_id()).await?;
+    let parent = format!("{}/{}/auditEvents", caller.key.account, path.namespace_id());
     let query = &query.list(&parent, AUDIT_EVENT_FIELDS)?;
     let page = pages::page(
         &caller,

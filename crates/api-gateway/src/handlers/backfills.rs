@@ -1,17 +1,17 @@
 //! `/v1/namespaces/{namespaceId}/managers/{managerId}:backfill`
 
-use actix_web::web::{Data, Path};
+use actix_web::web::Path;
 use domain::{
     FeedName, Timestamp,
     audit::{Action, Entry},
     backfill::CreateBackfill,
 };
 use serde::Serialize;
-use store::{backfills, managers};
+use store::backfills;
 
 use super::ManagerPath;
 use crate::{
-    ApiError, answer::Found, authenticate::Caller, body::RawJson, state::AppState,
+    ApiError, answer::Found, authenticate::Caller, body::RawJson, parent::Parent,
     transaction::Outcome,
 };
 
@@ -31,21 +31,19 @@ struct Reached {
 ///
 /// The job is stored in the database, where scanners find it.
 pub(crate) async fn create(
-    state: Data<AppState>,
     caller: Caller,
     path: Path<ManagerPath>,
     body: RawJson,
 ) -> Result<Found<Backfill>, ApiError> {
-    let namespace = caller.writable(&path.namespace_id).await?;
+    let namespace = caller.writable(path.namespace_id()).await?;
     let now = Timestamp::now();
-    let draft = body.parse(|json| CreateBackfill::parse(json, now)).await?;
-    let name = path.name(namespace)?;
-    let of_platforms = Data::clone(&state);
-    state
-        .write(&caller, async move |conn| {
-            if !managers::exists(conn, name).await? {
-                return Err(ApiError::NotFound("manager"));
-            }
+    let body = body.read().await?;
+    let name = path.name()?;
+    let of_platforms = caller.state.clone();
+    caller
+        .write(async move |conn| {
+            Parent::Manager(name).check(conn).await?;
+            let draft = body.parse(|json| CreateBackfill::parse(json, now))?;
             let reach = |feed: &FeedName| of_platforms.feeds().reach_of(feed);
             let (start, window) = (draft.start_time, of_platforms.backfill);
             let reached =
@@ -58,7 +56,7 @@ pub(crate) async fn create(
                 feeds: feeds.collect(),
             };
             let entry = Entry::of(Action::Backfill, namespace, name);
-            Ok(Outcome(Found(backfill), Some(entry)))
+            Ok(Outcome::of(Found(backfill), Some(entry)))
         })
         .await
 }

@@ -1,13 +1,10 @@
 //! `/v1/caller`: what the key of the request may do.
 
-use actix_web::web::Data;
 use domain::{NamespaceName, Timestamp};
 use serde::Serialize;
 use store::quotas::{self, Usage};
 
-use crate::{
-    ApiError, answer::Found, authenticate::Caller, pages, query::Parameters, state::AppState,
-};
+use crate::{ApiError, answer::Found, authenticate::Caller, pages, query::Parameters};
 
 #[derive(Serialize)]
 #[serde(rename_all = "camelCase")]
@@ -57,18 +54,14 @@ impl From<Usage> for Quotas {
 }
 
 /// `GET /v1/caller`
-pub(crate) async fn get(
-    state: Data<AppState>,
-    caller: Caller,
-    query: Parameters,
-) -> Result<Found<Description>, ApiError> {
+pub(crate) async fn get(caller: Caller, query: Parameters) -> Result<Found<Description>, ApiError> {
     query.none()?;
     let key = &caller.key;
     let namespaces = key.namespaces.as_ref().map(|ids| {
         let names = ids.iter().map(|id| NamespaceName { namespace: *id });
         names.collect()
     });
-    let (account, quotas) = (key.account, state.quotas);
+    let (account, quotas) = (key.account, caller.state.quotas);
     let usage = pages::rows(&caller, async move |conn| {
         let usage = quotas::usage(conn, account, &quotas).await?;
         Ok((usage, usage.rows))
@@ -79,9 +72,9 @@ pub(crate) async fn get(
         role: key.role.as_str(),
         namespaces,
         expire_time: key.expire_time,
-        rate_limit_per_minute: state.rates.limits().key,
+        rate_limit_per_minute: caller.state.rates.limits().key,
         account_rate_limit_per_minute: { usage.rate_limit_per_minute }
-            .unwrap_or(state.rates.limits().account),
+            .unwrap_or(caller.state.rates.limits().account),
         quotas: usage.into(),
     }))
 }

@@ -1,8 +1,8 @@
 //! `/v1/namespaces/{namespaceId}/connections`
 
-use actix_web::web::{Data, Path};
+use actix_web::web::Path;
 use domain::{
-    Connection, ConnectionName, Id, Issue, Issues, NamespaceName, Timestamp,
+    Connection, Issue, Issues, NamespaceName, Timestamp,
     audit::{Action, Entry},
     connection::{
         ConnectionChange, ConnectionState, ConnectionWithHealth, CreateConnection, PATHS,
@@ -19,53 +19,44 @@ use crate::{
     body::RawJson,
     idempotency::Made,
     pages,
+    parent::Parent,
     query::Parameters,
     quotas::creation,
-    state::AppState,
     transaction::Outcome,
-};
-
-/// Placeholder name for validation.
-const SPECIMEN: ConnectionName = ConnectionName {
-    namespace: Id::NIL,
-    connection: Id::NIL,
 };
 
 /// `POST /v1/namespaces/{namespaceId}/connections`
 pub(crate) async fn create(
-    state: Data<AppState>,
     caller: Caller,
     path: Path<NamespacePath>,
     body: RawJson,
 ) -> Result<Made<Connection>, ApiError> {
-    let namespace = caller.writable(&path.namespace_id).await?;
+    let namespace = caller.writable(path.namespace_id()).await?;
     let once = body.once();
-    let draft = body
-        .parse(|json| CreateConnection::parse(json, &state.addresses))
-        .await?;
-    let sealer = &state.sealer;
-    let (account, defaults) = (caller.key.account, state.quotas);
-    state
-        .create(&caller, &once, async move |conn| {
+    let body = body.read().await?;
+    let draft = body.parse(|json| CreateConnection::parse(json, &caller.state.addresses))?;
+    let sealer = &caller.state.sealer;
+    let (account, defaults) = (caller.key.account, caller.state.quotas);
+    caller
+        .create(&once, async move |conn| {
             creation(conn, account, Resource::Connection, &defaults).await?;
             let made = connections::insert(conn, sealer, namespace, &draft).await?;
             let entry = Entry::of(Action::Create, namespace, made.name);
-            Ok(Outcome(made, Some(entry)))
+            Ok(Outcome::of(made, Some(entry)))
         })
         .await
 }
 
 /// `GET /v1/namespaces/{namespaceId}/connections`
 pub(crate) async fn list(
-    state: Data<AppState>,
     caller: Caller,
     path: Path<NamespacePath>,
     query: Parameters,
 ) -> Result<Listed<ConnectionWithHealth>, ApiError> {
-    let namespace = caller.readable(&path.namespace_id).await?;
+    let namespace = caller.readable(path.namespace_id()).await?;
     let parent = format!("{}/connections", NamespaceName { namespace });
     let query = &query.list(&parent, CONNECTION_FIELDS)?;
-    let sealer = &state.sealer;
+    let sealer = &caller.state.sealer;
     let page = pages::page(
         &caller,
         query,
@@ -96,20 +87,16 @@ pub(crate) async fn list(
 
 /// `GET /v1/namespaces/{namespaceId}/connections/{connectionId}`
 pub(crate) async fn get(
-    state: Data<AppState>,
     caller: Caller,
     path: Path<ConnectionPath>,
     query: Parameters,
 ) -> Result<Found<ConnectionWithHealth>, ApiError> {
-    let namespace = caller.readable(&path.namespace_id).await?;
-    query.none()?;
-    let connection = path.connection_id.parse().ok();
-    let name = ConnectionName {
-        namespace,
-        connection: connection.ok_or(ApiError::NotFound("connection"))?,
-    };
-    let found = connections::get(&mut *caller.connection().await?, &state.sealer, name).await?;
+    let namespace = caller.readable(path.namespace_id()).await?;
+    let name = path.name()?;
+    let found =
+        connections::get(&mut *caller.connection().await?, &caller.state.sealer, name).await?;
     let connection = found.ok_or(ApiError::NotFound("connection"))?;
+    query.none()?;
     if caller.key.role.may_write() {
         caller.reads_secrets(namespace, name).await?;
     }
@@ -123,44 +110,29 @@ pub(crate) async fn get(
 
 /// `PATCH /v1/namespaces/{namespaceId}/connections/{connectionId}`
 pub(crate) async fn update(
-    state: Data<AppState>,
     caller: Caller,
     path: Path<ConnectionPath>,
     body: RawJson,
 ) -> Result<Found<Connection>, ApiError> {
-    let namespace = caller.writable(&path.namespace_id).await?;
-    let name = path.name(namespace);
-    let lately = match &name {
-        Ok(name) => {
-            connections::get(&mut *caller.connection().await?, &state.sealer, *name).await?
-        }
-        Err(_) => None,
-    };
-    let lately = lately.unwrap_or_else(|| Connection::specimen(SPECIMEN));
-    let patch = body
-        .patch(PATHS, |patch| {
-            ConnectionChange::of(patch, &lately, &state.addresses).map(drop)
-        })
-        .await??;
-    let name = name?;
-    let fields = patch.named(PATHS);
-    // The response contains secrets, although no update is recorded.
-    let only_reads = caller.test_mode || fields.is_empty();
-    let (sealer, addresses) = (&state.sealer, &state.addresses);
-    let found = state
-        .write(&caller, async move |conn| {
+    let namespace = caller.writable(path.namespace_id()).await?;
+    let body = body.read().await?;
+    let name = path.name()?;
+    let (sealer, addresses) = (&caller.state.sealer, &caller.state.addresses);
+    let (found, is_recorded) = caller
+        .write(async move |conn| {
             let current = connections::lock(conn, sealer, name).await?;
             let current = current.ok_or(ApiError::NotFound("connection"))?;
-            let change = ConnectionChange::of(&patch, &current, addresses)?;
+            let (change, fields) = body.patch(PATHS, |patch| {
+                ConnectionChange::of(patch, &current, addresses)
+            })?;
             let now = Timestamp::now();
             let updated = connections::update(conn, sealer, current, &change, now).await?;
-            Ok(Outcome(
-                Found(updated),
-                Entry::update(namespace, name, fields),
-            ))
+            let entry = Entry::update(namespace, name, fields);
+            Ok(Outcome::of((Found(updated), entry.is_some()), entry))
         })
         .await?;
-    if only_reads {
+    // The response contains secrets, although no update is recorded.
+    if caller.test_mode || !is_recorded {
         caller.reads_secrets(namespace, name).await?;
     }
     Ok(found)
@@ -168,19 +140,19 @@ pub(crate) async fn update(
 
 /// `POST /v1/namespaces/{namespaceId}/connections/{connectionId}:enable`
 pub(crate) async fn enable(
-    state: Data<AppState>,
     caller: Caller,
     path: Path<ConnectionPath>,
     body: RawJson,
 ) -> Result<Found<Connection>, ApiError> {
-    let namespace = caller.writable(&path.namespace_id).await?;
-    body.nothing().await?;
-    let name = path.name(namespace)?;
-    let sealer = &state.sealer;
-    let found = state
-        .write(&caller, async move |conn| {
+    let namespace = caller.writable(path.namespace_id()).await?;
+    let body = body.read_optional().await?;
+    let name = path.name()?;
+    let sealer = &caller.state.sealer;
+    let found = caller
+        .write(async move |conn| {
             let current = connections::lock(conn, sealer, name).await?;
             let current = current.ok_or(ApiError::NotFound("connection"))?;
+            body.nothing()?;
             let change = ConnectionChange {
                 state: Some(ConnectionState::Active).filter(|active| current.state != *active),
                 ..ConnectionChange::default()
@@ -188,7 +160,7 @@ pub(crate) async fn enable(
             let now = Timestamp::now();
             let updated = connections::update(conn, sealer, current, &change, now).await?;
             let entry = Entry::of(Action::Enable, namespace, name);
-            Ok(Outcome(Found(updated), Some(entry)))
+            Ok(Outcome::of(Found(updated), Some(entry)))
         })
         .await?;
     if caller.test_mode {
@@ -201,17 +173,17 @@ pub(crate) async fn enable(
 ///
 /// Its waiting deliveries are cancelled in the background.
 pub(crate) async fn delete(
-    state: Data<AppState>,
     caller: Caller,
     path: Path<ConnectionPath>,
     query: Parameters,
 ) -> Result<Deleted, ApiError> {
-    let namespace = caller.writable(&path.namespace_id).await?;
-    let force = query.force()?;
-    let name = path.name(namespace)?;
+    let namespace = caller.writable(path.namespace_id()).await?;
+    let name = path.name()?;
+    let force = query.force();
+    let force = Parent::Connection(name).before(&caller, force).await?;
     let test_mode = caller.test_mode;
-    state
-        .write(&caller, async move |conn| {
+    caller
+        .write(async move |conn| {
             let deletion = if test_mode {
                 connections::check_deletion(conn, name, force).await?
             } else {
@@ -222,7 +194,7 @@ pub(crate) async fn delete(
                 Deletion::Refused => Err(Issues::one("force", Issue::InUse).into()),
                 Deletion::Done(_) => {
                     let entry = Entry::of(Action::Delete, namespace, name);
-                    Ok(Outcome(Deleted, Some(entry)))
+                    Ok(Outcome::of(Deleted, Some(entry)))
                 }
             }
         })

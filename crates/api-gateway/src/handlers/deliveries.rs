@@ -1,12 +1,12 @@
 //! `/v1/namespaces/{namespaceId}/connections/{connectionId}/deliveries`
 
-use actix_web::web::{Data, Path};
+use actix_web::web::Path;
 use domain::{
-    ConnectionName, Delivery, DeliveryName, DeliveryWithAttempts, Id, Issue, Issues,
+    Delivery, DeliveryWithAttempts, Issue, Issues,
     audit::{Action, Entry},
     list::DELIVERY_FIELDS,
 };
-use store::{connections, deliveries};
+use store::deliveries;
 
 use super::{ConnectionPath, DeliveryPath};
 use crate::{
@@ -15,8 +15,8 @@ use crate::{
     authenticate::Caller,
     body::RawJson,
     pages,
+    parent::Parent,
     query::Parameters,
-    state::AppState,
     transaction::Outcome,
 };
 
@@ -29,11 +29,12 @@ pub(crate) async fn list(
     path: Path<ConnectionPath>,
     query: Parameters,
 ) -> Result<Listed<Delivery>, ApiError> {
-    let namespace = caller.readable(&path.namespace_id).await?;
+    let namespace = caller.readable(path.namespace_id()).await?;
     // Page tokens are bound to the path as written. A token for a missing connection is of no use.
-    let parent = format!("{namespace}/{}/deliveries", path.connection_id);
-    let query = &query.list(&parent, DELIVERY_FIELDS)?;
-    let page = if path.connection_id == ANY {
+    let parent = format!("{namespace}/{}/deliveries", path.id());
+    let query = query.list(&parent, DELIVERY_FIELDS);
+    let page = if path.id() == ANY {
+        let query = &query?;
         pages::estimated_page(
             &caller,
             async move |conn| deliveries::cost_of_all(conn, namespace, query).await,
@@ -41,21 +42,18 @@ pub(crate) async fn list(
         )
         .await?
     } else {
-        let connection = path.name(namespace)?;
-        let page = pages::page(
+        let connection = path.name()?;
+        let query = &Parent::Connection(connection)
+            .before(&caller, query)
+            .await?;
+        pages::page_of(
             &caller,
+            Parent::Connection(connection),
             query,
             async move |conn| deliveries::cost(conn, connection, query).await,
             async move |conn| deliveries::list(conn, connection, query).await,
         )
-        .await?;
-        // Only an empty page leaves open whether the connection exists.
-        if page.items.is_empty()
-            && !connections::exists(&mut *caller.connection().await?, connection).await?
-        {
-            return Err(ApiError::NotFound("connection"));
-        }
-        page
+        .await?
     };
     Ok(Listed {
         key: "deliveries",
@@ -69,37 +67,39 @@ pub(crate) async fn get(
     path: Path<DeliveryPath>,
     query: Parameters,
 ) -> Result<Found<DeliveryWithAttempts>, ApiError> {
-    let namespace = caller.readable(&path.namespace_id).await?;
-    query.none()?;
-    let name = path.name(namespace)?;
+    caller.readable(path.namespace_id()).await?;
+    let name = path.name()?;
     let mut conn = caller.connection().await?;
     let found = deliveries::get_with_attempts(&mut conn, name).await?;
-    found.map(Found).ok_or(ApiError::NotFound("delivery"))
+    let found = found.ok_or(ApiError::NotFound("delivery"))?;
+    query.none()?;
+    Ok(Found(found))
 }
 
 /// `POST /v1/namespaces/{namespaceId}/connections/{connectionId}/deliveries/{deliveryId}:retry`
 ///
 /// A dispatcher finds it within a second, and sends it even if the circuit breaker is open.
 pub(crate) async fn retry(
-    state: Data<AppState>,
     caller: Caller,
     path: Path<DeliveryPath>,
     body: RawJson,
 ) -> Result<Found<Delivery>, ApiError> {
-    let namespace = caller.writable(&path.namespace_id).await?;
-    body.nothing().await?;
-    let name = path.name(namespace)?;
-    state
-        .write(&caller, async move |conn| {
-            if !connections::exists(conn, name.connection_name()).await? {
-                return Err(ApiError::NotFound("connection"));
-            }
-            if let Some(delivery) = deliveries::reopen(conn, name).await? {
-                let entry = Entry::of(Action::Retry, namespace, name);
-                return Ok(Outcome(Found(delivery), Some(entry)));
-            }
-            if deliveries::get(conn, name).await?.is_none() {
+    let namespace = caller.writable(path.namespace_id()).await?;
+    let body = body.read_optional().await?;
+    let name = path.name()?;
+    caller
+        .write(async move |conn| {
+            Parent::Connection(name.connection_name())
+                .check(conn)
+                .await?;
+            let reopened = deliveries::reopen(conn, name).await?;
+            if reopened.is_none() && deliveries::get(conn, name).await?.is_none() {
                 return Err(ApiError::NotFound("delivery"));
+            }
+            body.nothing()?;
+            if let Some(delivery) = reopened {
+                let entry = Entry::of(Action::Retry, namespace, name);
+                return Ok(Outcome::of(Found(delivery), Some(entry)));
             }
             let mut issues = Issues::default();
             let hint = "its scan is no longer kept, so there is nothing to send";
@@ -107,26 +107,4 @@ pub(crate) async fn retry(
             Err(issues.into())
         })
         .await
-}
-
-impl ConnectionPath {
-    pub(super) fn name(&self, namespace: Id) -> Result<ConnectionName, ApiError> {
-        let connection = self.connection_id.parse().ok();
-        Ok(ConnectionName {
-            namespace,
-            connection: connection.ok_or(ApiError::NotFound("connection"))?,
-        })
-    }
-}
-
-impl DeliveryPath {
-    fn name(&self, namespace: Id) -> Result<DeliveryName, ApiError> {
-        let connection = self.connection_id.parse().ok();
-        let delivery = self.delivery_id.parse().ok();
-        Ok(DeliveryName {
-            namespace,
-            connection: connection.ok_or(ApiError::NotFound("connection"))?,
-            delivery: delivery.ok_or(ApiError::NotFound("delivery"))?,
-        })
-    }
 }

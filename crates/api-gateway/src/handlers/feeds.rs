@@ -2,17 +2,14 @@
 //!
 //! A Manager has at most about two hundred feeds, so they are returned in one page, ordered by name.
 
-use actix_web::web::{Data, Path};
+use actix_web::web::Path;
 use domain::{FeedName, Timestamp};
 use serde::Serialize;
-use store::{
-    feeds::{self, FeedDay, FeedIds, ROWS_OF_HEALTH},
-    managers,
-};
+use store::feeds::{self, FeedDay, FeedIds, ROWS_OF_HEALTH};
 
 use super::ManagerPath;
 use crate::{
-    ApiError, answer::Found, authenticate::Caller, pages, query::Parameters, state::AppState,
+    ApiError, answer::Found, authenticate::Caller, pages, parent::Parent, query::Parameters,
 };
 
 #[derive(Serialize)]
@@ -126,19 +123,18 @@ struct Quarantine {
 
 /// `GET /v1/namespaces/{namespaceId}/managers/{managerId}/feeds`
 pub(crate) async fn of_manager(
-    state: Data<AppState>,
     caller: Caller,
     path: Path<ManagerPath>,
     query: Parameters,
 ) -> Result<Found<Feeds>, ApiError> {
-    let namespace = caller.readable(&path.namespace_id).await?;
-    query.none()?;
-    let name = path.name(namespace)?;
+    let namespace = caller.readable(path.namespace_id()).await?;
+    let name = path.name()?;
     let (health, mut days) = pages::rows(&caller, async move |conn| {
         let health = feeds::health_of(conn, name).await?;
-        if health.is_empty() && !managers::exists(conn, name).await? {
-            return Err(ApiError::NotFound("manager"));
+        if health.is_empty() {
+            Parent::Manager(name).check(conn).await?;
         }
+        query.none()?;
         let names: Vec<&FeedName> = health.iter().map(|of| &of.feed).collect();
         let days = feeds::days_of(conn, namespace, &names).await?;
         let rows = ROWS_OF_HEALTH.saturating_mul(health.len() as u64);
@@ -152,7 +148,7 @@ pub(crate) async fn of_manager(
             .into_iter()
             .map(Day::from)
             .collect(),
-        url: state.feeds().page_of(&of.feed),
+        url: caller.state.feeds().page_of(&of.feed),
         feed: of.feed,
         state: of.state.as_str(),
         last_poll_time: of.last_poll_time,

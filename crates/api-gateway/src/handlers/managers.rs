@@ -1,17 +1,16 @@
 //! `/v1/namespaces/{namespaceId}/managers`
 
-use actix_web::web::{Data, Path};
+use actix_web::web::Path;
 use domain::{
-    ConnectionName, Id, Issue, Issues, Manager, ManagerName, NamespaceName, Timestamp,
+    ConnectionName, Id, Issue, Issues, Manager, NamespaceName, Timestamp,
     audit::{Action, Entry},
     list::MANAGER_FIELDS,
-    manager::{CreateManager, Editable, ManagerChange, Origin, PATHS},
+    manager::{CreateManager, ManagerChange, Origin, PATHS},
 };
 use events::{ManagerChanged, ManagerSubmitted};
 use store::{
     AsyncPgConnection, connections,
     managers::{self, Updated},
-    outbox,
     quotas::{self, Resource},
 };
 
@@ -23,42 +22,33 @@ use crate::{
     body::RawJson,
     idempotency::Made,
     pages,
+    parent::Parent,
     query::Parameters,
     quotas::{creation, refused},
-    state::AppState,
     transaction::Outcome,
 };
 
 /// Generation of a new Manager. The compiler drops events whose generation is not the Manager's current one.
 const FIRST_GENERATION: i64 = 1;
 
-/// Placeholder name for validation.
-const SPECIMEN: ManagerName = ManagerName {
-    namespace: Id::NIL,
-    manager: Id::NIL,
-};
-
 /// `POST /v1/namespaces/{namespaceId}/managers`
 ///
 /// The Manager is returned in state `PENDING_APPLY`; the compiler takes it from there.
 pub(crate) async fn create(
-    state: Data<AppState>,
     caller: Caller,
     path: Path<NamespacePath>,
     body: RawJson,
 ) -> Result<Made<Manager>, ApiError> {
-    let namespace = caller.writable(&path.namespace_id).await?;
+    let namespace = caller.writable(path.namespace_id()).await?;
     let once = body.once();
     let mut named = Vec::new();
-    let feeds = state.feeds().of_account(&caller.key.account_name);
-    let checked = body
-        .check(|json| {
-            let rules = state.manager_rules(&feeds);
-            let (draft, found) = CreateManager::parse_with_notices(json, rules);
-            named = found;
-            draft
-        })
-        .await?;
+    let feeds = caller.state.feeds().of_account(&caller.key.account_name);
+    let checked = body.read().await?.parse(|json| {
+        let rules = caller.state.manager_rules(&feeds);
+        let (draft, found) = CreateManager::parse_with_notices(json, rules);
+        named = found;
+        draft
+    });
     let draft = match checked {
         Ok(draft) => draft,
         Err(mut issues) => {
@@ -66,9 +56,9 @@ pub(crate) async fn create(
             return Err(issues.into());
         }
     };
-    let (account, defaults) = (caller.key.account, state.quotas);
-    state
-        .create(&caller, &once, async move |conn| {
+    let (account, defaults) = (caller.key.account, caller.state.quotas);
+    caller
+        .create(&once, async move |conn| {
             creation(conn, account, Resource::Manager, &defaults).await?;
             missing(conn, namespace, &named).await?.or(())?;
             let manager = managers::insert(conn, namespace, &draft, &defaults)
@@ -78,9 +68,8 @@ pub(crate) async fn create(
                 name: manager.name,
                 generation: FIRST_GENERATION,
             };
-            outbox::enqueue(conn, &event).await?;
             let entry = Entry::of(Action::Create, namespace, manager.name);
-            Ok(Outcome(manager, Some(entry)))
+            Ok(Outcome::of(manager, Some(entry)).with_events([event]))
         })
         .await
 }
@@ -120,7 +109,7 @@ pub(crate) async fn list(
     path: Path<NamespacePath>,
     query: Parameters,
 ) -> Result<Listed<Manager>, ApiError> {
-    let namespace = caller.readable(&path.namespace_id).await?;
+    let namespace = caller.readable(path.namespace_id()).await?;
     let parent = format!("{}/managers", NamespaceName { namespace });
     let query = &query.list(&parent, MANAGER_FIELDS)?;
     let page = pages::page(
@@ -142,70 +131,49 @@ pub(crate) async fn get(
     path: Path<ManagerPath>,
     query: Parameters,
 ) -> Result<Found<Manager>, ApiError> {
-    let namespace = caller.readable(&path.namespace_id).await?;
-    query.none()?;
-    let name = path.name(namespace)?;
+    caller.readable(path.namespace_id()).await?;
+    let name = path.name()?;
     let mut conn = caller.connection().await?;
     let found = managers::get(&mut conn, name).await?;
-    found.map(Found).ok_or(ApiError::NotFound("manager"))
+    let found = found.ok_or(ApiError::NotFound("manager"))?;
+    query.none()?;
+    Ok(Found(found))
 }
 
 /// `PATCH /v1/namespaces/{namespaceId}/managers/{managerId}`
 pub(crate) async fn update(
-    state: Data<AppState>,
     caller: Caller,
     path: Path<ManagerPath>,
     body: RawJson,
 ) -> Result<Found<Manager>, ApiError> {
-    let namespace = caller.writable(&path.namespace_id).await?;
-    let name = path.name(namespace);
-    let lately = match &name {
-        Ok(name) => managers::lock(&mut *caller.connection().await?, *name).await?,
-        Err(_) => None,
-    };
-    let lately = lately.unwrap_or_else(|| Editable::specimen(SPECIMEN));
+    let namespace = caller.writable(path.namespace_id()).await?;
+    let body = body.read().await?;
+    let name = path.name()?;
+    let state = &caller.state;
     let feeds = state.feeds().of_account(&caller.key.account_name);
-    let rules = state.manager_rules(&feeds);
-    let mut named = Vec::new();
-    let checked = body
-        .patch(PATHS, |patch| {
-            let (change, found) = ManagerChange::parse(patch, &lately, rules);
-            named = found;
-            change.map(drop)
-        })
-        .await?;
-    let patch = match checked {
-        Ok(patch) => patch,
-        Err(mut issues) => {
-            issues.extend(missing(&mut *caller.connection().await?, namespace, &named).await?);
-            return Err(issues.into());
-        }
-    };
-    // Missing Connections are reported before a missing Manager.
-    let (name, known) = match name {
-        Ok(name) => (name, true),
-        Err(_) => (SPECIMEN, false),
-    };
-    let addresses = &state;
     let (account, defaults) = (caller.key.account, state.quotas);
     let test_mode = caller.test_mode;
-    state
-        .write(&caller, async move |conn| {
+    caller
+        .write(async move |conn| {
             // The account is locked before the Manager's row, as everywhere.
             quotas::lock(conn, account, &defaults).await?;
-            let current = if known {
-                managers::lock(conn, name).await?
-            } else {
-                None
+            let current = managers::lock(conn, name).await?;
+            let current = current.ok_or(ApiError::NotFound("manager"))?;
+            let mut named = Vec::new();
+            let checked = body.patch(PATHS, |patch| {
+                let rules = state.manager_rules(&feeds);
+                let (change, found) = ManagerChange::parse(patch, &current, rules);
+                named = found;
+                change
+            });
+            let absent = missing(conn, namespace, &named).await?;
+            let (change, fields) = match checked {
+                Ok(checked) => absent.or(checked)?,
+                Err(mut issues) => {
+                    issues.extend(absent);
+                    return Err(issues.into());
+                }
             };
-            let Some(current) = current else {
-                missing(conn, namespace, &named).await?.or(())?;
-                return Err(ApiError::NotFound("manager"));
-            };
-            let rules = addresses.manager_rules(&feeds);
-            let (change, named) = ManagerChange::parse(&patch, &current, rules);
-            let change = change?;
-            missing(conn, namespace, &named).await?.or(())?;
             let resubmits = change.resubmits();
             let now = Timestamp::now();
             let updated = if test_mode {
@@ -215,36 +183,34 @@ pub(crate) async fn update(
             };
             let updated =
                 updated.map_err(|error| refused(content_field(change.origin.as_ref()), error))?;
-            if resubmits {
-                submitted(conn, &updated).await?;
-            }
-            if let Some(plan_version) = updated.plan_version {
-                outbox::enqueue(conn, &ManagerChanged { name, plan_version }).await?;
-            }
-            let entry = Entry::update(namespace, name, patch.named(PATHS));
-            Ok(Outcome(Found(updated.manager), entry))
+            let submitted = resubmits.then(|| submitted(&updated));
+            let changed =
+                { updated.plan_version }.map(|plan_version| ManagerChanged { name, plan_version });
+            let entry = Entry::update(namespace, name, fields);
+            let outcome = Outcome::of(Found(updated.manager), entry);
+            Ok(outcome.with_events(submitted).with_events(changed))
         })
         .await
 }
 
 /// `POST /v1/namespaces/{namespaceId}/managers/{managerId}:apply`
 pub(crate) async fn apply(
-    state: Data<AppState>,
     caller: Caller,
     path: Path<ManagerPath>,
     body: RawJson,
 ) -> Result<Found<Manager>, ApiError> {
-    let namespace = caller.writable(&path.namespace_id).await?;
-    body.nothing().await?;
-    let name = path.name(namespace)?;
-    state
-        .write(&caller, async move |conn| {
+    let namespace = caller.writable(path.namespace_id()).await?;
+    let body = body.read_optional().await?;
+    let name = path.name()?;
+    caller
+        .write(async move |conn| {
             let found = managers::lock(conn, name).await?;
             found.ok_or(ApiError::NotFound("manager"))?;
+            body.nothing()?;
             let updated = managers::resubmit(conn, name, Timestamp::now()).await?;
-            submitted(conn, &updated).await?;
+            let event = submitted(&updated);
             let entry = Entry::of(Action::Apply, namespace, name);
-            Ok(Outcome(Found(updated.manager), Some(entry)))
+            Ok(Outcome::of(Found(updated.manager), Some(entry)).with_events([event]))
         })
         .await
 }
@@ -253,56 +219,34 @@ pub(crate) async fn apply(
 ///
 /// Its Scans are purged in the background.
 pub(crate) async fn delete(
-    state: Data<AppState>,
     caller: Caller,
     path: Path<ManagerPath>,
     query: Parameters,
 ) -> Result<Deleted, ApiError> {
-    let namespace = caller.writable(&path.namespace_id).await?;
-    query.none()?;
-    let name = path.name(namespace)?;
+    let namespace = caller.writable(path.namespace_id()).await?;
+    let name = path.name()?;
+    let parameters = query.none();
+    Parent::Manager(name).before(&caller, parameters).await?;
     let test_mode = caller.test_mode;
-    state
-        .write(&caller, async move |conn| {
+    caller
+        .write(async move |conn| {
+            let mut event = None;
             if test_mode {
-                let exists = managers::exists(conn, name).await?;
-                exists.then_some(()).ok_or(ApiError::NotFound("manager"))?;
+                Parent::Manager(name).check(conn).await?;
             } else {
                 let plan_version = managers::delete(conn, name, Timestamp::now()).await?;
                 let plan_version = plan_version.ok_or(ApiError::NotFound("manager"))?;
-                outbox::enqueue(conn, &ManagerChanged { name, plan_version }).await?;
+                event = Some(ManagerChanged { name, plan_version });
             }
             let entry = Entry::of(Action::Delete, namespace, name);
-            Ok(Outcome(Deleted, Some(entry)))
+            Ok(Outcome::of(Deleted, Some(entry)).with_events(event))
         })
         .await
 }
 
-/// Notifies the compiler.
-async fn submitted(conn: &mut AsyncPgConnection, updated: &Updated) -> Result<(), ApiError> {
-    let event = ManagerSubmitted {
+fn submitted(updated: &Updated) -> ManagerSubmitted {
+    ManagerSubmitted {
         name: updated.manager.name,
         generation: updated.generation,
-    };
-    outbox::enqueue(conn, &event).await?;
-    Ok(())
-}
-
-impl ManagerPath {
-    /// Returns the Manager's name from the path, below a Namespace that the caller may use.
-    pub(super) fn name(&self, namespace: Id) -> Result<ManagerName, ApiError> {
-        let manager = self.manager_id.parse().ok();
-        Ok(ManagerName {
-            namespace,
-            manager: manager.ok_or(ApiError::NotFound("manager"))?,
-        })
-    }
-
-    /// Returns the Manager's name from the path if it is valid, without checking permissions.
-    pub(super) fn well_formed(&self) -> Option<ManagerName> {
-        Some(ManagerName {
-            namespace: self.namespace_id.parse().ok()?,
-            manager: self.manager_id.parse().ok()?,
-        })
     }
 }

@@ -16,7 +16,6 @@ use tokio::time::timeout;
 
 use crate::{
     ApiError, authenticate::Caller, body::RawJson, in_process::InProcess, request_id::RequestId,
-    state::AppState,
 };
 
 /// Headers that apply to the requests of the tools, too.
@@ -27,16 +26,15 @@ const TIMEOUT: Duration = Duration::from_secs(60);
 pub(crate) async fn serve(
     request: HttpRequest,
     caller: Caller,
-    state: web::Data<AppState>,
     api: web::Data<InProcess>,
     body: RawJson,
 ) -> Result<HttpResponse, ApiError> {
-    let message = body.parse(|message| Ok(message.clone())).await?;
+    let message = body.read().await?.parse(|message| Ok(message.clone()))?;
     let given = given(&request, message.to_string().into()).map_err(internal)?;
     // Other messages cost nothing. A host takes the server for dead if its `ping` waits.
     let is_call = message["method"] == "tools/call";
     let _permit = if is_call {
-        Some(state.assistant_for(caller.key.account).await?)
+        Some(caller.state.assistant_for(caller.key.account).await?)
     } else {
         None
     };

@@ -1,18 +1,16 @@
 //! `/v1/namespaces`
 
-use actix_web::web::{Data, Path};
+use actix_web::web::Path;
 use domain::{
     Issue, Issues, Namespace, NamespaceName, Timestamp,
     audit::{Action, Entry},
     list::NAMESPACE_FIELDS,
     namespace::{CreateNamespace, NamespaceChange, PATHS},
-    patch::Patch,
 };
 use events::ManagerChanged;
 use serde_json::Value;
 use store::{
     namespaces::{self, Deletion},
-    outbox,
     quotas::{self, Resource},
 };
 
@@ -26,28 +24,23 @@ use crate::{
     pages,
     query::Parameters,
     quotas::{creation, refused},
-    state::AppState,
     transaction::Outcome,
 };
 
 /// `POST /v1/namespaces`
-pub(crate) async fn create(
-    state: Data<AppState>,
-    caller: Caller,
-    body: RawJson,
-) -> Result<Made<Namespace>, ApiError> {
+pub(crate) async fn create(caller: Caller, body: RawJson) -> Result<Made<Namespace>, ApiError> {
     let account = caller.may_create_namespaces()?;
     let once = body.once();
-    let draft = body.parse(CreateNamespace::parse).await?;
-    let defaults = state.quotas;
-    state
-        .create(&caller, &once, async move |conn| {
+    let draft = body.read().await?.parse(CreateNamespace::parse)?;
+    let defaults = caller.state.quotas;
+    caller
+        .create(&once, async move |conn| {
             creation(conn, account, Resource::Namespace, &defaults).await?;
             let made = namespaces::insert(conn, account, &draft, &defaults)
                 .await
                 .map_err(|error| refused("mutes", error))?;
             let entry = Entry::of(Action::Create, made.name.namespace, made.name);
-            Ok(Outcome(made, Some(entry)))
+            Ok(Outcome::of(made, Some(entry)))
         })
         .await
 }
@@ -79,7 +72,7 @@ pub(crate) async fn get(
     path: Path<NamespacePath>,
     query: Parameters,
 ) -> Result<Found<Namespace>, ApiError> {
-    let namespace = caller.readable(&path.namespace_id).await?;
+    let namespace = caller.readable(path.namespace_id()).await?;
     query.none()?;
     let mut conn = caller.connection().await?;
     let found = namespaces::get(&mut conn, caller.key.account, namespace).await?;
@@ -88,20 +81,19 @@ pub(crate) async fn get(
 
 /// `PATCH /v1/namespaces/{namespaceId}`
 pub(crate) async fn update(
-    state: Data<AppState>,
     caller: Caller,
     path: Path<NamespacePath>,
     body: RawJson,
 ) -> Result<Found<Namespace>, ApiError> {
-    let namespace = caller.writable(&path.namespace_id).await?;
-    let change = |patch: &Patch| NamespaceChange::parse(&patch.apply(&Value::Null, PATHS));
+    let namespace = caller.writable(path.namespace_id()).await?;
     // No field depends on another one, so the stored values are not needed for validation.
-    let patch = body.patch(PATHS, |patch| change(patch).map(drop)).await??;
-    let (change, fields) = (change(&patch)?, patch.named(PATHS));
+    let (change, fields) = body.read().await?.patch(PATHS, |patch| {
+        NamespaceChange::parse(&patch.apply(&Value::Null, PATHS))
+    })?;
     let test_mode = caller.test_mode;
-    let (account, defaults) = (caller.key.account, state.quotas);
-    state
-        .write(&caller, async move |conn| {
+    let (account, defaults) = (caller.key.account, caller.state.quotas);
+    caller
+        .write(async move |conn| {
             quotas::lock(conn, account, &defaults).await?;
             let current = namespaces::lock(conn, namespace).await?;
             let current = current.ok_or(ApiError::NotFound("namespace"))?;
@@ -113,7 +105,7 @@ pub(crate) async fn update(
             };
             let updated = updated.map_err(|error| refused("mutes", error))?;
             let entry = Entry::update(namespace, updated.name, fields);
-            Ok(Outcome(Found(updated), entry))
+            Ok(Outcome::of(Found(updated), entry))
         })
         .await
 }
@@ -122,16 +114,15 @@ pub(crate) async fn update(
 ///
 /// Deletes the Namespace with its content; large content is purged in the background.
 pub(crate) async fn delete(
-    state: Data<AppState>,
     caller: Caller,
     path: Path<NamespacePath>,
     query: Parameters,
 ) -> Result<Deleted, ApiError> {
-    let namespace = caller.deletable(&path.namespace_id).await?;
+    let namespace = caller.deletable(path.namespace_id()).await?;
     let force = query.force()?;
     let test_mode = caller.test_mode;
-    state
-        .write(&caller, async move |conn| {
+    caller
+        .write(async move |conn| {
             let deletion = if test_mode {
                 namespaces::check_deletion(conn, namespace, force).await?
             } else {
@@ -142,10 +133,10 @@ pub(crate) async fn delete(
                 Deletion::Refused => Err(Issues::one("force", Issue::NotEmpty).into()),
                 Deletion::Done(gone) => {
                     let changed = |(name, plan_version)| ManagerChanged { name, plan_version };
-                    outbox::enqueue_all(conn, gone.into_iter().map(changed)).await?;
+                    let changes = gone.into_iter().map(changed);
                     let name = NamespaceName { namespace };
                     let entry = Entry::of(Action::Delete, namespace, name);
-                    Ok(Outcome(Deleted, Some(entry)))
+                    Ok(Outcome::of(Deleted, Some(entry)).with_events(changes))
                 }
             }
         })

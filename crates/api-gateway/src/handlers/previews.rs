@@ -4,7 +4,7 @@
 //! because it depends on the other posts of the day. Posts come from the client, or from the recent posts of feeds,
 //! which are kept for this.
 
-use actix_web::web::{Data, Path};
+use actix_web::web::Path;
 use anyhow::Context as _;
 use domain::{
     FeedName, Id, Instructions, Issue, Issues, Manager, Match, Post, PostType, Timestamp,
@@ -18,10 +18,7 @@ use serde::Serialize;
 use store::{AsyncPgConnection, managers, namespaces, recent_posts};
 
 use super::ManagerPath;
-use crate::{
-    ApiError, answer::Found, authenticate::Caller, body::RawJson, feeds::AccountFeeds,
-    state::AppState,
-};
+use crate::{ApiError, answer::Found, authenticate::Caller, body::RawJson, feeds::AccountFeeds};
 
 /// Size of the largest stored posts.
 const MAX_POST_BYTES: usize = 160 * 1024;
@@ -35,33 +32,28 @@ pub(crate) struct Previewed {
 
 /// `POST /v1/namespaces/{namespaceId}/managers/{managerId}:preview`
 pub(crate) async fn preview(
-    state: Data<AppState>,
     caller: Caller,
     path: Path<ManagerPath>,
     body: RawJson,
 ) -> Result<Found<Previewed>, ApiError> {
-    let namespace = caller.readable(&path.namespace_id).await?;
-    let name = path.name(namespace);
-    let (manager, muted) = match &name {
-        Ok(name) => {
-            let mut conn = caller.connection().await?;
-            let of_all = namespaces::get(&mut conn, caller.key.account, namespace).await?;
-            let muted = of_all.map(|namespace| namespace.mutes).unwrap_or_default();
-            (managers::get(&mut conn, *name).await?, muted)
-        }
-        Err(_) => (None, Vec::new()),
+    let namespace = caller.readable(path.namespace_id()).await?;
+    let body = body.read().await?;
+    let name = path.name()?;
+    let (manager, muted) = {
+        let mut conn = caller.connection().await?;
+        let manager = managers::get(&mut conn, name).await?;
+        let manager = manager.ok_or(ApiError::NotFound("manager"))?;
+        let of_all = namespaces::get(&mut conn, caller.key.account, namespace).await?;
+        let muted = of_all.map(|namespace| namespace.mutes).unwrap_or_default();
+        (manager, muted)
     };
-    let source = manager.as_ref().map(|manager| manager.source.source_type);
-    let feeds = state.feeds().of_account(&caller.key.account_name);
-    let preview = body
-        .parse(|json| Preview::parse(json, source, &feeds))
-        .await?;
-    name?;
-    let manager = manager.ok_or(ApiError::NotFound("manager"))?;
+    let source = manager.source.source_type;
+    let feeds = caller.state.feeds().of_account(&caller.key.account_name);
+    let preview = body.parse(|json| Preview::parse(json, source, &feeds))?;
     let (plan, instructions) = plan(&manager, preview.instructions)?;
     let watched = Watched::of(&manager, &instructions);
     // Many previews of one account would keep all cores busy.
-    let permit = state.preview_for(caller.key.account).await?;
+    let permit = caller.state.preview_for(caller.key.account).await?;
     // The posts can take much memory, and are read at once.
     let mut reserved = match most_stored(&preview.subject) {
         0 => None,
@@ -89,7 +81,7 @@ pub(crate) async fn preview(
                 return never_seen(tried.url);
             };
             let sees = match &feeds {
-                Some(feeds) => watched.hears(feeds),
+                Some(feeds) => watched.watches(feeds),
                 None => watched.sees(&post),
             };
             PreviewResult {
@@ -225,7 +217,7 @@ impl Watched {
         }
     }
 
-    fn hears(&self, feeds: &[FeedName]) -> bool {
+    fn watches(&self, feeds: &[FeedName]) -> bool {
         feeds.iter().any(|feed| self.feeds.contains(feed))
     }
 
@@ -253,15 +245,7 @@ fn never_seen(url: Option<String>) -> PreviewResult {
         url,
         post: None,
         value: false,
-        matched: Match {
-            score: 0.0,
-            terms: Vec::new(),
-            focus: None,
-            spans: Vec::new(),
-            signals: None,
-            judged: false,
-            reader: None,
-        },
+        matched: Match::default(),
         reason: PreviewReason::NeverSeen,
     }
 }

@@ -1,14 +1,14 @@
 //! `/v1/namespaces/{namespaceId}/connections/{connectionId}/replays`, and `:replay`, which creates them.
 
-use actix_web::web::{Data, Path};
+use actix_web::web::Path;
 use domain::{
-    Id, Issue, Issues, Replay, ReplayName,
+    Issue, Issues, Replay,
     audit::{Action, Entry},
     list::REPLAY_FIELDS,
     replay::CreateReplay,
 };
 use serde_json::{Map, Value};
-use store::{connections, replays};
+use store::replays;
 
 use super::{ConnectionPath, ReplayPath};
 use crate::{
@@ -17,8 +17,8 @@ use crate::{
     authenticate::Caller,
     body::RawJson,
     pages,
+    parent::Parent,
     query::Parameters,
-    state::AppState,
     transaction::Outcome,
 };
 
@@ -26,23 +26,21 @@ use crate::{
 ///
 /// The job is stored in the database, where dispatchers process it.
 pub(crate) async fn create(
-    state: Data<AppState>,
     caller: Caller,
     path: Path<ConnectionPath>,
     body: RawJson,
 ) -> Result<Found<Replay>, ApiError> {
-    let namespace = caller.writable(&path.namespace_id).await?;
-    let draft = body.parse(CreateReplay::parse).await?;
-    let connection = path.name(namespace)?;
-    state
-        .write(&caller, async move |conn| {
-            if !connections::exists(conn, connection).await? {
-                return Err(ApiError::NotFound("connection"));
-            }
+    let namespace = caller.writable(path.namespace_id()).await?;
+    let body = body.read().await?;
+    let connection = path.name()?;
+    caller
+        .write(async move |conn| {
+            Parent::Connection(connection).check(conn).await?;
+            let draft = body.parse(CreateReplay::parse)?;
             let replay = replays::insert(conn, connection, &draft).await?;
             let replay = replay.ok_or_else(too_many)?;
             let entry = Entry::of(Action::Replay, namespace, replay.name);
-            Ok(Outcome(Found(replay), Some(entry)))
+            Ok(Outcome::of(Found(replay), Some(entry)))
         })
         .await
 }
@@ -63,22 +61,21 @@ pub(crate) async fn list(
     path: Path<ConnectionPath>,
     query: Parameters,
 ) -> Result<Listed<Replay>, ApiError> {
-    let namespace = caller.readable(&path.namespace_id).await?;
-    let parent = format!("{namespace}/{}/replays", path.connection_id);
-    let query = &query.list(&parent, REPLAY_FIELDS)?;
-    let connection = path.name(namespace)?;
-    let page = pages::page(
+    let namespace = caller.readable(path.namespace_id()).await?;
+    let parent = format!("{namespace}/{}/replays", path.id());
+    let connection = path.name()?;
+    let query = query.list(&parent, REPLAY_FIELDS);
+    let query = &Parent::Connection(connection)
+        .before(&caller, query)
+        .await?;
+    let page = pages::page_of(
         &caller,
+        Parent::Connection(connection),
         query,
         async move |conn| replays::cost(conn, connection, query).await,
         async move |conn| replays::list(conn, connection, query).await,
     )
     .await?;
-    if page.items.is_empty()
-        && !connections::exists(&mut *caller.connection().await?, connection).await?
-    {
-        return Err(ApiError::NotFound("connection"));
-    }
     Ok(Listed {
         key: "replays",
         page,
@@ -91,46 +88,34 @@ pub(crate) async fn get(
     path: Path<ReplayPath>,
     query: Parameters,
 ) -> Result<Found<Replay>, ApiError> {
-    let namespace = caller.readable(&path.namespace_id).await?;
-    query.none()?;
-    let name = path.name(namespace)?;
+    caller.readable(path.namespace_id()).await?;
+    let name = path.name()?;
     let mut conn = caller.connection().await?;
     let found = replays::get(&mut conn, name).await?;
-    found.map(Found).ok_or(ApiError::NotFound("replay"))
+    let found = found.ok_or(ApiError::NotFound("replay"))?;
+    query.none()?;
+    Ok(Found(found))
 }
 
 /// `DELETE /v1/namespaces/{namespaceId}/connections/{connectionId}/replays/{replayId}`
 ///
 /// Cancels the replay. It stays in the list, with its progress.
 pub(crate) async fn cancel(
-    state: Data<AppState>,
     caller: Caller,
     path: Path<ReplayPath>,
     query: Parameters,
 ) -> Result<Found<Map<String, Value>>, ApiError> {
-    let namespace = caller.writable(&path.namespace_id).await?;
-    query.none()?;
-    let name = path.name(namespace)?;
-    state
-        .write(&caller, async move |conn| {
+    let namespace = caller.writable(path.namespace_id()).await?;
+    let name = path.name()?;
+    caller
+        .write(async move |conn| {
             if replays::cancel(conn, name).await? {
+                query.none()?;
                 let entry = Entry::of(Action::Cancel, namespace, name);
-                Ok(Outcome(Found(Map::new()), Some(entry)))
+                Ok(Outcome::of(Found(Map::new()), Some(entry)))
             } else {
                 Err(ApiError::NotFound("replay"))
             }
         })
         .await
-}
-
-impl ReplayPath {
-    fn name(&self, namespace: Id) -> Result<ReplayName, ApiError> {
-        let connection = self.connection_id.parse().ok();
-        let replay = self.replay_id.parse().ok();
-        Ok(ReplayName {
-            namespace,
-            connection: connection.ok_or(ApiError::NotFound("connection"))?,
-            replay: replay.ok_or(ApiError::NotFound("replay"))?,
-        })
-    }
 }

@@ -1,15 +1,14 @@
 //! `/v1/namespaces/{namespaceId}/managers/{managerId}/scans`
 
-use actix_web::web::{Data, Path};
+use actix_web::web::Path;
 use domain::{
-    Id, Scan, ScanName, Timestamp,
+    Scan, Timestamp,
     audit::Entry,
     list::SCAN_FIELDS,
-    patch::Patch,
     scan::{PATHS, ScanChange},
 };
 use serde_json::Value;
-use store::{managers, scans};
+use store::scans;
 
 use super::{ManagerPath, ScanPath};
 use crate::{
@@ -18,8 +17,8 @@ use crate::{
     authenticate::Caller,
     body::RawJson,
     pages,
+    parent::Parent,
     query::Parameters,
-    state::AppState,
     transaction::Outcome,
 };
 
@@ -35,9 +34,9 @@ pub(crate) async fn list(
     query: Parameters,
 ) -> Result<Listed<Scan>, ApiError> {
     // Page tokens are bound to the path as written. A token for a missing manager is of no use.
-    let parent = format!("{}/{}/scans", path.namespace_id, path.manager_id);
+    let parent = format!("{}/{}/scans", path.namespace_id(), path.id());
     let list = query.list(&parent, SCAN_FIELDS);
-    if let (Some(manager), Ok(list)) = (path.well_formed(), &list)
+    if let (Some(manager), Ok(list)) = (path.name().ok(), &list)
         && caller.is_in_scope(manager.namespace)
         && store::is_by_create_time(list)
     {
@@ -49,9 +48,9 @@ pub(crate) async fn list(
         }
     }
     // Without Scans, invalid parameters are still reported in the usual order.
-    let namespace = caller.readable(&path.namespace_id).await?;
-    let list = &list?;
-    let page = if path.manager_id == ANY {
+    let namespace = caller.readable(path.namespace_id()).await?;
+    let page = if path.id() == ANY {
+        let list = &list?;
         pages::page(
             &caller,
             list,
@@ -60,20 +59,16 @@ pub(crate) async fn list(
         )
         .await?
     } else {
-        let manager = path.name(namespace)?;
-        let page = pages::page(
+        let manager = path.name()?;
+        let list = &Parent::Manager(manager).before(&caller, list).await?;
+        pages::page_of(
             &caller,
+            Parent::Manager(manager),
             list,
             async move |conn| scans::cost(conn, manager, list).await,
             async move |conn| scans::list(conn, manager, list).await,
         )
-        .await?;
-        if page.items.is_empty()
-            && !managers::exists(&mut *caller.connection().await?, manager).await?
-        {
-            return Err(ApiError::NotFound("manager"));
-        }
-        page
+        .await?
     };
     Ok(Listed { key: "scans", page })
 }
@@ -84,48 +79,37 @@ pub(crate) async fn get(
     path: Path<ScanPath>,
     query: Parameters,
 ) -> Result<Found<Scan>, ApiError> {
-    let namespace = caller.readable(&path.namespace_id).await?;
-    query.none()?;
-    let name = path.name(namespace)?;
+    caller.readable(path.namespace_id()).await?;
+    let name = path.name()?;
     let mut conn = caller.connection().await?;
     let found = scans::get(&mut conn, name).await?;
-    found.map(Found).ok_or(ApiError::NotFound("scan"))
+    let found = found.ok_or(ApiError::NotFound("scan"))?;
+    query.none()?;
+    Ok(Found(found))
 }
 
 /// `PATCH /v1/namespaces/{namespaceId}/managers/{managerId}/scans/{scanId}`
 pub(crate) async fn update(
-    state: Data<AppState>,
     caller: Caller,
     path: Path<ScanPath>,
     body: RawJson,
 ) -> Result<Found<Scan>, ApiError> {
-    let namespace = caller.writable(&path.namespace_id).await?;
-    // Fields are independent and replaced whole, so the stored values are not needed for validation.
-    let change = |patch: &Patch| ScanChange::parse(&patch.apply(&Value::Null, PATHS));
-    let patch = body.patch(PATHS, |patch| change(patch).map(drop)).await??;
-    let (change, fields) = (change(&patch)?, patch.named(PATHS));
-    let name = path.name(namespace)?;
-    state
-        .write(&caller, async move |conn| {
+    let namespace = caller.writable(path.namespace_id()).await?;
+    let body = body.read().await?;
+    let name = path.name()?;
+    caller
+        .write(async move |conn| {
             let current = scans::lock(conn, name).await?;
             let current = current.ok_or(ApiError::NotFound("scan"))?;
+            // Fields are independent and replaced whole, so the stored values are not needed.
+            let (change, fields) = body.patch(PATHS, |patch| {
+                ScanChange::parse(&patch.apply(&Value::Null, PATHS))
+            })?;
             let updated = scans::update(conn, current, &change, Timestamp::now()).await?;
-            Ok(Outcome(
+            Ok(Outcome::of(
                 Found(updated),
                 Entry::update(namespace, name, fields),
             ))
         })
         .await
-}
-
-impl ScanPath {
-    fn name(&self, namespace: Id) -> Result<ScanName, ApiError> {
-        let manager = self.manager_id.parse().ok();
-        let scan = self.scan_id.parse().ok();
-        Ok(ScanName {
-            namespace,
-            manager: manager.ok_or(ApiError::NotFound("manager"))?,
-            scan: scan.ok_or(ApiError::NotFound("scan"))?,
-        })
-    }
 }

@@ -4,12 +4,13 @@
 //! points. Sums one row for each feed and point.
 
 use actix_web::web::Path;
-use domain::{ConnectionName, Timestamp, stats::Stats};
-use store::{AsyncPgConnection, connections, managers, stats};
+use domain::{Timestamp, stats::Stats};
+use store::{AsyncPgConnection, stats};
 
 use super::{ConnectionPath, ManagerPath, NamespacePath};
 use crate::{
-    ApiError, answer::Found, authenticate::Caller, pages, query::Parameters, transaction::Work,
+    ApiError, answer::Found, authenticate::Caller, pages, parent::Parent, query::Parameters,
+    transaction::Work,
 };
 
 /// `GET /v1/namespaces/{namespaceId}/stats`
@@ -18,7 +19,7 @@ pub(crate) async fn of_namespace(
     path: Path<NamespacePath>,
     query: Parameters,
 ) -> Result<Found<Stats>, ApiError> {
-    let namespace = caller.readable(&path.namespace_id).await?;
+    let namespace = caller.readable(path.namespace_id()).await?;
     let query = query.stats(Timestamp::now())?;
     charged(&caller, async move |conn| {
         Ok(stats::of_namespace(conn, namespace, query).await?)
@@ -32,13 +33,11 @@ pub(crate) async fn of_manager(
     path: Path<ManagerPath>,
     query: Parameters,
 ) -> Result<Found<Stats>, ApiError> {
-    let namespace = caller.readable(&path.namespace_id).await?;
-    let query = query.stats(Timestamp::now())?;
-    let name = path.name(namespace)?;
+    caller.readable(path.namespace_id()).await?;
+    let name = path.name()?;
     charged(&caller, async move |conn| {
-        if !managers::exists(conn, name).await? {
-            return Err(ApiError::NotFound("manager"));
-        }
+        Parent::Manager(name).check(conn).await?;
+        let query = query.stats(Timestamp::now())?;
         Ok(stats::of_manager(conn, name, query).await?)
     })
     .await
@@ -50,17 +49,11 @@ pub(crate) async fn of_connection(
     path: Path<ConnectionPath>,
     query: Parameters,
 ) -> Result<Found<Stats>, ApiError> {
-    let namespace = caller.readable(&path.namespace_id).await?;
-    let query = query.stats(Timestamp::now())?;
-    let connection = path.connection_id.parse().ok();
-    let name = ConnectionName {
-        namespace,
-        connection: connection.ok_or(ApiError::NotFound("connection"))?,
-    };
+    caller.readable(path.namespace_id()).await?;
+    let name = path.name()?;
     charged(&caller, async move |conn| {
-        if !connections::exists(conn, name).await? {
-            return Err(ApiError::NotFound("connection"));
-        }
+        Parent::Connection(name).check(conn).await?;
+        let query = query.stats(Timestamp::now())?;
         Ok(stats::of_connection(conn, name, query).await?)
     })
     .await

@@ -9,7 +9,7 @@ use store::rates::{Ledger, Ledgers, Limits, Settlement, SharedGrant, WINDOW_MS, 
 
 use super::Book;
 
-/// Faults, each with its frequency per thousand.
+/// Parameters of a simulation. `lost` and `dies` are frequencies per thousand.
 #[derive(Debug, Clone)]
 struct World {
     seed: u64,
@@ -105,7 +105,7 @@ fn run(world: &World) -> Vec<Vec<(i64, u32)>> {
             if let Some(grant) = question.grant.filter(|_| !question.lost) {
                 replica
                     .book
-                    .note(&question.wanted, question.asked_ms, clock, &grant);
+                    .record(&question.wanted, question.asked_ms, clock, &grant);
                 let charged = replica
                     .book
                     .charge(clock, world.limit, question.wanted.least);

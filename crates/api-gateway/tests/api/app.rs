@@ -1,27 +1,39 @@
 //! A gateway for one test: its own database, its own port.
 
-use std::sync::Arc;
+use std::sync::{
+    Arc,
+    atomic::{AtomicUsize, Ordering},
+};
 
 use api_gateway::Gateway;
 use backbone::Backbone;
-use domain::{Id, Timestamp, key::ApiKey, key::Role, manager::SourceType};
+use bus::EventPublisher;
+use domain::{Id, Instructions, Timestamp, key::ApiKey, key::Role, manager::SourceType};
 use runtime::{
     Config,
     config::{EncryptionKey, Kind, PlatformConfig},
 };
 use secrecy::SecretString;
-use store::keys::{self, NewKey};
-use test_support::TestDatabase;
-use tokio::task::JoinHandle;
+use serde_json::Value;
+use store::{
+    keys::{self, NewKey},
+    managers,
+};
+use test_support::{QUOTAS, TestDatabase};
+use tokio::{net::TcpStream, task::JoinHandle};
 use tokio_util::sync::CancellationToken;
 
-use crate::client::Client;
+use crate::client::{Client, manual_body};
 
 pub(crate) struct TestApp {
     pub(crate) database: TestDatabase,
     pub(crate) base: String,
     shutdown: CancellationToken,
     serving: JoinHandle<anyhow::Result<()>>,
+    /// No task sends them.
+    events: EventPublisher,
+    /// Number of events that are forgotten.
+    forgotten: AtomicUsize,
 }
 
 impl TestApp {
@@ -33,13 +45,26 @@ impl TestApp {
         let database = TestDatabase::create().await;
         let mut config = config(&database.url_of(store::roles::Service::Gateway));
         change(&mut config);
-        let (base, shutdown, serving) = spawn(&config);
+        let (base, shutdown, serving, events) = spawn(&config);
         Self {
             database,
             base,
             shutdown,
             serving,
+            events,
+            forgotten: AtomicUsize::new(0),
         }
+    }
+
+    /// Routing keys of the published events, except the forgotten ones.
+    pub(crate) fn events(&self) -> Vec<String> {
+        let all = self.events.waiting();
+        all[self.forgotten.load(Ordering::Relaxed)..].to_vec()
+    }
+
+    pub(crate) fn forget_events(&self) {
+        let all = self.events.waiting().len();
+        self.forgotten.store(all, Ordering::Relaxed);
     }
 
     /// Starts the stop.
@@ -54,7 +79,14 @@ impl TestApp {
 
     /// Returns a client with a new OWNER key of the account `name`. Creates the account if it does not exist.
     pub(crate) async fn account(&self, name: &str) -> Client {
-        self.key(name, Role::Owner, None).await
+        Client::new(&self.base, Some(self.owner_key(name).await))
+    }
+
+    /// Returns a new OWNER key of the account.
+    pub(crate) async fn owner_key(&self, account: &str) -> String {
+        let key = ApiKey::generate();
+        self.store_key(account, &key, Role::Owner, None, None).await;
+        key.expose()
     }
 
     pub(crate) async fn key(
@@ -98,6 +130,35 @@ impl TestApp {
         keys::insert(&mut conn, new(account), now).await.unwrap();
     }
 
+    /// Creates a MANUAL Manager whose instructions are in use, and returns its name.
+    pub(crate) async fn manual_manager(
+        &self,
+        client: &Client,
+        namespace: &str,
+        instructions: &Value,
+    ) -> String {
+        let path = format!("/v1/{namespace}/managers");
+        let name = client.made(&path, &manual_body(instructions)).await;
+        let instructions = serde_json::from_value(instructions.clone()).unwrap();
+        self.apply(&name, &instructions).await;
+        name
+    }
+
+    /// Applies instructions to a new Manager, as the compiler does.
+    pub(crate) async fn apply(&self, manager: &str, instructions: &Instructions) {
+        let name = manager.parse().unwrap();
+        let mut conn = self.database.connect().await;
+        let now = Timestamp::now();
+        let applied = managers::apply(&mut conn, name, 1, instructions, &QUOTAS, now).await;
+        assert!(applied.unwrap().is_some());
+    }
+
+    /// Opens a TCP connection to the gateway.
+    pub(crate) async fn connect(&self) -> TcpStream {
+        let (_, address) = self.base.split_once("://").unwrap();
+        TcpStream::connect(address).await.unwrap()
+    }
+
     /// Client without a key.
     pub(crate) fn stranger(&self) -> Client {
         Client::new(&self.base, None)
@@ -137,11 +198,18 @@ pub(crate) fn config(database_url: &str) -> Config {
 
 /// Serves until the token is cancelled, and returns the address.
 pub(crate) fn serve(config: &Config) -> (String, CancellationToken) {
-    let (base, shutdown, _serving) = spawn(config);
+    let (base, shutdown, _serving, _events) = spawn(config);
     (base, shutdown)
 }
 
-fn spawn(config: &Config) -> (String, CancellationToken, JoinHandle<anyhow::Result<()>>) {
+fn spawn(
+    config: &Config,
+) -> (
+    String,
+    CancellationToken,
+    JoinHandle<anyhow::Result<()>>,
+    EventPublisher,
+) {
     let backbone = Backbone::in_process(config).unwrap();
     let gateway = Gateway::new(api_gateway::listen(config).unwrap(), config, &backbone)
         .unwrap()
@@ -154,10 +222,11 @@ fn spawn(config: &Config) -> (String, CancellationToken, JoinHandle<anyhow::Resu
     let base = format!("{scheme}://{}", gateway.local_addr());
     let shutdown = CancellationToken::new();
     let stop = shutdown.clone();
+    let events = backbone.events.clone();
     let serving = Arc::new(backbone);
     let serving = tokio::spawn(async move {
         let _kept = serving;
         gateway.serve(stop).await
     });
-    (base, shutdown, serving)
+    (base, shutdown, serving, events)
 }

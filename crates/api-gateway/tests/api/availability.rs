@@ -55,6 +55,23 @@ async fn database_is_used_again_when_it_is_back() {
     assert_eq!(status, 200);
 }
 
+#[tokio::test]
+async fn a_lock_that_is_not_free_in_time_is_503_in_any_language() {
+    let app = TestApp::start().await;
+    let acme = app.account("acme").await;
+    let namespace = acme.namespace().await;
+    for statement in [
+        "CREATE FUNCTION wait() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN \
+         RAISE 'storniere Anfrage wegen Sperre' USING ERRCODE = '55P03'; END $$",
+        "CREATE TRIGGER wait BEFORE UPDATE ON namespaces FOR EACH ROW EXECUTE FUNCTION wait()",
+    ] {
+        app.database.run(statement).await;
+    }
+    let path = format!("/v1/{namespace}");
+    let answer = acme.patch(&path, &json!({"nickname": "other"})).await;
+    assert_eq!(answer.status, 503, "{}", answer.body);
+}
+
 #[test]
 fn error_names_an_address_in_use() {
     let taken = std::net::TcpListener::bind("127.0.0.1:0").unwrap();

@@ -2,7 +2,7 @@
 
 use reqwest::{Method, Response, header::HeaderMap};
 
-use crate::{app::TestApp, client::Client, contract};
+use crate::app::TestApp;
 
 const PAGE: &str = "https://app.example.com";
 
@@ -162,44 +162,4 @@ async fn only_long_responses_are_compressed_and_only_on_request() {
     let answer = raw(Method::GET, &url, &[("accept-encoding", "br, gzip")]).await;
     assert_eq!(answer.status(), 401);
     assert!(!answer.headers().contains_key("content-encoding"));
-}
-
-#[tokio::test]
-async fn head_answers_like_get_without_the_body() {
-    let app = TestApp::start().await;
-    let key = domain::key::ApiKey::generate();
-    app.store_key("acme", &key, domain::key::Role::Owner, None, None)
-        .await;
-    let acme = Client::new(&app.base, Some(key.expose()));
-    let namespace = acme.namespace().await;
-    let manager = acme.manager(&namespace).await;
-    let connection = acme.connection(&namespace).await;
-    let bearer = format!("Bearer {}", key.expose());
-    let mut seen = 0;
-    for (method, template, _) in contract::operations() {
-        if method != "GET" {
-            continue;
-        }
-        let path = template
-            .replace("namespaces/{namespaceId}/managers/{managerId}", &manager)
-            .replace(
-                "namespaces/{namespaceId}/connections/{connectionId}",
-                &connection,
-            )
-            .replace("namespaces/{namespaceId}", &namespace);
-        let url = format!("{}{path}", app.base);
-        let get = raw(Method::GET, &url, &[("authorization", &bearer)]).await;
-        let head = raw(Method::HEAD, &url, &[("authorization", &bearer)]).await;
-        assert_eq!(head.status(), get.status(), "{template}");
-        for name in ["content-type", "content-length"] {
-            assert_eq!(
-                head.headers().get(name),
-                get.headers().get(name),
-                "{template}: {name}"
-            );
-        }
-        assert_eq!(head.bytes().await.unwrap().len(), 0, "{template}");
-        seen += 1;
-    }
-    assert!(seen >= 10);
 }

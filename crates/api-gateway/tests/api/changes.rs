@@ -1,22 +1,18 @@
 //! PATCH: changes the named fields, by a merge or under a mask, and leaves the others unchanged.
 
-use domain::{ManagerName, key::Role, list::SCAN_FIELDS};
+use domain::{key::Role, list::SCAN_FIELDS};
 use reqwest::Method;
 use serde_json::{Value, json};
-use store::{managers, outbox};
 use test_support::{instructions, post};
 
 use crate::{
     app::TestApp,
-    client::{Answer, Client, manager_body},
+    client::{Answer, Client, manager_body, manual_body},
     scans::record,
 };
 
 async fn patch(client: &Client, name: &str, body: &Value) -> Answer {
-    let path = format!("/v1/{name}");
-    client
-        .send(Method::PATCH, &path, |request| request.json(body))
-        .await
+    client.patch(&format!("/v1/{name}"), body).await
 }
 
 async fn masked(client: &Client, name: &str, mask: &str, body: &Value) -> Answer {
@@ -31,32 +27,10 @@ async fn masked(client: &Client, name: &str, mask: &str, body: &Value) -> Answer
         .await
 }
 
-/// Keys of the waiting events.
-async fn events(app: &TestApp) -> Vec<String> {
-    app.database.texts("event", "outbox ORDER BY id").await
-}
-
-async fn forget_events(app: &TestApp) {
-    app.database.run("DELETE FROM outbox").await;
-}
-
 /// Applies instructions, as the compiler does.
 async fn apply(app: &TestApp, name: &str) {
-    let manager: ManagerName = name.parse().unwrap();
-    let mut conn = app.database.connect().await;
-    let generation = managers::lock(&mut conn, manager).await.unwrap().unwrap();
-    let version = managers::apply(
-        &mut conn,
-        manager,
-        generation.generation,
-        &instructions("backup"),
-        &test_support::QUOTAS,
-        domain::Timestamp::now(),
-    )
-    .await
-    .unwrap();
-    assert!(version.is_some());
-    forget_events(app).await;
+    app.apply(name, &instructions("backup")).await;
+    app.forget_events();
 }
 
 #[tokio::test]
@@ -117,17 +91,14 @@ async fn changed_input_is_compiled_while_the_old_instructions_stay_in_use() {
         json!(["https://example.com/backup"])
     );
     assert_eq!(answer.body["instructions"]["include"][0]["text"], "backup");
-    assert_eq!(events(&app).await, ["manager.submitted"]);
+    assert_eq!(app.events(), ["manager.submitted"]);
     assert_eq!(app.database.count("feed_watchers").await, 1);
     let answer = acme.post(&format!("/v1/{manager}:apply"), &json!({})).await;
     assert_eq!(
         (answer.status, &answer.body["state"]),
         (200, &json!("PENDING_APPLY"))
     );
-    assert_eq!(
-        events(&app).await,
-        ["manager.submitted", "manager.submitted"]
-    );
+    assert_eq!(app.events(), ["manager.submitted", "manager.submitted"]);
     let generations = app.database.texts("generation::text", "managers").await;
     assert_eq!(generations, ["3"]);
 }
@@ -153,7 +124,7 @@ async fn sensitivity_can_be_set_read_and_changed() {
     assert_eq!(answer.body["input"]["sensitivity"], "BROAD");
     assert_eq!(answer.body["input"]["urls"], body["input"]["urls"]);
     assert_eq!(answer.body["instructions"]["include"][0]["text"], "backup");
-    assert_eq!(events(&app).await, ["manager.submitted"]);
+    assert_eq!(app.events(), ["manager.submitted"]);
     let generations = app.database.texts("generation::text", "managers").await;
     assert_eq!(generations, ["2"]);
 
@@ -176,31 +147,30 @@ async fn sensitivity_can_be_set_read_and_changed() {
 }
 
 #[tokio::test]
-async fn sensitivity_rejects_unknown_values() {
+async fn sells_of_the_input_leaves_a_manager_automatic() {
     let app = TestApp::start().await;
     let acme = app.account("acme").await;
     let namespace = acme.namespace().await;
     let manager = acme.manager(&namespace).await;
-    let mut body = manager_body();
-    for (value, issue) in [
-        (json!("HIGH"), "invalid_enum"),
-        (json!("precise"), "invalid_enum"),
-        (json!(1), "invalid_type"),
-    ] {
-        body["input"]["sensitivity"] = value;
-        let details = [("input.sensitivity", issue)];
-        let path = format!("/v1/{namespace}/managers");
-        let refused = acme.post(&path, &body).await;
-        assert_eq!(
-            (refused.status, refused.details().as_slice()),
-            (400, &details[..])
-        );
-        let refused = masked(&acme, &manager, "input.sensitivity", &body).await;
-        assert_eq!(
-            (refused.status, refused.details().as_slice()),
-            (400, &details[..])
-        );
-    }
+    let sells = json!({"summary": "Backups for families.", "offers": ["online backup"]});
+    let given = patch(&acme, &manager, &json!({"input": {"sells": sells}})).await;
+    assert_eq!(given.status, 200, "{}", given.body);
+    assert_eq!(
+        (&given.body["mode"], &given.body["state"]),
+        (&json!("AUTOMATIC"), &json!("PENDING_APPLY"))
+    );
+    let read = acme.get(&format!("/v1/{manager}")).await;
+    assert_eq!(read.body["input"]["sells"], sells);
+
+    let wrong = json!({"input": {"sells": {"offers": ["drives", "Drives"]}}});
+    let refused = patch(&acme, &manager, &wrong).await;
+    let details = [("input.sells.offers[1]", "duplicate")];
+    assert_eq!(
+        (refused.status, refused.details().as_slice()),
+        (400, &details[..])
+    );
+    let removed = masked(&acme, &manager, "input.sells", &json!({})).await;
+    assert_eq!(removed.body["input"].get("sells"), None);
 }
 
 #[tokio::test]
@@ -243,10 +213,7 @@ async fn manager_can_switch_to_manual_mode_and_back() {
         (answer.status, &answer.body["mode"]),
         (200, &json!("AUTOMATIC"))
     );
-    assert_eq!(
-        events(&app).await,
-        ["manager.submitted", "manager.submitted"]
-    );
+    assert_eq!(app.events(), ["manager.submitted", "manager.submitted"]);
 }
 
 #[tokio::test]
@@ -254,12 +221,10 @@ async fn sells_of_a_manual_manager_is_kept_changed_and_removed() {
     let app = TestApp::start().await;
     let acme = app.account("acme").await;
     let namespace = acme.namespace().await;
-    let mut body = manager_body();
-    body.as_object_mut().unwrap().remove("input");
-    body["instructions"] = json!({
+    let body = manual_body(&json!({
         "include": [{"text": "backup", "weight": 1}],
         "sells": {"summary": " Backups for families. ", "offers": ["online backup", "backup drives"]}
-    });
+    }));
     let created = acme
         .post(&format!("/v1/{namespace}/managers"), &body)
         .await
@@ -320,7 +285,7 @@ async fn disabling_and_changed_notices_take_effect_at_once() {
         (&json!(true), &notices)
     );
     assert_eq!(app.database.count("feed_watchers").await, 1);
-    assert_eq!(events(&app).await, ["manager.changed", "manager.changed"]);
+    assert_eq!(app.events(), ["manager.changed", "manager.changed"]);
     assert_eq!(
         app.database.texts("version::text", "plan_version").await,
         ["3"]
@@ -462,47 +427,57 @@ async fn feedback_is_stored_and_can_be_filtered() {
 }
 
 #[tokio::test]
-async fn invalid_fields_are_reported_before_missing_resources() {
+async fn missing_resources_are_reported_before_invalid_fields() {
     let app = TestApp::start().await;
     let acme = app.account("acme").await;
     let namespace = acme.namespace().await;
+    let connection = acme.connection(&namespace).await;
     let id = domain::Id::generate();
-    for (below, kind, good) in [
+    let here = connection.strip_prefix(&format!("{namespace}/")).unwrap();
+    for (method, below, kind) in [
+        (Method::PATCH, format!("managers/{id}"), "manager"),
+        (Method::PATCH, "managers/nonsense".to_owned(), "manager"),
+        (Method::PATCH, format!("connections/{id}"), "connection"),
+        (Method::PATCH, format!("managers/{id}/scans/{id}"), "scan"),
+        (Method::POST, format!("managers/{id}:apply"), "manager"),
+        (Method::POST, format!("managers/{id}:backfill"), "manager"),
+        (Method::POST, format!("managers/{id}:preview"), "manager"),
         (
-            format!("managers/{id}"),
-            "manager",
-            json!({"nickname": "x"}),
-        ),
-        (
-            format!("connections/{id}"),
+            Method::POST,
+            format!("connections/{id}:enable"),
             "connection",
-            json!({"nickname": "x"}),
         ),
         (
-            format!("managers/{id}/scans/{id}"),
-            "scan",
-            json!({"value": false}),
+            Method::POST,
+            format!("connections/{id}:replay"),
+            "connection",
         ),
+        (Method::POST, format!("connections/{id}:test"), "connection"),
         (
-            "managers/nonsense".to_owned(),
-            "manager",
-            json!({"input": {"focus": {"type": "SALES"}}}),
+            Method::POST,
+            format!("{here}/deliveries/{id}:retry"),
+            "delivery",
         ),
     ] {
-        let name = format!("{namespace}/{below}");
-        let answer = patch(&acme, &name, &json!({"colour": 1})).await;
-        assert_eq!(answer.details(), [("colour", "unknown_field")], "{name}");
-        let answer = patch(&acme, &name, &good).await;
-        assert_eq!(
-            (answer.status, &answer.body["message"]),
-            (404, &json!(format!("{kind} not found")))
-        );
-        let answer = acme
-            .send(Method::PATCH, &format!("/v1/{name}"), |request| {
-                request.header("content-type", "text/plain").body("{}")
+        let path = format!("/v1/{namespace}/{below}");
+        let send = async |content_type: &'static str, body: &'static str| {
+            acme.send(method.clone(), &path, |request| {
+                request
+                    .header("content-type", content_type)
+                    .header("x-test", "perhaps")
+                    .body(body)
             })
-            .await;
-        assert_eq!(answer.status, 415);
+            .await
+        };
+        let json = "application/json";
+        let answer = send(json, r#"{"colour": 1}"#).await;
+        let message = json!(format!("{kind} not found"));
+        let expected = (404, &message);
+        assert_eq!((answer.status, &answer.body["message"]), expected, "{path}");
+        // What is no JSON is refused before the resource is looked up.
+        let answer = send(json, "{").await;
+        assert_eq!((answer.status, answer.body.get("details")), (400, None));
+        assert_eq!(send("text/plain", "{}").await.status, 415, "{path}");
     }
 }
 
@@ -522,51 +497,6 @@ async fn concurrent_changes_are_all_kept() {
     futures::future::join_all(changes).await;
     let headers = acme.get(&format!("/v1/{hook}")).await.body["headers"].clone();
     assert_eq!(headers.as_object().unwrap().len(), 11, "{headers}");
-}
-
-#[tokio::test]
-async fn test_mode_changes_and_deletes_nothing() {
-    let app = TestApp::start().await;
-    let acme = app.account("acme").await;
-    let namespace = acme.namespace().await;
-    let manager = acme.manager(&namespace).await;
-    let hook = acme.connection(&namespace).await;
-    apply(&app, &manager).await;
-    for (method, name, body) in [
-        (
-            Method::PATCH,
-            manager.clone(),
-            json!({"enable": false, "source": {"type": "NETWORK"}}),
-        ),
-        (Method::PATCH, hook.clone(), json!({"state": "DISABLED"})),
-        (
-            Method::PATCH,
-            namespace.clone(),
-            json!({"nickname": "test"}),
-        ),
-        (Method::POST, format!("{manager}:apply"), json!({})),
-        (Method::DELETE, manager.clone(), json!({})),
-        (Method::DELETE, hook.clone(), json!({})),
-        (Method::DELETE, format!("{namespace}?force=true"), json!({})),
-    ] {
-        let read = format!("/v1/{}", name.split([':', '?']).next().unwrap());
-        let before = acme.get(&read).await.body;
-        let answer = acme
-            .send(method.clone(), &format!("/v1/{name}"), |request| {
-                request.header("x-test", "true").json(&body)
-            })
-            .await;
-        assert_eq!(answer.status, 200, "{method} {name}: {}", answer.body);
-        assert_eq!(acme.get(&read).await.body, before, "{method} {name}");
-    }
-    let mut conn = app.database.connect().await;
-    assert!(
-        outbox::take(&mut conn, 0, 1, &std::collections::BTreeSet::new())
-            .await
-            .unwrap()
-            .is_empty()
-    );
-    assert_eq!(app.database.count("purges").await, 0);
 }
 
 #[tokio::test]

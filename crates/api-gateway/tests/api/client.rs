@@ -66,6 +66,10 @@ impl Client {
             .await
     }
 
+    pub(crate) async fn delete(&self, path: &str) -> Answer {
+        self.send(Method::DELETE, path, |request| request).await
+    }
+
     /// Sends a JSON body unchanged, so that it may be malformed.
     pub(crate) async fn post_text(&self, path: &str, body: impl Into<reqwest::Body>) -> Answer {
         let body = body.into();
@@ -166,11 +170,26 @@ impl Answer {
 
     /// Nicknames of the items of a list.
     pub(crate) fn nicknames(&self, key: &str) -> Vec<&str> {
+        self.texts(key, "nickname")
+    }
+
+    /// Names of the items of a list.
+    pub(crate) fn names(&self, key: &str) -> Vec<&str> {
+        self.texts(key, "name")
+    }
+
+    /// A field of the items of a list.
+    fn texts(&self, key: &str, field: &str) -> Vec<&str> {
         let items = self.body[key].as_array().unwrap();
         items
             .iter()
-            .map(|item| item["nickname"].as_str().unwrap())
+            .map(|item| item[field].as_str().unwrap())
             .collect()
+    }
+
+    /// Number in a header.
+    pub(crate) fn number(&self, header: &str) -> i64 {
+        self.headers[header].to_str().unwrap().parse().unwrap()
     }
 }
 
@@ -179,6 +198,14 @@ pub(crate) fn connection_body() -> Value {
         "nickname": "hook", "type": "HTTP_CONNECTION", "url": "https://hooks.example.com/earshot",
         "headers": {"x-secret": "hush"}
     })
+}
+
+/// Body of a MANUAL Manager.
+pub(crate) fn manual_body(instructions: &Value) -> Value {
+    let mut body = manager_body();
+    body.as_object_mut().unwrap().remove("input");
+    body["instructions"] = instructions.clone();
+    body
 }
 
 pub(crate) fn manager_body() -> Value {

@@ -1,9 +1,10 @@
 //! The delivery log, retries, replays and tests of Connections. No dispatcher runs here: the tests write its
 //! results into the database.
 
-use domain::{Id, Timestamp, key::Role};
+use domain::{ConnectionName, Id, Timestamp, key::Role};
 use reqwest::Method;
 use serde_json::{Value, json};
+use store::trial_deliveries;
 use test_support::eventually;
 
 use crate::{
@@ -176,11 +177,7 @@ async fn replay_can_be_created_read_and_cancelled() {
         json!({"replays": [made.body]})
     );
 
-    let delete = async |client: &Client| {
-        client
-            .send(Method::DELETE, &format!("/v1/{name}"), |request| request)
-            .await
-    };
+    let delete = async |client: &Client| client.delete(&format!("/v1/{name}")).await;
     let viewer = world.app.key("acme", Role::Viewer, None).await;
     assert_eq!(delete(&viewer).await.status, 403);
     for _ in 0..2 {
@@ -257,14 +254,22 @@ async fn connection_test_returns_the_result_of_a_dispatcher() {
     };
     let (answer, expected) = tokio::join!(asked, answering);
     assert_eq!((answer.status, answer.body), (200, expected));
+}
 
-    let viewer = world.app.key("acme", Role::Viewer, None).await;
-    assert_eq!(
-        viewer.post(&format!("/v1/{path}"), &json!({})).await.status,
-        403
-    );
-    let unknown = format!("{}/connections/{}:test", world.namespace, Id::generate());
-    assert_eq!(world.post(&unknown, &json!({})).await.status, 404);
+#[tokio::test]
+async fn account_waits_for_few_connection_tests_at_a_time() {
+    let world = world().await;
+    world.dispatcher_lives().await;
+    let connection: ConnectionName = world.connection.parse().unwrap();
+    let mut conn = world.app.database.connect().await;
+    for _ in 0..trial_deliveries::MAX_PER_ACCOUNT {
+        let asked = trial_deliveries::request(&mut conn, connection).await;
+        assert!(asked.unwrap().is_some());
+    }
+    let path = format!("{}:test", world.connection);
+    let refused = world.post(&path, &json!({})).await;
+    assert_eq!(refused.status, 429);
+    assert_eq!(refused.headers["retry-after"], "1");
 }
 
 #[tokio::test]

@@ -2,7 +2,6 @@
 
 use std::sync::Arc;
 
-use domain::key::{ApiKey, Role};
 use rustls::{
     ClientConfig, RootCertStore,
     pki_types::{CertificateDer, ServerName, pem::PemObject as _},
@@ -55,8 +54,7 @@ impl RawClient {
             .with_root_certificates(roots)
             .with_no_client_auth();
         config.alpn_protocols = vec![b"h2".to_vec()];
-        let host = app.base.strip_prefix("https://").unwrap();
-        let stream = TcpStream::connect(host).await.unwrap();
+        let stream = app.connect().await;
         let name = ServerName::try_from("127.0.0.1").unwrap();
         let connector = TlsConnector::from(Arc::new(config));
         let mut client = Self(connector.connect(name, stream).await.unwrap());
@@ -108,7 +106,7 @@ impl RawClient {
 }
 
 /// Block of headers of a request for `/v1/namespaces`.
-fn request(method: u8, key: Option<&ApiKey>) -> Vec<u8> {
+fn request(method: u8, key: Option<&str>) -> Vec<u8> {
     let mut block = vec![0x80 | method, 0x80 | 7];
     let mut literal = |name: &[u8], value: &str| {
         block.extend(name);
@@ -119,8 +117,7 @@ fn request(method: u8, key: Option<&ApiKey>) -> Vec<u8> {
     literal(&[0x01], "127.0.0.1");
     literal(&[0x0f, 31 - 15], "application/json");
     if let Some(key) = key {
-        let value = format!("Bearer {}", key.expose());
-        literal(&[0x0f, 23 - 15], &value);
+        literal(&[0x0f, 23 - 15], &format!("Bearer {key}"));
     }
     block
 }
@@ -132,8 +129,7 @@ const POST: u8 = 3;
 async fn http_2_limits_requests_in_progress_on_a_connection() {
     let (files, _) = Files::new();
     let app = files.gateway().await;
-    let key = ApiKey::generate();
-    app.store_key("acme", &key, Role::Owner, None, None).await;
+    let key = app.owner_key("acme").await;
     let mut client = RawClient::connect(&app, &files).await;
     let settings = client.find(|frame| frame.kind == SETTINGS).await.payload;
     client.send(SETTINGS, ACK, 0, &[]).await;
@@ -146,7 +142,7 @@ async fn http_2_limits_requests_in_progress_on_a_connection() {
     assert!(announced(6, 16_384), "MAX_HEADER_LIST_SIZE: {settings:?}");
     // Requests whose bodies do not arrive.
     for number in 0..150 {
-        let block = request(POST, Some(&key));
+        let block = request(POST, Some(key.as_str()));
         client
             .send(HEADERS, END_HEADERS, 2 * number + 1, &block)
             .await;

@@ -1,9 +1,6 @@
 //! Pages of large items: they end early, cost more points, and count until the client has read them.
 
-use domain::{
-    Post,
-    key::{ApiKey, Role},
-};
+use domain::Post;
 use serde_json::{Value, json};
 use test_support::{eventually, post};
 use tokio::{
@@ -19,9 +16,8 @@ use crate::{
 
 /// Creates a Manager with 15 Scans of about 500 KB, and returns its key and the path of its Scans.
 async fn large_scans(app: &TestApp) -> (String, String) {
-    let key = ApiKey::generate();
-    app.store_key("acme", &key, Role::Owner, None, None).await;
-    let acme = Client::new(&app.base, Some(key.expose()));
+    let key = app.owner_key("acme").await;
+    let acme = Client::new(&app.base, Some(key.clone()));
     let manager = acme.manager(&acme.namespace().await).await;
     let posts: Vec<Post> = (0..15)
         .map(|n| {
@@ -31,12 +27,11 @@ async fn large_scans(app: &TestApp) -> (String, String) {
         })
         .collect();
     record(app, &manager, &posts).await;
-    (key.expose(), format!("/v1/{manager}/scans"))
+    (key, format!("/v1/{manager}/scans"))
 }
 
 fn remaining(answer: &Answer) -> i64 {
-    let remaining = answer.headers["x-ratelimit-remaining"].to_str().unwrap();
-    remaining.parse().unwrap()
+    answer.number("x-ratelimit-remaining")
 }
 
 fn names(page: &Value) -> Vec<String> {

@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 
 use crate::{
     app::TestApp,
-    client::{Client, connection_body, manager_body},
+    client::{Client, connection_body, manager_body, manual_body},
 };
 
 /// Creates 25 Connections in a new Namespace, with repeated nicknames and addresses. Returns the list's path.
@@ -195,9 +195,7 @@ async fn managers_are_filtered_and_ordered_by_sensitivity() {
     let mut body = manager_body();
     body["input"]["sensitivity"] = json!("PRECISE");
     let precise = acme.made(&path, &body).await;
-    let mut manual = manager_body();
-    manual.as_object_mut().unwrap().remove("input");
-    manual["instructions"] = json!({"exclude": ["x"]});
+    let manual = manual_body(&json!({"exclude": ["x"]}));
     let manual = acme.made(&path, &manual).await;
     let read = acme.get(&format!("/v1/{old}")).await;
     assert_eq!(read.body["input"]["sensitivity"], "BALANCED");
@@ -216,11 +214,7 @@ async fn managers_are_filtered_and_ordered_by_sensitivity() {
         let query = [("filter", filter), ("orderBy", order)];
         let page = acme.get_with(&path, &query).await;
         assert_eq!(page.status, 200, "{filter}: {}", page.body);
-        let items = page.body["managers"].as_array().unwrap();
-        let found: Vec<&str> = items
-            .iter()
-            .map(|one| one["name"].as_str().unwrap())
-            .collect();
+        let found = page.names("managers");
         assert_eq!(found, expected, "{filter} {order}");
     }
     let query = [("filter", "input.sensitivity = precise")];
@@ -237,9 +231,7 @@ async fn lists_can_be_filtered_by_problem() {
         acme.manager(&namespace).await,
         acme.manager(&namespace).await,
     );
-    let mut manual = manager_body();
-    manual.as_object_mut().unwrap().remove("input");
-    manual["instructions"] = json!({"exclude": ["x"]});
+    let manual = manual_body(&json!({"exclude": ["x"]}));
     let path = format!("/v1/{namespace}/managers");
     let manual = acme.made(&path, &manual).await;
     let stopped = acme.connection(&namespace).await;
@@ -280,11 +272,7 @@ async fn lists_can_be_filtered_by_problem() {
         let query = [("filter", filter), ("orderBy", "createTime")];
         let page = acme.get_with(&path, &query).await;
         assert_eq!(page.status, 200, "{filter}: {}", page.body);
-        let items = page.body["managers"].as_array().unwrap();
-        let found: Vec<&str> = items
-            .iter()
-            .map(|one| one["name"].as_str().unwrap())
-            .collect();
+        let found = page.names("managers");
         assert_eq!(found, kept, "{filter}");
     }
     let query = [("filter", "applyError.code = bad_luck")];

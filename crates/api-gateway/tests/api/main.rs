@@ -8,6 +8,7 @@ mod app;
 mod audit;
 mod client;
 mod contract;
+mod estate;
 
 mod alerts;
 mod availability;

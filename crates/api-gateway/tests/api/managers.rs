@@ -1,7 +1,10 @@
 use serde_json::json;
-use store::{managers, outbox};
+use store::managers;
 
-use crate::{app::TestApp, client::manager_body};
+use crate::{
+    app::TestApp,
+    client::{manager_body, manual_body},
+};
 
 #[tokio::test]
 async fn created_manager_waits_for_the_compiler() {
@@ -30,12 +33,8 @@ async fn created_manager_waits_for_the_compiler() {
     let name = created.body["name"].as_str().unwrap();
     assert_eq!(acme.get(&format!("/v1/{name}")).await.body, created.body);
 
+    assert_eq!(app.events(), ["manager.submitted"]);
     let mut conn = app.database.connect().await;
-    let events = outbox::take(&mut conn, 0, 10, &std::collections::BTreeSet::new())
-        .await
-        .unwrap();
-    assert_eq!(events.len(), 1);
-    assert_eq!(events[0].event, "manager.submitted");
     let submission = managers::submission(&mut conn, name.parse().unwrap()).await;
     assert_eq!(submission.unwrap().unwrap().generation, 1);
 }
@@ -46,12 +45,10 @@ async fn instructions_create_a_manual_manager() {
     let acme = app.account("acme").await;
     let namespace = acme.namespace().await;
     let path = format!("/v1/{namespace}/managers");
-    let mut body = manager_body();
-    let input = body.as_object_mut().unwrap().remove("input").unwrap();
-    body["instructions"] = json!({
+    let mut body = manual_body(&json!({
         "feeds": ["hackernews:newest"], "include": [{"text": "backup", "weight": 1.5}], "threshold": 1,
         "names": [{"text": "Acme", "kind": "OWN", "caseSensitive": true}]
-    });
+    }));
 
     let created = acme.post(&path, &body).await;
     assert_eq!(
@@ -60,7 +57,7 @@ async fn instructions_create_a_manual_manager() {
     );
     assert_eq!(created.body["instructions"]["include"][0]["text"], "backup");
 
-    body["input"] = input;
+    body["input"] = manager_body()["input"].clone();
     let refused = acme.post(&path, &body).await;
     assert_eq!(refused.details(), [("instructions", "conflict")]);
 
@@ -76,12 +73,10 @@ async fn feeds_must_be_of_configured_platforms() {
     let app = TestApp::start().await;
     let acme = app.account("acme").await;
     let namespace = acme.namespace().await;
-    let mut body = manager_body();
-    body.as_object_mut().unwrap().remove("input");
-    body["instructions"] = json!({
+    let body = manual_body(&json!({
         "feeds": ["hackernews:newest", "reddit:r/rust", "reddit", "a\u{0}:b"],
         "exclude": ["roadrunner"]
-    });
+    }));
     let refused = acme.post(&format!("/v1/{namespace}/managers"), &body).await;
     let expected = [
         ("instructions.feeds[1]", "not_found"),
@@ -249,9 +244,7 @@ async fn manager_may_not_name_a_feed_of_a_platform_that_is_restricted_to_others(
     let (acme, globex) = (app.account("acme").await, app.account("globex").await);
     let instructions =
         json!({"feeds": ["hackernews:newest"], "include": [{"text": "kettle", "weight": 1}]});
-    let mut body = manager_body();
-    body["input"].take();
-    body["instructions"] = instructions.clone();
+    let body = manual_body(&instructions);
     for (client, expected) in [(&acme, 400), (&globex, 201)] {
         let namespace = client.namespace().await;
         let answer = client

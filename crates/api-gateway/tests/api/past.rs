@@ -1,9 +1,9 @@
 //! Posts from before a request: health of feeds, stored posts, and backfills.
 
 use diesel_async::SimpleAsyncConnection;
-use domain::{ManagerName, Post, Timestamp};
+use domain::{Post, Timestamp};
 use serde_json::{Value, json};
-use store::{AsyncConnection, managers, recent_posts};
+use store::{AsyncConnection, recent_posts};
 use test_support::eventually;
 
 use crate::{
@@ -22,32 +22,7 @@ async fn manager_of(app: &TestApp, acme: &Client, namespace: &str, feed: &str) -
     let instructions = json!({
         "feeds": [feed], "include": [{"text": "kettle", "weight": 1}], "threshold": 1
     });
-    let mut body = manager_body();
-    body.as_object_mut().unwrap().remove("input");
-    body["instructions"] = instructions.clone();
-    let name = acme.made(&format!("/v1/{namespace}/managers"), &body).await;
-    let manager: ManagerName = name.parse().unwrap();
-    let mut conn = app.database.connect().await;
-    let instructions = serde_json::from_value(instructions).unwrap();
-    managers::apply(
-        &mut conn,
-        manager,
-        1,
-        &instructions,
-        &test_support::QUOTAS,
-        Timestamp::now(),
-    )
-    .await
-    .unwrap()
-    .unwrap();
-    name
-}
-
-async fn patch(client: &Client, path: &str, body: &Value) -> crate::client::Answer {
-    let method = reqwest::Method::PATCH;
-    client
-        .send(method, path, |request| request.json(body))
-        .await
+    app.manual_manager(acme, namespace, &instructions).await
 }
 
 fn post(id: &str, title: &str) -> Post {
@@ -59,7 +34,7 @@ async fn kept(app: &TestApp, feed: &str, posts: &[Post]) {
     let feed = feed.parse().unwrap();
     conn.transaction(async |conn| {
         let now = Timestamp::now();
-        recent_posts::keep(conn, &feed, posts, now, u32::MAX)
+        recent_posts::insert(conn, &feed, posts, now, u32::MAX)
             .await
             .map_err(store::Error::from)
     })
@@ -176,7 +151,9 @@ async fn preview_accepts_recent_posts_and_addresses() {
     let globex = app.account("globex").await;
     let theirs = globex.namespace().await;
     let other = manager(&app, &globex, &theirs).await;
-    let disabled = patch(&globex, &format!("/v1/{other}"), &json!({"enable": false})).await;
+    let disabled = globex
+        .patch(&format!("/v1/{other}"), &json!({"enable": false}))
+        .await;
     assert_eq!(disabled.status, 200);
     let unseen = globex
         .post(&format!("/v1/{other}:preview"), &json!({"urls": [old.url]}))
@@ -329,13 +306,13 @@ async fn changed_kinds_are_compiled_and_duplicates_are_stored() {
     assert!(shown.get("kinds").is_none() && shown.get("duplicates").is_none());
 
     let body = json!({"duplicates": "COLLAPSE"});
-    let collapsing = patch(&acme, &format!("/v1/{name}"), &body).await;
+    let collapsing = acme.patch(&format!("/v1/{name}"), &body).await;
     assert_eq!(
         (collapsing.status, &collapsing.body["state"]),
         (200, &json!("APPLIED"))
     );
     let body = json!({"kinds": ["COMMENT", "POST"]});
-    let hearing = patch(&acme, &format!("/v1/{name}"), &body).await;
+    let hearing = acme.patch(&format!("/v1/{name}"), &body).await;
     assert_eq!(hearing.body["state"], "PENDING_APPLY");
     let shown = acme.get(&format!("/v1/{name}")).await.body;
     assert_eq!(shown["kinds"], json!(["POST", "COMMENT"]));
@@ -350,6 +327,8 @@ async fn changed_kinds_are_compiled_and_duplicates_are_stored() {
         (&shown["kinds"], &shown["duplicates"]),
         (&json!(["COMMENT"]), &json!("COLLAPSE"))
     );
-    let cleared = patch(&acme, &format!("/v1/{made}"), &json!({"kinds": null})).await;
+    let cleared = acme
+        .patch(&format!("/v1/{made}"), &json!({"kinds": null}))
+        .await;
     assert!(cleared.body.get("kinds").is_none(), "{}", cleared.body);
 }

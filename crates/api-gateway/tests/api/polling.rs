@@ -45,11 +45,7 @@ async fn write(
                 matched: Match {
                     score: 1.0,
                     terms: vec!["found".to_owned()],
-                    focus: None,
-                    spans: Vec::new(),
-                    signals: None,
-                    judged: false,
-                    reader: None,
+                    ..Match::default()
                 },
             })
             .collect();

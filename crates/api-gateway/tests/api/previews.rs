@@ -5,16 +5,12 @@ use std::{
     thread::available_parallelism,
 };
 
-use domain::{ManagerName, Timestamp, key::Role};
+use domain::key::Role;
 use serde_json::{Value, json};
-use store::managers;
 use test_support::eventually;
-use tokio::{io::AsyncWriteExt, net::TcpStream};
+use tokio::io::AsyncWriteExt;
 
-use crate::{
-    app::TestApp,
-    client::{Client, manager_body},
-};
+use crate::{app::TestApp, client::manager_body};
 
 fn post(id: &str, title: &str) -> Value {
     json!({
@@ -22,29 +18,6 @@ fn post(id: &str, title: &str) -> Value {
         "url": "https://blog.example.com/1", "subforum": {"id": "ask", "name": "Ask", "url": "https://a.example/"},
         "user": {"id": "pat", "name": "Pat", "url": "https://a.example/pat"}
     })
-}
-
-/// Creates a MANUAL Manager whose instructions are in use.
-async fn manager(app: &TestApp, acme: &Client, namespace: &str, instructions: &Value) -> String {
-    let mut body = manager_body();
-    body.as_object_mut().unwrap().remove("input");
-    body["instructions"] = instructions.clone();
-    let name = acme.made(&format!("/v1/{namespace}/managers"), &body).await;
-    let manager: ManagerName = name.parse().unwrap();
-    let mut conn = app.database.connect().await;
-    let instructions = serde_json::from_value(instructions.clone()).unwrap();
-    managers::apply(
-        &mut conn,
-        manager,
-        1,
-        &instructions,
-        &test_support::QUOTAS,
-        Timestamp::now(),
-    )
-    .await
-    .unwrap()
-    .unwrap();
-    name
 }
 
 fn reasons(body: &Value) -> Vec<&str> {
@@ -67,7 +40,7 @@ async fn preview_shows_the_decision_and_reason_for_each_post() {
     let app = TestApp::start().await;
     let acme = app.account("acme").await;
     let namespace = acme.namespace().await;
-    let manager = manager(&app, &acme, &namespace, &kettles()).await;
+    let manager = app.manual_manager(&acme, &namespace, &kettles()).await;
     let path = format!("/v1/{manager}:preview");
     let mut tweet = post("hackernews:6", "Which steel kettle?");
     tweet["type"] = json!("MICROBLOG_TWEET");
@@ -143,13 +116,8 @@ async fn preview_shows_exclusions_which_take_effect_at_once() {
     let app = TestApp::start().await;
     let acme = app.account("acme").await;
     let namespace = acme.namespace().await;
-    let manager = manager(
-        &app,
-        &acme,
-        &namespace,
-        &json!({"include": [{"text": "kettle", "weight": 1}]}),
-    )
-    .await;
+    let instructions = json!({"include": [{"text": "kettle", "weight": 1}]});
+    let manager = app.manual_manager(&acme, &namespace, &instructions).await;
     let long = "Which steel kettle would you recommend for a small kitchen with hard water?";
     let posts = json!({"posts": [post("hackernews:1", long)]});
     let path = format!("/v1/{manager}:preview");
@@ -184,11 +152,7 @@ async fn preview_shows_exclusions_which_take_effect_at_once() {
         ),
         (&manager, json!({"languages": ["de", "en-GB"]}), "MATCHED"),
     ] {
-        let changed = acme
-            .send(reqwest::Method::PATCH, &format!("/v1/{name}"), |request| {
-                request.json(&body)
-            })
-            .await;
+        let changed = acme.patch(&format!("/v1/{name}"), &body).await;
         assert_eq!(changed.status, 200, "{}", changed.body);
         let answer = acme.post(&path, &posts).await;
         assert_eq!(reasons(&answer.body), [reason], "{body}");
@@ -229,11 +193,10 @@ async fn preview_names_posts_that_cannot_be_tried() {
         "/v1/{namespace}/managers/{}:preview",
         domain::Id::generate()
     );
-    assert_eq!(
-        acme.post(&missing, &json!({"posts": [one]})).await.status,
-        404
-    );
-    assert_eq!(acme.post(&missing, &json!({"posts": 5})).await.status, 400);
+    for posts in [json!([one]), json!(5)] {
+        let answer = acme.post(&missing, &json!({"posts": posts})).await;
+        assert_eq!(answer.status, 404);
+    }
 }
 
 #[tokio::test]
@@ -287,7 +250,7 @@ async fn preview_of_a_client_that_left_counts_until_its_posts_are_matched() {
     let app = TestApp::start().await;
     let acme = app.account("acme").await;
     let namespace = acme.namespace().await;
-    let manager = manager(&app, &acme, &namespace, &kettles()).await;
+    let manager = app.manual_manager(&acme, &namespace, &kettles()).await;
     let path = format!("/v1/{manager}:preview");
     let another = json!({"posts": [post("hackernews:1", "Which steel kettle?")]});
     // No posts are matched while all background threads are busy.
@@ -310,9 +273,7 @@ async fn preview_of_a_client_that_left_counts_until_its_posts_are_matched() {
          content-length: {}\r\n\r\n{body}",
         body.len()
     );
-    let mut client = TcpStream::connect(app.base.strip_prefix("http://").unwrap())
-        .await
-        .unwrap();
+    let mut client = app.connect().await;
     client.write_all(request.as_bytes()).await.unwrap();
     let waiting =
         "pg_stat_activity WHERE datname = current_database() AND wait_event_type = 'Lock'";

@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 use store::quotas::{self, Change};
 
 use crate::{
-    app::{TestApp, config, last_id, serve},
+    app::{TestApp, config, serve},
     client::{Client, connection_body, manager_body},
 };
 
@@ -127,14 +127,12 @@ async fn caller_sees_its_quotas_and_deleting_frees_capacity() {
     let globex = app.account("globex").await;
     globex.connection(&globex.namespace().await).await;
 
-    let deleted = acme
-        .send(Method::DELETE, &format!("/v1/{connection}"), |r| r)
-        .await;
+    let deleted = acme.delete(&format!("/v1/{connection}")).await;
     assert_eq!(deleted.status, 200);
     acme.connection(&second).await;
     // A deleted Namespace frees its share of the quota.
     let path = format!("/v1/{second}?force=true");
-    assert_eq!(acme.send(Method::DELETE, &path, |r| r).await.status, 200);
+    assert_eq!(acme.delete(&path).await.status, 200);
     acme.connection(&namespace).await;
 }
 
@@ -158,9 +156,10 @@ async fn lowered_quota_keeps_existing_resources() {
     let path = format!("/v1/{namespace}/managers");
     assert_eq!(acme.post(&path, &manager_body()).await.status, 400);
     let patched = acme
-        .send(Method::PATCH, &format!("/v1/{manager}"), |request| {
-            request.json(&json!({"nickname": "still ours"}))
-        })
+        .patch(
+            &format!("/v1/{manager}"),
+            &json!({"nickname": "still ours"}),
+        )
         .await;
     assert_eq!(patched.status, 200);
     let applied = acme.post(&format!("/v1/{manager}:apply"), &json!({})).await;
@@ -177,28 +176,11 @@ async fn enabling_a_manager_cannot_exceed_the_quota_of_feeds() {
     let manager = acme.made(&format!("/v1/{namespace}/managers"), &body).await;
     let mut instructions = test_support::instructions("kettle");
     instructions.feeds = vec!["a:1".parse().unwrap(), "a:2".parse().unwrap()];
-    let name = domain::ManagerName {
-        namespace: last_id(&namespace),
-        manager: last_id(&manager),
-    };
-    let mut conn = app.database.connect().await;
-    let now = domain::Timestamp::now();
-    let applied = store::managers::apply(
-        &mut conn,
-        name,
-        1,
-        &instructions,
-        &test_support::QUOTAS,
-        now,
-    )
-    .await;
-    assert!(applied.unwrap().is_some());
+    app.apply(&manager, &instructions).await;
 
     let enable = async |enable: bool| {
-        acme.send(Method::PATCH, &format!("/v1/{manager}"), |request| {
-            request.json(&json!({"enable": enable}))
-        })
-        .await
+        acme.patch(&format!("/v1/{manager}"), &json!({"enable": enable}))
+            .await
     };
     let refused = enable(true).await;
     assert_eq!(refused.status, 400);

@@ -9,7 +9,6 @@ use std::{
     time::{Duration, Instant},
 };
 
-use domain::{key::ApiKey, key::Role};
 use reqwest::Method;
 use serde_json::json;
 use store::quotas::{self, Change};
@@ -21,20 +20,6 @@ use crate::{
     contract,
 };
 
-async fn key(app: &TestApp) -> String {
-    key_of(app, "acme").await
-}
-
-async fn key_of(app: &TestApp, account: &str) -> String {
-    let key = ApiKey::generate();
-    app.store_key(account, &key, Role::Owner, None, None).await;
-    key.expose()
-}
-
-async fn client_of(app: &TestApp, account: &str) -> Client {
-    Client::new(&app.base, Some(key_of(app, account).await))
-}
-
 /// A request that costs 20 points.
 async fn costly(client: &Client) -> Answer {
     client
@@ -45,7 +30,7 @@ async fn costly(client: &Client) -> Answer {
 /// Limit and remaining points from the headers.
 fn points(answer: &Answer) -> (i64, i64) {
     let [limit, remaining] = ["x-ratelimit-limit", "x-ratelimit-remaining"];
-    (number(answer, limit), number(answer, remaining))
+    (answer.number(limit), answer.number(remaining))
 }
 
 async fn limit_account(app: &TestApp, limit: Option<u32>) {
@@ -56,10 +41,6 @@ async fn limit_account(app: &TestApp, limit: Option<u32>) {
     let mut conn = app.database.connect().await;
     let set = quotas::set(&mut conn, "acme", &change).await.unwrap();
     assert!(set.is_some());
-}
-
-fn number(answer: &Answer, header: &str) -> i64 {
-    answer.headers[header].to_str().unwrap().parse().unwrap()
 }
 
 /// Maximum number of points since `begin`: the limit for each minute, because a slow machine may need several
@@ -76,7 +57,7 @@ fn now() -> i64 {
 #[tokio::test]
 async fn request_does_not_wait_for_a_database_that_cannot_write() {
     let app = TestApp::start().await;
-    let client = client_of(&app, "acme").await;
+    let client = app.account("acme").await;
     for statement in [
         "CREATE FUNCTION hang() RETURNS trigger LANGUAGE plpgsql AS \
          $$ BEGIN PERFORM pg_sleep(25); RETURN NULL; END $$",
@@ -99,7 +80,7 @@ async fn two_gateways_share_the_limit_of_a_key() {
     let mut second = config(app.database.url());
     limited(&mut second);
     let (other, _shutdown) = serve(&second);
-    let key = key(&app).await;
+    let key = app.owner_key("acme").await;
 
     let through = Arc::new(AtomicU32::new(0));
     let refused = Arc::new(AtomicU32::new(0));
@@ -111,10 +92,10 @@ async fn two_gateways_share_the_limit_of_a_key() {
             // Long after the last point was spent.
             while refused.load(Ordering::Relaxed) < 400 {
                 let answer = client.get("/v1/namespaces").await;
-                assert_eq!(number(&answer, "x-ratelimit-limit"), 600);
-                let left = number(&answer, "x-ratelimit-remaining");
+                assert_eq!(answer.number("x-ratelimit-limit"), 600);
+                let left = answer.number("x-ratelimit-remaining");
                 assert!((0..600).contains(&left), "{left}");
-                let reset = number(&answer, "x-ratelimit-reset") - now();
+                let reset = answer.number("x-ratelimit-reset") - now();
                 assert!((1..=67).contains(&reset), "{reset}");
                 if answer.status == 200 {
                     through.fetch_add(1, Ordering::Relaxed);
@@ -122,7 +103,7 @@ async fn two_gateways_share_the_limit_of_a_key() {
                     assert_eq!(answer.status, 429);
                     let expected = json!({"code": 429, "message": "rate limit exceeded"});
                     assert_eq!(answer.body, expected);
-                    let wait = number(&answer, "retry-after");
+                    let wait = answer.number("retry-after");
                     assert!((1..=66).contains(&wait), "{wait}");
                     refused.fetch_add(1, Ordering::Relaxed);
                 }
@@ -138,10 +119,10 @@ async fn two_gateways_share_the_limit_of_a_key() {
 #[tokio::test]
 async fn requests_cost_their_points_and_report_the_rest() {
     let app = TestApp::start_with(|config| config.gateway.rate_limit_per_minute = 100).await;
-    let acme = Client::new(&app.base, Some(key(&app).await));
+    let acme = app.account("acme").await;
     let namespace = acme.namespace().await;
     let answer = acme.get(&format!("/v1/{namespace}")).await;
-    assert_eq!(number(&answer, "x-ratelimit-remaining"), 94);
+    assert_eq!(answer.number("x-ratelimit-remaining"), 94);
     // Requests cost points regardless of their outcome.
     for (method, path, status, left) in [
         (Method::GET, "/v1/nowhere", 404, 93),
@@ -163,15 +144,15 @@ async fn requests_cost_their_points_and_report_the_rest() {
             assert!(answer.headers.contains_key(name), "{method} {path}: {name}");
         }
         assert_eq!(
-            number(&answer, "x-ratelimit-remaining"),
+            answer.number("x-ratelimit-remaining"),
             left,
             "{method} {path}"
         );
     }
     // Points of others are not affected, and requests without a key have none.
-    let other = Client::new(&app.base, Some(key(&app).await));
+    let other = app.account("acme").await;
     let answer = other.get("/v1/namespaces").await;
-    assert_eq!(number(&answer, "x-ratelimit-remaining"), 99);
+    assert_eq!(answer.number("x-ratelimit-remaining"), 99);
     let answer = app.stranger().get("/v1/namespaces").await;
     assert!(!answer.headers.contains_key("x-ratelimit-limit"));
 }
@@ -179,7 +160,7 @@ async fn requests_cost_their_points_and_report_the_rest() {
 #[tokio::test]
 async fn exhausted_key_gets_429_before_any_other_check() {
     let app = TestApp::start_with(|config| config.gateway.rate_limit_per_minute = 5).await;
-    let acme = Client::new(&app.base, Some(key(&app).await));
+    let acme = app.account("acme").await;
     assert_eq!(
         acme.post("/v1/namespaces", &json!({"nickname": "x"}))
             .await
@@ -189,11 +170,11 @@ async fn exhausted_key_gets_429_before_any_other_check() {
     for path in ["/v1/namespaces", "/v1/nowhere"] {
         let answer = acme.get(path).await;
         assert_eq!(answer.status, 429, "{path}");
-        assert_eq!(number(&answer, "x-ratelimit-remaining"), 0);
+        assert_eq!(answer.number("x-ratelimit-remaining"), 0);
     }
     assert_eq!(app.stranger().get("/v1/namespaces").await.status, 401);
     // A request that costs more than the limit takes the whole limit.
-    let other = Client::new(&app.base, Some(key(&app).await));
+    let other = app.account("acme").await;
     let answer = other
         .post("/v1/namespaces/x/connections/y:test", &json!({}))
         .await;
@@ -204,7 +185,7 @@ async fn exhausted_key_gets_429_before_any_other_check() {
 async fn spent_points_survive_their_gateway() {
     let limited = |config: &mut runtime::Config| config.gateway.rate_limit_per_minute = 200;
     let mut app = TestApp::start_with(limited).await;
-    let key = key(&app).await;
+    let key = app.owner_key("acme").await;
     let first = Client::new(&app.base, Some(key.clone()));
     for _ in 0..9 {
         assert_eq!(first.get("/v1/namespaces").await.status, 200);
@@ -216,7 +197,7 @@ async fn spent_points_survive_their_gateway() {
     let (base, _shutdown) = serve(&config);
     // Spent points stay spent, and unspent points of the lease come back.
     let answer = Client::new(&base, Some(key)).get("/v1/namespaces").await;
-    assert_eq!(number(&answer, "x-ratelimit-remaining"), 190);
+    assert_eq!(answer.number("x-ratelimit-remaining"), 190);
 }
 
 #[tokio::test]
@@ -226,7 +207,7 @@ async fn unused_lease_is_returned() {
     let mut second = config(app.database.url());
     limited(&mut second);
     let (other, _shutdown) = serve(&second);
-    let key = key(&app).await;
+    let key = app.owner_key("acme").await;
     Client::new(&app.base, Some(key.clone()))
         .get("/v1/namespaces")
         .await;
@@ -236,7 +217,7 @@ async fn unused_lease_is_returned() {
         tokio::time::sleep(Duration::from_millis(200)).await;
         let answer = other.get("/v1/namespaces").await;
         spent += 1;
-        number(&answer, "x-ratelimit-remaining") == 200 - spent
+        answer.number("x-ratelimit-remaining") == 200 - spent
     })
     .await;
 }
@@ -248,7 +229,7 @@ async fn keys_share_the_limit_of_their_account_only() {
         config.gateway.account_rate_limit_per_minute = Some(30);
     })
     .await;
-    let (one, two) = (client_of(&app, "acme").await, client_of(&app, "acme").await);
+    let (one, two) = (app.account("acme").await, app.account("acme").await);
     let answer = costly(&one).await;
     assert_eq!((answer.status, points(&answer)), (404, (30, 10)));
 
@@ -256,7 +237,7 @@ async fn keys_share_the_limit_of_their_account_only() {
     for _ in 0..2 {
         let answer = costly(&two).await;
         assert_eq!((answer.status, points(&answer)), (429, (30, 10)));
-        assert!((1..=66).contains(&number(&answer, "retry-after")));
+        assert!((1..=66).contains(&answer.number("retry-after")));
         let expected = json!({"code": 429, "message": "rate limit exceeded"});
         assert_eq!(answer.body, expected);
     }
@@ -265,7 +246,7 @@ async fn keys_share_the_limit_of_their_account_only() {
     assert_eq!((answer.status, points(&answer)), (200, (30, 9)));
     let answer = one.get("/v1/namespaces").await;
     assert_eq!((answer.status, points(&answer)), (200, (30, 8)));
-    let answer = client_of(&app, "globex").await.get("/v1/namespaces").await;
+    let answer = app.account("globex").await.get("/v1/namespaces").await;
     assert_eq!((answer.status, points(&answer)), (200, (30, 29)));
 
     // Nor did they cost the key anything. With a higher limit of the account, the key's own limit is the lower one.
@@ -289,7 +270,7 @@ async fn request_refused_by_the_limit_of_a_key_costs_its_account_nothing() {
         config.gateway.account_rate_limit_per_minute = Some(30);
     })
     .await;
-    let (one, two) = (client_of(&app, "acme").await, client_of(&app, "acme").await);
+    let (one, two) = (app.account("acme").await, app.account("acme").await);
     assert_eq!(points(&costly(&one).await), (25, 5));
     let refused = costly(&one).await;
     assert_eq!((refused.status, points(&refused)), (429, (25, 5)));
@@ -300,7 +281,7 @@ async fn request_refused_by_the_limit_of_a_key_costs_its_account_nothing() {
 #[tokio::test]
 async fn request_above_the_limit_of_its_account_takes_the_whole_limit() {
     let app = TestApp::start_with(|config| config.gateway.rate_limit_per_minute = 100).await;
-    let acme = client_of(&app, "acme").await;
+    let acme = app.account("acme").await;
     limit_account(&app, Some(3)).await;
     let answer = costly(&acme).await;
     assert_eq!((answer.status, points(&answer)), (404, (3, 0)));
@@ -319,7 +300,7 @@ async fn two_gateways_share_the_limit_of_an_account() {
     let mut second = config(app.database.url());
     limited(&mut second);
     let (other, _shutdown) = serve(&second);
-    let keys = [key(&app).await, key(&app).await];
+    let keys = [app.owner_key("acme").await, app.owner_key("acme").await];
     let through = AtomicU32::new(0);
     let begin = Instant::now();
     let clients = (0..4).map(|n| {
@@ -334,7 +315,7 @@ async fn two_gateways_share_the_limit_of_an_account() {
                     through.fetch_add(1, Ordering::Relaxed);
                 } else {
                     assert_eq!(answer.status, 429);
-                    assert_eq!(number(&answer, "x-ratelimit-limit"), i64::from(LIMIT));
+                    assert_eq!(answer.number("x-ratelimit-limit"), i64::from(LIMIT));
                     refused += 1;
                 }
             }

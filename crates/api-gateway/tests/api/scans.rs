@@ -17,11 +17,7 @@ pub(crate) async fn record(app: &TestApp, manager: &str, posts: &[Post]) {
             matched: Match {
                 score: n as f64 / 10.0,
                 terms: vec!["backup".to_owned()],
-                focus: None,
-                spans: Vec::new(),
-                signals: None,
-                judged: false,
-                reader: None,
+                ..Match::default()
             },
         };
         let made = conn
@@ -164,13 +160,19 @@ async fn scans_can_be_filtered_and_ordered_by_every_field() {
 }
 
 #[tokio::test]
-async fn query_is_checked_before_the_resource() {
+async fn missing_resource_is_reported_before_an_invalid_query() {
     let app = TestApp::start().await;
     let acme = app.account("acme").await;
     let namespace = acme.namespace().await;
     let manager = acme.manager(&namespace).await;
     let missing = format!("{namespace}/managers/{}", Id::generate());
+    let hook = format!("{namespace}/connections/{}", Id::generate());
     for (path, what) in [
+        (format!("/v1/{hook}/deliveries"), "connection"),
+        (format!("/v1/{hook}/replays"), "connection"),
+        (format!("/v1/{hook}/stats"), "connection"),
+        (format!("/v1/{missing}/stats"), "manager"),
+        (format!("/v1/{missing}/feeds"), "manager"),
         (format!("/v1/{missing}/scans"), "manager"),
         (
             format!("/v1/{namespace}/managers/nonsense/scans"),
@@ -180,9 +182,19 @@ async fn query_is_checked_before_the_resource() {
         (format!("/v1/{manager}/scans/nonsense"), "scan"),
         (format!("/v1/{manager}/scans/{}", Id::generate()), "scan"),
     ] {
-        let answer = acme.get(&path).await;
+        for query in ["", "?colour=red"] {
+            let answer = acme.get(&format!("{path}{query}")).await;
+            assert_eq!(answer.status, 404, "{path}{query}");
+            assert_eq!(answer.body["message"], format!("{what} not found"));
+        }
+    }
+    for name in [
+        &missing,
+        &hook,
+        &format!("{hook}/replays/{}", Id::generate()),
+    ] {
+        let path = format!("/v1/{name}?colour=red");
+        let answer = acme.delete(&path).await;
         assert_eq!(answer.status, 404, "{path}");
-        assert_eq!(answer.body["message"], format!("{what} not found"));
-        assert_eq!(acme.get(&format!("{path}?colour=red")).await.status, 400);
     }
 }

@@ -26,12 +26,6 @@ async fn impatient() -> TestApp {
     .await
 }
 
-async fn connect(app: &TestApp) -> TcpStream {
-    TcpStream::connect(app.base.strip_prefix("http://").unwrap())
-        .await
-        .unwrap()
-}
-
 /// Sends `text` byte by byte, and returns the JSON response that arrives before its end.
 async fn drip(stream: &mut TcpStream, text: &str) -> String {
     let (mut read, mut write) = stream.split();
@@ -57,7 +51,7 @@ async fn drip(stream: &mut TcpStream, text: &str) -> String {
 #[tokio::test]
 async fn slow_head_is_cut_off_at_its_time_limit() {
     let app = impatient().await;
-    let mut stream = connect(&app).await;
+    let mut stream = app.connect().await;
     let head = format!("GET /v1/namespaces HTTP/1.1\r\nhost: {}", "x".repeat(200));
     let answer = drip(&mut stream, &head).await;
     assert!(answer.starts_with("HTTP/1.1 408 "), "{answer}");
@@ -80,7 +74,7 @@ async fn slow_body_is_cut_off_at_its_time_limit() {
 #[tokio::test]
 async fn idle_connection_is_closed() {
     let app = impatient().await;
-    let mut stream = connect(&app).await;
+    let mut stream = app.connect().await;
     let begin = Instant::now();
     stream
         .write_all(b"GET /openapi.yaml HTTP/1.1\r\nhost: x\r\n\r\n")
@@ -94,7 +88,7 @@ async fn idle_connection_is_closed() {
 
 /// Opens a connection and makes a request. Returns `None` if the connection is closed without a response.
 async fn served(app: &TestApp) -> Option<TcpStream> {
-    let mut stream = connect(app).await;
+    let mut stream = app.connect().await;
     let request = b"GET /v1/namespaces HTTP/1.1\r\nhost: x\r\n\r\n";
     stream.write_all(request).await.ok()?;
     if stream.peek(&mut [0]).await.ok()? == 0 {
@@ -134,7 +128,7 @@ async fn address_has_a_limited_number_of_open_connections() {
 #[tokio::test]
 async fn client_that_does_not_read_is_disconnected() {
     let app = impatient().await;
-    let mut stream = connect(&app).await;
+    let mut stream = app.connect().await;
     let wanted = 2_000;
     let requests = "GET /openapi.yaml HTTP/1.1\r\nhost: x\r\n\r\n".repeat(wanted);
     // More responses than the buffers in between can hold, so that requests stall behind them.

@@ -236,7 +236,7 @@ fn coverage_check_detects_missing_tests() {
     assert!(check(
         "api-gateway::spec::coverage_check_detects_missing_tests"
     ));
-    assert!(check("tests-e2e::delivery_succeeds_at_the_third_attempt"));
+    assert!(check("tests-e2e::page_leads_to_scans_of_relevant_posts"));
     for wrong in [
         "api-gateway::spec::rust_files",
         "api-gateway::keys::coverage_check_detects_missing_tests",

@@ -1,6 +1,6 @@
 use std::time::Duration;
 
-use domain::{Timestamp, key::Role, stats::Interval};
+use domain::{Timestamp, stats::Interval};
 use serde_json::{Value, json};
 use store::stats::{self, Deltas};
 
@@ -70,7 +70,7 @@ async fn statistics_are_returned_for_each_resource() {
 }
 
 #[tokio::test]
-async fn invalid_stats_parameters_are_named_and_other_accounts_refused() {
+async fn invalid_stats_parameters_are_named() {
     let app = TestApp::start().await;
     let acme = app.account("acme").await;
     let namespace = acme.namespace().await;
@@ -100,20 +100,4 @@ async fn invalid_stats_parameters_are_named_and_other_accounts_refused() {
     ])
     .await;
     assert_eq!(all.as_array().unwrap().len(), 3, "{all}");
-
-    let start = [
-        ("startTime", "2026-11-21T00:00:00Z"),
-        ("endTime", "2026-11-21T01:00:00Z"),
-    ];
-    let viewer = app.key("acme", Role::Viewer, None).await;
-    assert_eq!(viewer.get_with(&path, &start).await.status, 200);
-    let globex = app.account("globex").await;
-    assert_eq!(globex.get_with(&path, &start).await.status, 403);
-    assert_eq!(app.stranger().get_with(&path, &start).await.status, 401);
-    for absent in ["managers", "connections"] {
-        for id in ["01jd3y9m1r2s3t4v5w6x7y8z9a", "nobody"] {
-            let path = format!("/v1/{namespace}/{absent}/{id}/stats");
-            assert_eq!(acme.get_with(&path, &start).await.status, 404, "{path}");
-        }
-    }
 }

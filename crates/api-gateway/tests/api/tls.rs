@@ -97,13 +97,11 @@ async fn tls_is_served_with_http_2_and_1() {
         (StatusCode::UNAUTHORIZED, Version::HTTP_11)
     );
     // Sends a body over HTTP/2, and one that is too large.
-    let key = domain::key::ApiKey::generate();
-    app.store_key("acme", &key, domain::key::Role::Owner, None, None)
-        .await;
+    let key = app.owner_key("acme").await;
     let post = |body: String| {
         trusting(&certificate)
             .post(&url)
-            .bearer_auth(key.expose())
+            .bearer_auth(&key)
             .header("content-type", "application/json")
             .body(body)
             .send()

@@ -13,7 +13,8 @@ use super::Settings;
 
 const FIRST_RETRY: Duration = Duration::from_secs(2);
 const LONGEST_RETRY: Duration = Duration::from_secs(60);
-/// An item that may end the process does so within this time. A stream stays in hand permanently.
+/// An item that ends the process does so within this time. After it, a suspect is cleared, because a stream stays in
+/// hand permanently.
 const SUSPECT_FOR: Duration = Duration::from_secs(20);
 
 pub(super) struct Hand<T> {
@@ -32,6 +33,8 @@ struct Open<T> {
 struct Postponed {
     until: Instant,
     wait: Duration,
+    /// Number of panics since the item was done.
+    panics: u32,
 }
 
 impl<T> Default for Hand<T> {
@@ -83,9 +86,31 @@ impl<T> Hand<T> {
         let Open { leased, .. } = self.open.remove(&task)?;
         let last = self.postponed.get(&leased.key);
         let wait = last.map_or(FIRST_RETRY, |last| (last.wait * 2).min(LONGEST_RETRY));
-        let until = Instant::now() + wait;
-        { &mut self.postponed }.insert(leased.key.clone(), Postponed { until, wait });
+        let next = Postponed {
+            until: Instant::now() + wait,
+            wait,
+            panics: last.map_or(0, |last| last.panics),
+        };
+        self.postponed.insert(leased.key.clone(), next);
         Some((leased, wait))
+    }
+
+    /// Puts an item that panicked off like a failed one. Returns false, and leaves it in hand, if it panics as often as
+    /// an item may end processes.
+    pub(super) fn postpone_panicked(&mut self, task: Id) -> bool {
+        let Some(leased) = self.of(task) else {
+            return false;
+        };
+        let last = self.postponed.get(&leased.key);
+        let panics = last.map_or(0, |last| last.panics) + 1;
+        if panics >= MAX_CRASHES {
+            return false;
+        }
+        self.postpone(task);
+        if let Some(next) = self.postponed.get_mut(&leased.key) {
+            next.panics = panics;
+        }
+        true
     }
 
     /// Keys of the items that must not be claimed now.

@@ -1,40 +1,19 @@
 //! Metrics of all kinds of work.
 
-use std::{sync::LazyLock, time::Instant};
+use std::time::Instant;
 
-use prometheus::{
-    Histogram, HistogramVec, IntCounter, IntCounterVec, IntGauge, IntGaugeVec,
-    register_histogram_vec, register_int_counter_vec, register_int_gauge_vec,
-};
+use runtime::metrics::{Histogram, IntCounter, IntGauge};
 
-static IN_HAND: LazyLock<IntGaugeVec> = LazyLock::new(|| {
-    register_int_gauge_vec!(
-        "earshot_work_in_hand",
-        "Items of background work that the replica works on",
-        &["kind"]
-    )
-    .expect("each metric is registered once")
-});
-
-static ENDED: LazyLock<IntCounterVec> = LazyLock::new(|| {
-    register_int_counter_vec!(
-        "earshot_work_items_total",
-        "Items of background work by outcome: done, failed (tried again), panicked, or set_aside after a panic, \
-         after processes died with it in hand, or because the database refuses it (a backfill)",
-        &["kind", "outcome"]
-    )
-    .expect("each metric is registered once")
-});
-
-static DURATION: LazyLock<HistogramVec> = LazyLock::new(|| {
-    register_histogram_vec!(
-        "earshot_work_duration_seconds",
-        "Time that the replica works on an item of background work",
-        &["kind"],
-        vec![0.01, 0.1, 1.0, 10.0, 60.0, 300.0]
-    )
-    .expect("each metric is registered once")
-});
+runtime::metrics! {
+    static IN_HAND: IntGaugeVec = "earshot_work_in_hand",
+        "Items of background work that the replica works on", ["kind"];
+    static ENDED: IntCounterVec = "earshot_work_items_total",
+        "Items of background work by outcome: done, failed (tried again), panicked, or set_aside after three panics, \
+         after three processes died with it in hand, or because the database refuses the result", ["kind", "outcome"];
+    static DURATION: HistogramVec = "earshot_work_duration_seconds",
+        "Time that the replica works on an item of background work", ["kind"],
+        buckets: &[0.01, 0.1, 1.0, 10.0, 60.0, 300.0];
+}
 
 /// The metrics of one kind. All begin at zero, so that alerts see the first increase.
 #[derive(Clone)]

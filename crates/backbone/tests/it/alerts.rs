@@ -1,7 +1,8 @@
 //! Alerts about processes fire by their causes.
 
-use std::time::Duration;
+use std::{process::Command, time::Duration};
 
+use runtime::{Config, Health, environment, telemetry};
 use test_support::{Alert, Replica, TestDatabase, eventually};
 
 use crate::support::{backbone, start};
@@ -19,7 +20,7 @@ async fn alerts_fire_while_the_schema_is_too_old() {
     let not_ready = Alert::watch("EarshotNotReady", &replica).await;
     let mismatch = Alert::watch("EarshotSchemaMismatch", &replica).await;
     database
-        .run("DELETE FROM __diesel_schema_migrations WHERE version > '20261124001030'")
+        .run("DELETE FROM __diesel_schema_migrations WHERE version > '20261128001030'")
         .await;
     not_ready.fires().await;
     mismatch.fires().await;
@@ -75,4 +76,28 @@ async fn alert_fires_when_the_pool_is_too_small() {
     drop(waited.unwrap());
     alert.repeats().fires().await;
     replica.stop().await;
+}
+
+/// The environment alone says where the collector is, so the test runs itself again.
+#[tokio::test]
+async fn alert_fires_while_the_collector_is_away() {
+    const ENDPOINT: &str = "OTEL_EXPORTER_OTLP_ENDPOINT";
+    const NOWHERE: &str = "http://127.0.0.1:1";
+    let mut variables = environment::variables().into_iter();
+    if !variables.any(|(name, value)| name == ENDPOINT && value == NOWHERE) {
+        let mut again = Command::new(std::env::current_exe().unwrap());
+        let own = "alerts::alert_fires_while_the_collector_is_away";
+        again.args([own, "--exact", "--nocapture"]);
+        again
+            .env(ENDPOINT, NOWHERE)
+            .env("OTEL_TRACES_SAMPLER", "always_on");
+        assert!(again.status().unwrap().success());
+        return;
+    }
+    let log = Config::dev().log;
+    let telemetry = telemetry::init("scanner", &log, telemetry::Output::Stderr);
+    let alert = Alert::of_service("EarshotTelemetryDropped", "scanner", &Health::new()).await;
+    drop(tracing::info_span!("work"));
+    alert.repeats().fires().await;
+    telemetry.shutdown();
 }

@@ -3,8 +3,8 @@
 #![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
 
 mod alerts;
+mod events;
 mod keys;
-mod outbox;
 mod readiness;
 mod replicas;
 mod support;

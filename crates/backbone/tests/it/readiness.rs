@@ -34,12 +34,12 @@ async fn a_service_waits_for_its_schema() {
 async fn a_schema_of_an_older_version_is_named() {
     let database = TestDatabase::create().await;
     database
-        .run("DELETE FROM __diesel_schema_migrations WHERE version > '20261124001030'")
+        .run("DELETE FROM __diesel_schema_migrations WHERE version > '20261128001030'")
         .await;
     let replica = start("scanner", backbone(&database));
     eventually("the old schema is named", async || {
         let (_, detail) = check(&replica, "schema");
-        detail.contains("20261124001030") && detail.contains("run `earshot migrate`")
+        detail.contains("20261128001030") && detail.contains("run `earshot migrate`")
     })
     .await;
     assert!(!check(&replica, "working").0);

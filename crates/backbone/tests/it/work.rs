@@ -13,7 +13,7 @@ use backbone::work::{self, Settings, Work};
 use domain::Id;
 use store::{
     AsyncPgConnection,
-    work::{Claim, Claimed, Leased, table},
+    work::{Claim, Claimed, Leased, Setback, table},
 };
 use test_support::{Alert, Replica, TestDatabase, eventually};
 
@@ -210,6 +210,40 @@ async fn purge_that_ends_three_processes_is_set_aside_and_the_others_go_on() {
 }
 
 #[tokio::test]
+async fn purge_that_the_database_refuses_is_tried_again_and_delays_no_other() {
+    let database = TestDatabase::create().await;
+    for statement in [
+        "CREATE SEQUENCE tries",
+        "CREATE FUNCTION refuse() RETURNS trigger LANGUAGE plpgsql SECURITY DEFINER AS $$ BEGIN \
+         PERFORM nextval('tries'); RAISE 'nothing at all'; END $$",
+        "CREATE TRIGGER refuse BEFORE UPDATE ON purges FOR EACH ROW WHEN (OLD.id = 1) EXECUTE FUNCTION refuse()",
+        "INSERT INTO purges (id, namespace_id) OVERRIDING SYSTEM VALUE VALUES (1, gen_random_uuid())",
+    ] {
+        database.run(statement).await;
+    }
+    let replica = support::start("scanner", backbone(&database));
+    eventually("it is tried again", async || {
+        database.count("tries WHERE last_value >= 2").await == 1
+    })
+    .await;
+    database
+        .run("INSERT INTO purges (id, namespace_id) OVERRIDING SYSTEM VALUE VALUES (2, gen_random_uuid())")
+        .await;
+    let looked_at = |id| format!("purges WHERE id = {id} AND next_time > now()");
+    eventually("the other goes on", async || {
+        database.count(&looked_at(2)).await == 1
+    })
+    .await;
+    assert_eq!(database.count(&looked_at(1)).await, 0);
+    database.run("DROP TRIGGER refuse ON purges").await;
+    eventually("it goes on", async || {
+        database.count(&looked_at(1)).await == 1
+    })
+    .await;
+    replica.stop().await;
+}
+
+#[tokio::test]
 async fn items_that_fail_or_panic_delay_no_others() {
     let database = TestDatabase::create().await;
     let letters = Arc::new(Letters::default());
@@ -222,6 +256,93 @@ async fn items_that_fail_or_panic_delay_no_others() {
     eventually("it was tried again", async || letters.begun("fails") >= 2).await;
     assert_eq!(letters.begun("panics"), 3);
     assert!(letters.begun("a") > letters.begun("fails"));
+    replica.stop().await;
+}
+
+/// Work that keeps its leases itself. Items panic this often before they are done.
+struct Fragile {
+    panics: Mutex<HashMap<&'static str, u32>>,
+    ended: Mutex<Vec<String>>,
+}
+
+impl Work for Fragile {
+    type Item = &'static str;
+
+    fn settings(&self) -> Settings {
+        Settings::new("fragile", Duration::from_millis(50), 8)
+    }
+
+    async fn claim(
+        &self,
+        _conn: &mut AsyncPgConnection,
+        claim: &mut Claim<'_>,
+    ) -> Result<Claimed<&'static str>, store::Error> {
+        let ended = self.ended.lock().unwrap();
+        let panics = self.panics.lock().unwrap();
+        let is_due = |key: &&str| {
+            !claim.known.iter().any(|known| known == key)
+                && !ended.iter().any(|ended| ended.starts_with(*key))
+        };
+        let due = panics.keys().copied().filter(is_due);
+        Ok(Claimed {
+            items: due.map(|key| Leased::unleased(key, key)).collect(),
+            ..Claimed::default()
+        })
+    }
+
+    async fn run(&self, leased: &Leased<&'static str>) -> Result<(), store::Error> {
+        let left = {
+            let mut panics = self.panics.lock().unwrap();
+            let panics = panics.get_mut(leased.item).unwrap();
+            let left = *panics;
+            *panics = left.saturating_sub(1);
+            left
+        };
+        assert_eq!(left, 0, "a planned panic");
+        let done = format!("{} is done", leased.item);
+        self.ended.lock().unwrap().push(done);
+        Ok(())
+    }
+
+    async fn set_aside(
+        &self,
+        _conn: &mut AsyncPgConnection,
+        _backbone: &backbone::Backbone,
+        leased: &Leased<&'static str>,
+        _setback: &Setback,
+    ) -> Result<(), store::Error> {
+        let aside = format!("{} is set aside", leased.item);
+        self.ended.lock().unwrap().push(aside);
+        Ok(())
+    }
+
+    fn uses_table(&self) -> bool {
+        false
+    }
+}
+
+#[tokio::test]
+async fn item_that_keeps_its_lease_itself_may_panic_twice() {
+    let database = TestDatabase::create().await;
+    let hosted = backbone(&database);
+    let work = Arc::new(Fragile {
+        panics: Mutex::new([("twice", 2), ("thrice", 3)].into()),
+        ended: Mutex::default(),
+    });
+    let (own, fragile) = (hosted.clone(), Arc::clone(&work));
+    let replica = Replica::start("scanner", hosted, move |context| async move {
+        if own.ready(&context.shutdown).await {
+            work::run(fragile, own, context.shutdown.clone()).await;
+        }
+        Ok(())
+    });
+    let ended = || {
+        let mut ended = work.ended.lock().unwrap().clone();
+        ended.sort_unstable();
+        ended
+    };
+    eventually("both end", async || ended().len() == 2).await;
+    assert_eq!(ended(), ["thrice is set aside", "twice is done"]);
     replica.stop().await;
 }
 

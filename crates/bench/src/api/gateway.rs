@@ -12,6 +12,7 @@ use anyhow::{Context, Result, bail};
 use tokio::net::TcpStream;
 
 use super::load::Request;
+use crate::dispatch::cpu;
 
 pub(crate) struct Gateway {
     process: Child,
@@ -19,7 +20,7 @@ pub(crate) struct Gateway {
 }
 
 impl Gateway {
-    /// Starts the gateway on the database at `url`. It has no broker: events wait in the outbox.
+    /// Starts the gateway on the database at `url`. It has no broker: events stay in the process.
     pub(crate) fn start(url: &str, home: &Path) -> Result<Self> {
         let program = std::env::current_exe()?.with_file_name("api-gateway");
         let (address, ops) = (free_address()?, free_address()?);
@@ -75,14 +76,7 @@ impl Gateway {
 
     /// Returns the resident memory of the process.
     pub(crate) fn resident_mib(&self) -> Result<f64> {
-        let status = fs::read_to_string(format!("/proc/{}/status", self.process.id()))?;
-        let line = status.lines().find_map(|line| line.strip_prefix("VmRSS:"));
-        let kib: f64 = line
-            .and_then(|text| text.trim().strip_suffix("kB"))
-            .context("the kernel reports no VmRSS")?
-            .trim()
-            .parse()?;
-        Ok(kib / 1024.0)
+        Ok(cpu::resident_bytes(self.process.id())? / 1_048_576.0)
     }
 }
 

@@ -125,8 +125,6 @@ impl Seeded {
                      '{{\"type\": \"STRUCTURED\", \"urls\": [\"https://www.example.com/\"], \"focus\": {{\"type\": \"SALES\"}}}}', \
                      now(), now(), now()) RETURNING *;\n\
              INSERT INTO scan_clocks VALUES ('{namespace}', md5('new' || :at)::uuid, 'epoch');\n\
-             INSERT INTO outbox (event, message_id, payload) \
-                 VALUES ('manager.submitted', gen_random_uuid(), decode(repeat('00', 200), 'hex'));\n\
              COMMIT;\n"
         )
     }

@@ -67,6 +67,10 @@ fn parse(stat: &str) -> Option<(Used, String)> {
 
 /// Returns the resident memory of a process, in megabytes.
 pub(crate) fn megabytes(process: u32) -> Result<f64> {
+    Ok(resident_bytes(process)? / 1_000_000.0)
+}
+
+pub(crate) fn resident_bytes(process: u32) -> Result<f64> {
     let status = fs::read_to_string(format!("/proc/{process}/status"))?;
     let line = status.lines().find_map(|line| line.strip_prefix("VmRSS:"));
     let kib: f64 = line
@@ -74,5 +78,5 @@ pub(crate) fn megabytes(process: u32) -> Result<f64> {
         .context("the kernel reports no VmRSS")?
         .trim()
         .parse()?;
-    Ok(kib * 1_024.0 / 1_000_000.0)
+    Ok(kib * 1_024.0)
 }

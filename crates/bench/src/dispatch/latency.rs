@@ -1,13 +1,11 @@
 //! Latency from a Scan's commit to its request at a hundred a second: alone, and with endpoints that hang.
 
-use std::{
-    sync::Arc,
-    time::{Duration, Instant},
-};
+use std::time::{Duration, Instant};
 
 use anyhow::Result;
-use bus::{RabbitMq, RabbitMqOptions, Relay};
+use bus::{EventPublisher, RabbitMq, RabbitMqOptions};
 use domain::{Id, ManagerName, ScanName};
+use events::ScanCreated;
 use tokio::task::JoinHandle;
 use tokio_util::sync::CancellationToken;
 
@@ -64,6 +62,42 @@ pub(super) async fn run(
     Ok(())
 }
 
+/// Measures a thousand Scans a second for three dispatchers.
+pub(super) async fn of_three(
+    options: &Options,
+    stack: &mut Stack,
+    receiver: &Receiver,
+    report: &mut Report,
+) -> Result<()> {
+    const BATCH: usize = 10;
+    let mut stream = Stream::start(stack, receiver).await?;
+    let connections = stream.load.connections(64, &receiver.url("/ok")).await?;
+    let managers = stream.load.managers(&connections).await?;
+    stack.start_dispatcher().await?;
+    let mut others = Vec::new();
+    for _ in 0..2 {
+        others.push(stack.spawn_dispatcher().await?);
+    }
+    stream.send(&managers[..1], 3).await?;
+    stream.batch = BATCH;
+    let (p50, p99) = stream.send(&managers, options.seconds).await?;
+    report.row(
+        Row::new(
+            "1,000/s with three dispatchers: committed to received",
+            format!("p50 {p50:.1}, p99 {p99:.1} ms"),
+        )
+        .goal("p99 <= 50 ms", p99 <= 50.0),
+    );
+    for mut dispatcher in others {
+        dispatcher.kill()?;
+        dispatcher.wait()?;
+    }
+    stream.load.forget().await?;
+    stream.stop().await?;
+    stack.kill_dispatcher();
+    Ok(())
+}
+
 /// Measures a thousand Connections; a hundred of them hang.
 async fn many(options: &Options, stream: &mut Stream<'_>, report: &mut Report) -> Result<()> {
     let well = stream
@@ -90,58 +124,43 @@ async fn many(options: &Options, stream: &mut Stream<'_>, report: &mut Report) -
     Ok(())
 }
 
-/// Commits Scans as the scanner does, with its relay.
-pub(super) struct Stream<'a> {
-    pub(super) load: Load,
+/// Commits Scans and publishes their events, as the scanner does.
+struct Stream<'a> {
+    load: Load,
     receiver: &'a Receiver,
-    waker: bus::OutboxWaker,
+    events: EventPublisher,
     stop: CancellationToken,
-    relaying: JoinHandle<()>,
+    publishing: JoinHandle<()>,
+    /// Scans of one transaction.
+    batch: usize,
 }
 
 impl<'a> Stream<'a> {
-    pub(super) async fn start(stack: &Stack, receiver: &'a Receiver) -> Result<Self> {
+    async fn start(stack: &Stack, receiver: &'a Receiver) -> Result<Self> {
         let rabbitmq = RabbitMq::new(&stack.rabbitmq().amqp_url(), RabbitMqOptions::default())?;
-        let relay = Relay::new(store::connect(stack.url(), 4)?, Arc::new(rabbitmq));
-        let (waker, stop) = (relay.waker(), CancellationToken::new());
-        let relaying = tokio::spawn(relay.run(stop.clone()));
+        let (events, stop) = (EventPublisher::default(), CancellationToken::new());
+        let (own, until) = (events.clone(), stop.clone());
+        let publishing = tokio::spawn(async move { own.run(&rabbitmq, &until).await });
         receiver.follow(true);
         Ok(Self {
             load: Load::new(stack.url()).await?,
             receiver,
-            waker,
+            events,
             stop,
-            relaying,
+            publishing,
+            batch: 1,
         })
     }
 
-    pub(super) fn wake(&self) {
-        self.waker.wake();
-    }
-
-    pub(super) async fn stop(self) -> Result<()> {
+    async fn stop(self) -> Result<()> {
         self.receiver.follow(false);
         self.stop.cancel();
-        Ok(self.relaying.await?)
+        Ok(self.publishing.await?)
     }
 
-    /// Commits a hundred Scans a second for each of up to two Managers, or in turn over all. Returns the delays of the
-    /// first Connection's requests with two Managers, and of all requests otherwise.
-    pub(super) async fn send(
-        &mut self,
-        managers: &[ManagerName],
-        seconds: u64,
-    ) -> Result<(f64, f64)> {
-        let delays = self.delays(managers, seconds).await?;
-        Ok((share(&delays, 50), share(&delays, 99)))
-    }
-
-    /// Works like [`Self::send`]; returns each delay in milliseconds, the shortest first.
-    pub(super) async fn delays(
-        &mut self,
-        managers: &[ManagerName],
-        seconds: u64,
-    ) -> Result<Vec<f64>> {
+    /// Makes a hundred commits a second for each of up to two Managers, or in turn over all. Returns p50 and p99 of
+    /// the delays in milliseconds: of the first Connection's requests with two Managers, and of all requests otherwise.
+    async fn send(&mut self, managers: &[ManagerName], seconds: u64) -> Result<(f64, f64)> {
         let each = Duration::from_secs(1) / (PER_SECOND * if managers.len() == 2 { 2 } else { 1 });
         let begin = Instant::now();
         let mut sent: Vec<(ScanName, Instant)> = Vec::new();
@@ -149,9 +168,14 @@ impl<'a> Stream<'a> {
         while begin.elapsed() < Duration::from_secs(seconds) {
             tokio::time::sleep_until((begin + each * number).into()).await;
             let manager = managers[usize::try_from(number)? % managers.len()];
-            let names = self.load.commit(manager, &[Id::generate()]).await?;
+            let ids: Vec<Id> = (0..self.batch).map(|_| Id::generate()).collect();
+            let names = self.load.commit(manager, &ids).await?;
             let committed = Instant::now();
-            self.waker.wake();
+            self.events
+                .publish_all(names.iter().map(|name| ScanCreated {
+                    name: *name,
+                    create_time: name.scan.time(),
+                }));
             sent.extend(names.into_iter().map(|name| (name, committed)));
             number += 1;
         }
@@ -175,12 +199,12 @@ impl<'a> Stream<'a> {
             })
             .collect();
         delays.sort_by(f64::total_cmp);
-        Ok(delays)
+        Ok((share(&delays, 50), share(&delays, 99)))
     }
 }
 
 /// Returns the given percentile of sorted values.
-pub(super) fn share(sorted: &[f64], percent: usize) -> f64 {
+fn share(sorted: &[f64], percent: usize) -> f64 {
     let at = sorted.len() * percent / 100;
     let last = sorted.len().saturating_sub(1);
     sorted.get(at.min(last)).copied().unwrap_or(f64::NAN)

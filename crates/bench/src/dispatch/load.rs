@@ -3,19 +3,17 @@
 
 use std::time::Duration;
 
-use anyhow::{Context as _, Result, ensure};
+use anyhow::{Result, ensure};
 use diesel::{
     QueryableByName, sql_query,
     sql_types::{Array, BigInt, Integer, Timestamptz, Uuid as SqlUuid},
 };
-use diesel_async::{AsyncConnection, AsyncPgConnection, RunQueryDsl};
+use diesel_async::{AsyncPgConnection, RunQueryDsl};
 use domain::{
-    ConnectionName, Id, Instructions, ManagerName, ReplayName, ScanName, Timestamp,
+    ConnectionName, Id, Instructions, ManagerName, ScanName, Timestamp,
     connection::{CreateConnection, Headers, Method},
-    replay::CreateReplay,
 };
-use events::ScanCreated;
-use store::{connections, keys, namespaces, outbox, replays, seal::Sealer};
+use store::{connections, keys, namespaces, seal::Sealer};
 
 /// Rows per statement.
 const BULK: usize = 5_000;
@@ -110,7 +108,7 @@ impl Load {
     ) -> Result<()> {
         self.deliveries(connections, count, "'PENDING', now(), 0, NULL")
             .await?;
-        store::lanes::note_due(&mut self.conn, connections).await?;
+        store::lanes::mark_due(&mut self.conn, connections).await?;
         Ok(())
     }
 
@@ -164,65 +162,6 @@ impl Load {
         Ok(())
     }
 
-    /// Starts a replay of everything.
-    pub(crate) async fn replay(&mut self, connection: ConnectionName) -> Result<ReplayName> {
-        let draft = CreateReplay {
-            start_time: Timestamp::now().minus(Duration::from_secs(3_600)),
-            end_time: None,
-            states: None,
-        };
-        let replay = self
-            .conn
-            .transaction(async |conn| replays::insert(conn, connection, &draft).await)
-            .await?;
-        Ok(replay.context("another replay is running")?.name)
-    }
-
-    pub(crate) async fn replayed(&mut self, replay: ReplayName) -> Result<u64> {
-        let replay = replays::get(&mut self.conn, replay).await?;
-        Ok(replay.context("the replay is missing")?.done)
-    }
-
-    /// Returns the number of Scans of these Managers.
-    pub(crate) async fn total(&mut self, managers: &[ManagerName]) -> Result<i64> {
-        let id = managers[0].manager.to_uuid();
-        self.count(&format!("scans WHERE manager_id = '{id}'"))
-            .await
-    }
-
-    /// Returns the number of unfinished deliveries.
-    pub(crate) async fn waiting(&mut self) -> Result<i64> {
-        let namespace = self.namespace.to_uuid();
-        let states = "('PENDING', 'RETRYING', 'IN_FLIGHT')";
-        self.count(&format!(
-            "deliveries WHERE namespace_id = '{namespace}' AND state IN {states}"
-        ))
-        .await
-    }
-
-    /// Returns Scans with requests in progress, or not yet recorded.
-    pub(crate) async fn in_flight(&mut self) -> Result<Vec<ScanName>> {
-        #[derive(QueryableByName)]
-        struct Row {
-            #[diesel(sql_type = SqlUuid)]
-            manager_id: uuid::Uuid,
-            #[diesel(sql_type = SqlUuid)]
-            scan_id: uuid::Uuid,
-        }
-        let rows: Vec<Row> = sql_query(
-            "SELECT manager_id, scan_id FROM deliveries WHERE namespace_id = $1 AND state = 'IN_FLIGHT'",
-        )
-        .bind::<SqlUuid, _>(self.namespace.to_uuid())
-        .load(&mut self.conn)
-        .await?;
-        let name = |row: Row| ScanName {
-            namespace: self.namespace,
-            manager: Id::from_uuid(row.manager_id),
-            scan: Id::from_uuid(row.scan_id),
-        };
-        Ok(rows.into_iter().map(name).collect())
-    }
-
     /// Stores posts and their Scans in bulk.
     pub(crate) async fn store(&mut self, manager: Id, ids: &[Id], fanned_out: bool) -> Result<()> {
         let (uuids, times): (Vec<_>, Vec<_>) = ids
@@ -257,7 +196,7 @@ impl Load {
         Ok(())
     }
 
-    /// Stores Scans and their events, the same number for each Manager, in transactions of a few hundred.
+    /// Stores Scans without events, the same number for each Manager, in transactions of a few hundred.
     pub(crate) async fn scans(&mut self, managers: &[ManagerName], count: u32) -> Result<()> {
         let each = usize::try_from(count)? / managers.len();
         for manager in managers {
@@ -269,7 +208,7 @@ impl Load {
         Ok(())
     }
 
-    /// Stores Scans and their events in one transaction, like the scanner.
+    /// Stores Scans in one transaction, like the scanner.
     pub(crate) async fn commit(
         &mut self,
         manager: ManagerName,
@@ -285,11 +224,6 @@ impl Load {
             .collect();
         sql_query("BEGIN").execute(&mut self.conn).await?;
         self.store(manager.manager, ids, false).await?;
-        let events = names.iter().map(|name| ScanCreated {
-            name: *name,
-            create_time: name.scan.time(),
-        });
-        outbox::enqueue_all(&mut self.conn, events).await?;
         sql_query("COMMIT").execute(&mut self.conn).await?;
         Ok(names)
     }
@@ -350,11 +284,6 @@ impl Load {
         ] {
             sql_query(sql).execute(&mut self.conn).await?;
         }
-        Ok(())
-    }
-
-    pub(crate) async fn reconnect(&mut self, url: &str) -> Result<()> {
-        self.conn = AsyncPgConnection::establish(url).await?;
         Ok(())
     }
 }

@@ -1,4 +1,4 @@
-//! A receiver with minimal overhead, which can also misbehave, depending on the path.
+//! A receiver with minimal overhead, which can also hang, depending on the path.
 
 use std::{
     collections::HashMap,
@@ -7,7 +7,7 @@ use std::{
         Arc, Mutex, PoisonError,
         atomic::{AtomicBool, AtomicI64, AtomicU64, Ordering},
     },
-    time::{Duration, Instant},
+    time::Instant,
 };
 
 use anyhow::Result;
@@ -15,6 +15,8 @@ use tokio::{
     io::{AsyncReadExt, AsyncWriteExt},
     net::{TcpListener, TcpStream},
 };
+
+use crate::requests;
 
 #[derive(Default)]
 struct Seen {
@@ -90,36 +92,16 @@ impl Receiver {
 async fn serve(mut stream: TcpStream, seen: Arc<Seen>) -> Result<()> {
     stream.set_nodelay(true)?;
     let mut buffer = Vec::with_capacity(4_096);
-    loop {
-        buffer.clear();
-        let head = loop {
-            if stream.read_buf(&mut buffer).await? == 0 {
-                return Ok(());
-            }
-            if let Some(at) = buffer.windows(4).position(|four| four == b"\r\n\r\n") {
-                break at + 4;
-            }
-        };
-        let text = String::from_utf8_lossy(&buffer[..head]).to_ascii_lowercase();
-        let length: usize = text
-            .split("content-length: ")
-            .nth(1)
-            .and_then(|rest| rest.split("\r\n").next()?.parse().ok())
-            .unwrap_or(0);
-        while buffer.len() < head + length {
-            if stream.read_buf(&mut buffer).await? == 0 {
-                return Ok(());
-            }
-        }
+    while let Some((path, body)) = requests::next(&mut stream, &mut buffer).await? {
         seen.count.fetch_add(1, Ordering::Relaxed);
         if seen.follow.load(Ordering::Relaxed) {
-            note(&seen, &buffer[head..]);
+            note(&seen, &buffer[body..]);
         }
-        let path = text.split(' ').nth(1).unwrap_or_default().to_owned();
         if !answer(&mut stream, &path, &seen).await? {
-            return Ok(());
+            break;
         }
     }
+    Ok(())
 }
 
 fn note(seen: &Seen, body: &[u8]) {
@@ -147,23 +129,8 @@ async fn answer(stream: &mut TcpStream, path: &str, seen: &Seen) -> Result<bool>
         seen.hung.fetch_sub(1, Ordering::Relaxed);
         return Ok(false);
     }
-    let answer: &[u8] = match path {
-        "/500" => b"HTTP/1.1 500 X\r\ncontent-length: 0\r\n\r\n",
-        "/429" => b"HTTP/1.1 429 X\r\nretry-after: 30\r\ncontent-length: 0\r\n\r\n",
-        "/100ms" => {
-            tokio::time::sleep(Duration::from_millis(100)).await;
-            b"HTTP/1.1 200 OK\r\ncontent-length: 0\r\n\r\n"
-        }
-        "/reset" => return Ok(false),
-        "/drip" => {
-            for byte in b"HTTP/1.1 200 X\r\ncontent-length: 0\r\n\r\n" {
-                stream.write_all(&[*byte]).await?;
-                tokio::time::sleep(Duration::from_millis(100)).await;
-            }
-            return Ok(true);
-        }
-        _ => b"HTTP/1.1 200 OK\r\ncontent-length: 0\r\n\r\n",
-    };
-    stream.write_all(answer).await?;
+    stream
+        .write_all(b"HTTP/1.1 200 OK\r\ncontent-length: 0\r\n\r\n")
+        .await?;
     Ok(true)
 }

@@ -28,7 +28,7 @@ pub(crate) struct Stack {
     last: Vec<f64>,
     spent: Vec<f64>,
     rabbitmq: Arc<Mutex<RabbitMq>>,
-    pub(crate) postgres: Postgres,
+    postgres: Postgres,
 }
 
 impl Stack {

@@ -1,4 +1,4 @@
-//! Attacks that need memory of the services.
+//! Attacks that make the services need much memory.
 
 use std::time::{Duration, Instant};
 
@@ -85,8 +85,8 @@ impl Hostile {
             self.prepare_task(async move {
                 loop {
                     match do_not_read(&host, &request).await {
-                        Ok(status) => tally.note_status(status),
-                        Err(error) => tally.note_reason(&format!("{error:#}")),
+                        Ok(status) => tally.count_status(status),
+                        Err(error) => tally.count_reason(&format!("{error:#}")),
                     }
                 }
             });

@@ -222,7 +222,7 @@ impl Hostile {
             self.prepare_task(async move {
                 for path in paths.iter().cycle().skip(task % paths.len()) {
                     let answer = api.send(method.clone(), path, &key, body.as_ref()).await;
-                    tally.note(&answer);
+                    tally.count(&answer);
                     if !answer.is_ok_and(|answer| answer.status < 300) {
                         tokio::time::sleep(PAUSE).await;
                     }

@@ -33,6 +33,7 @@ use tokio::{
 };
 
 use super::product::PLATFORM;
+use crate::requests;
 pub(super) use documents::{muted_words, terms};
 use feeds::{feed, noise, ok, rss};
 
@@ -166,37 +167,17 @@ impl Site {
     async fn serve(self, mut stream: TcpStream) -> Result<()> {
         stream.set_nodelay(true)?;
         let mut buffer = Vec::with_capacity(4_096);
-        loop {
-            buffer.clear();
-            let head = loop {
-                if stream.read_buf(&mut buffer).await? == 0 {
-                    return Ok(());
-                }
-                if let Some(at) = buffer.windows(4).position(|four| four == b"\r\n\r\n") {
-                    break at + 4;
-                }
-            };
-            let text = String::from_utf8_lossy(&buffer[..head]).to_ascii_lowercase();
-            let length: usize = text
-                .split("content-length: ")
-                .nth(1)
-                .and_then(|rest| rest.split("\r\n").next()?.parse().ok())
-                .unwrap_or(0);
-            while buffer.len() < head + length {
-                if stream.read_buf(&mut buffer).await? == 0 {
-                    return Ok(());
-                }
-            }
-            let path = text.split(' ').nth(1).unwrap_or_default().to_owned();
+        while let Some((path, body)) = requests::next(&mut stream, &mut buffer).await? {
             if let Some(document) = documents::of(&path) {
                 stream.write_all(&document?).await?;
                 continue;
             }
-            let Some(answer) = self.answer(&mut stream, &path, &buffer[head..]).await else {
-                return Ok(());
+            let Some(answer) = self.answer(&mut stream, &path, &buffer[body..]).await else {
+                break;
             };
             stream.write_all(answer.as_bytes()).await?;
         }
+        Ok(())
     }
 
     /// Returns the answer to a request; `None` if the client closed the connection before.
@@ -207,15 +188,15 @@ impl Site {
         Some(match kind {
             "victim.xml" => self.victims_feed(),
             "hook" => {
-                self.note_delivery(body);
+                self.record_delivery(body);
                 ok("")
             }
             "fresh" => {
-                self.note_poll(path);
+                self.record_poll(path);
                 rss(std::iter::empty())
             }
             "stock" => {
-                self.note_poll(path);
+                self.record_poll(path);
                 rss((0..100).map(|item| format!("{number} {item}")))
             }
             "noisy" => rss(noise(number)),
@@ -233,7 +214,7 @@ impl Site {
         })
     }
 
-    fn note_poll(&self, path: &str) {
+    fn record_poll(&self, path: &str) {
         let now = Instant::now();
         let mut seen = self.seen();
         seen.first_polls.entry(path.to_owned()).or_insert(now);
@@ -251,7 +232,7 @@ impl Site {
         feed(items.into_iter(), "A victim's post.")
     }
 
-    fn note_delivery(&self, body: &[u8]) {
+    fn record_delivery(&self, body: &[u8]) {
         let now = Instant::now();
         let body: serde_json::Value = serde_json::from_slice(body).unwrap_or_default();
         let title = body["post"]["title"].as_str().unwrap_or_default();

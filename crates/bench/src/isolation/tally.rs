@@ -28,7 +28,7 @@ pub(super) struct Tally {
 }
 
 impl Tally {
-    pub(super) fn note(&self, answer: &Result<Answer>) {
+    pub(super) fn count(&self, answer: &Result<Answer>) {
         let count = match answer {
             Ok(answer) if answer.status < 300 => &self.accepted,
             // 503: a list that ran too long.
@@ -38,19 +38,19 @@ impl Tally {
         count.fetch_add(1, Ordering::Relaxed);
         match answer {
             Ok(answer) if answer.status < 300 => {}
-            Ok(answer) => self.note_reason(&reason(answer)),
-            Err(error) => self.note_reason(&error.to_string()),
+            Ok(answer) => self.count_reason(&reason(answer)),
+            Err(error) => self.count_reason(&error.to_string()),
         }
     }
 
     /// Counts an answer whose body is not read.
-    pub(super) fn note_status(&self, status: u16) {
+    pub(super) fn count_status(&self, status: u16) {
         let body = Default::default();
-        self.note(&Ok(Answer { status, body }));
+        self.count(&Ok(Answer { status, body }));
     }
 
-    /// Counts something that the account is told.
-    pub(super) fn note_reason(&self, reason: &str) {
+    /// Counts a reason that an answer gives to the account.
+    pub(super) fn count_reason(&self, reason: &str) {
         let reason: String = reason.chars().take(LONGEST).collect();
         let mut reasons = self.reasons.lock().unwrap_or_else(PoisonError::into_inner);
         if reasons.len() < MOST_REASONS || reasons.contains_key(&reason) {
@@ -72,7 +72,7 @@ impl Tally {
         self.failed.load(Ordering::Relaxed)
     }
 
-    /// Returns what the account was told, and how often.
+    /// Returns the reasons that answers gave to the account, and how often.
     pub(super) fn reasons(&self) -> String {
         let reasons = self.reasons.lock().unwrap_or_else(PoisonError::into_inner);
         let texts = reasons

@@ -1,4 +1,5 @@
-//! Other ways to make the same decisions, or a part of them, in the same run.
+//! Reference implementations for comparison, in the same run: each plan in turn, Aho-Corasick, and PostgreSQL's
+//! `tsquery`.
 
 use std::{collections::BTreeMap, path::PathBuf, sync::Arc, time::Instant};
 

@@ -31,7 +31,7 @@ pub(super) struct Link {
     ca_certificates_file: Option<PathBuf>,
     connection: tokio::sync::Mutex<Option<Connection>>,
     /// The last state that was logged: whether the broker is there.
-    told: Mutex<Option<bool>>,
+    logged: Mutex<Option<bool>>,
 }
 
 impl Link {
@@ -53,7 +53,7 @@ impl Link {
             name: format!("{name} {role_name}"),
             ca_certificates_file,
             connection: tokio::sync::Mutex::new(None),
-            told: Mutex::new(None),
+            logged: Mutex::new(None),
         }
     }
 
@@ -76,11 +76,11 @@ impl Link {
         match self.connect().await {
             Ok((connection, channel)) => {
                 *slot = Some(connection);
-                self.tell(None);
+                self.log(None);
                 Ok(channel)
             }
             Err(error) => {
-                self.tell(Some(&error));
+                self.log(Some(&error));
                 Err(error)
             }
         }
@@ -117,10 +117,10 @@ impl Link {
         read.map(Some).map_err(named)
     }
 
-    fn tell(&self, error: Option<&Error>) {
-        let mut told = self.told.lock().unwrap_or_else(|lock| lock.into_inner());
+    fn log(&self, error: Option<&Error>) {
+        let mut logged = self.logged.lock().unwrap_or_else(|lock| lock.into_inner());
         let there = error.is_none();
-        if told.replace(there) == Some(there) {
+        if logged.replace(there) == Some(there) {
             return;
         }
         let broker = format!("{}:{}", self.uri.authority.host, self.uri.authority.port);
@@ -135,7 +135,7 @@ impl Link {
     }
 }
 
-pub(super) fn away(error: lapin::Error) -> Error {
+fn away(error: lapin::Error) -> Error {
     Error::Away(Box::new(error))
 }
 

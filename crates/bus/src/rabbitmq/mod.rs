@@ -1,14 +1,12 @@
 //! The bus on RabbitMQ, 3.10 and later.
 //!
-//! A durable topic exchange takes all events. Each reader of work has a quorum queue with a delivery limit and
-//! a dead-letter queue; each reader of broadcasts an exclusive queue that ends with its connection. Publishing
-//! waits for the broker's confirm; acknowledgements are manual.
+//! A durable topic exchange takes all events. The replicas of a reader of work share a queue, which ends with the last of
+//! them; each reader of broadcasts has an exclusive queue, which ends with its connection. Messages are not stored, and
+//! neither confirmed nor acknowledged.
 //!
 //! [`link`] holds a connection. [`publisher`] and [`subscription`] use one each: a broker that is short of
-//! memory blocks connections that publish, and must not block acknowledgements too. [`declare`] creates the
-//! queues, [`dead_letters`] lists dead letters and puts them back.
+//! memory blocks connections that publish, and must not block those that read. [`declare`] creates exchange and queues.
 
-mod dead_letters;
 mod declare;
 mod link;
 mod properties;
@@ -20,26 +18,22 @@ use std::{path::PathBuf, sync::Arc};
 use async_trait::async_trait;
 use lapin::uri::AMQPUri;
 
-pub use dead_letters::DeadLetter;
-
 use self::{
     link::{Link, Role},
     publisher::Publisher,
-    subscription::{Kind, RabbitMqSubscription},
+    subscription::RabbitMqSubscription,
 };
 use crate::{
     Topology,
-    topology::dead_letter_queue,
-    transport::{Bus, Error, Outgoing, Published, QueueDepth, Subscription},
+    transport::{Bus, Error, Outgoing, Subscription},
 };
 
-/// A broker, and our exchanges and queues on it. Clones share its connections, which are opened on first use,
+/// A broker, and our exchange and queues on it. Clones share its connections, which are opened on first use,
 /// and again when they are lost.
 #[derive(Clone)]
 pub struct RabbitMq {
     topology: Arc<Topology>,
     consuming: Arc<Link>,
-    publishing: Arc<Link>,
     publisher: Arc<Publisher>,
 }
 
@@ -74,44 +68,23 @@ impl RabbitMq {
             ))
         };
         let topology = Arc::new(options.topology);
-        let publishing = link(Role::Publishing);
         Ok(Self {
             publisher: Arc::new(Publisher::new(
-                Arc::clone(&publishing),
+                link(Role::Publishing),
                 Arc::clone(&topology),
             )),
-            publishing,
             consuming: link(Role::Consuming),
             topology,
         })
     }
 
-    /// Returns the oldest dead letters of `queue`, up to `limit`. They stay in the queue.
-    ///
-    /// # Errors
-    /// When the broker is away or has no such queue.
-    pub async fn dead_letters(&self, queue: &str, limit: usize) -> Result<Vec<DeadLetter>, Error> {
-        let queue = self.topology.queue_name(queue);
-        dead_letters::list(&self.consuming, &queue, limit).await
-    }
-
-    /// Puts up to `limit` dead letters of `queue` back into it, the oldest first. Returns how many there were.
-    ///
-    /// # Errors
-    /// When the broker is away or has no such queue. Messages that were already put back stay there.
-    pub async fn requeue_dead_letters(&self, queue: &str, limit: usize) -> Result<usize, Error> {
-        let queue = self.topology.queue_name(queue);
-        dead_letters::requeue(&self.consuming, &queue, limit).await
-    }
-
-    /// The names of the work queues on the broker.
-    #[must_use]
-    pub fn work_queues(&self) -> Vec<String> {
-        self.topology
-            .work
-            .iter()
-            .map(|queue| queue.name.clone())
-            .collect()
+    fn subscribe(&self, queue: Option<String>, keys: &[&str]) -> Box<dyn Subscription> {
+        Box::new(RabbitMqSubscription::new(
+            Arc::clone(&self.consuming),
+            Arc::clone(&self.topology),
+            queue,
+            keys,
+        ))
     }
 }
 
@@ -125,50 +98,21 @@ impl Bus for RabbitMq {
         &self.topology.exchange
     }
 
-    async fn publish(&self, batch: &[Outgoing]) -> Vec<Result<Published, Error>> {
-        self.publisher.publish(batch).await
+    async fn publish(&self, message: &Outgoing) -> Result<(), Error> {
+        self.publisher.publish(message).await
     }
 
-    fn work(&self, queue: &str, keys: &[&str], prefetch: u16) -> Box<dyn Subscription> {
-        self.subscribe(Kind::Work {
-            queue: self.topology.work_queue(queue, keys),
-            prefetch,
-        })
+    fn work(&self, queue: &str, keys: &[&str]) -> Box<dyn Subscription> {
+        self.subscribe(Some(self.topology.queue_name(queue)), keys)
     }
 
     fn news(&self, keys: &[&str]) -> Box<dyn Subscription> {
-        self.subscribe(Kind::News {
-            keys: keys.iter().map(|&key| key.to_owned()).collect(),
-        })
-    }
-
-    async fn depth(&self, queue: &str) -> Result<QueueDepth, Error> {
-        let queue = self.topology.queue_name(queue);
-        // A missing queue closes the channel, so this channel is not used for anything else.
-        let channel = self.consuming.channel().await?;
-        let (ready, consumers) = declare::depth(&channel, &queue).await?;
-        let (dead_letters, _) = declare::depth(&channel, &dead_letter_queue(&queue)).await?;
-        Ok(QueueDepth {
-            ready,
-            consumers,
-            dead_letters,
-        })
+        self.subscribe(None, keys)
     }
 
     async fn check(&self) -> Result<(), Error> {
         self.publisher.check().await?;
         self.consuming.channel().await.map(drop)
-    }
-}
-
-impl RabbitMq {
-    fn subscribe(&self, kind: Kind) -> Box<dyn Subscription> {
-        Box::new(RabbitMqSubscription::new(
-            Arc::clone(&self.consuming),
-            Arc::clone(&self.publishing),
-            Arc::clone(&self.topology),
-            kind,
-        ))
     }
 }
 

@@ -77,7 +77,7 @@ impl CreateConnection {
                 signing_secrets: signing_secrets?,
             })
         });
-        // `None` only after an issue was noted.
+        // `None` only after an issue was reported.
         issues.into_inner().or(())?;
         draft.ok_or_else(|| Issues::one("body", Issue::InvalidFormat))
     }
@@ -163,7 +163,7 @@ fn url(fields: &Object<'_>, addresses: &AddressPolicy) -> Option<String> {
     let text = fields.text("url", fields.require("url"))?;
     WebUrl::parse(text, addresses, web_url::Kind::Connection)
         .map(|url| url.as_str().to_owned())
-        .map_err(|issue| fields.note("url", issue))
+        .map_err(|issue| fields.report("url", issue))
         .ok()
 }
 
@@ -196,7 +196,7 @@ fn signing_secrets(fields: &Object<'_>) -> Option<Vec<SigningSecret>> {
     };
     let items = fields.array(FIELD, Some(value))?;
     if items.len() > MAX_SIGNING_SECRETS {
-        fields.note(FIELD, Issue::TooMany);
+        fields.report(FIELD, Issue::TooMany);
         return None;
     }
     let mut secrets: Vec<SigningSecret> = Vec::new();
@@ -207,10 +207,10 @@ fn signing_secrets(fields: &Object<'_>) -> Option<Vec<SigningSecret>> {
         };
         match parsed {
             Ok(secret) if secrets.contains(&secret) => {
-                fields.note(&format!("{FIELD}[{at}]"), Issue::Duplicate);
+                fields.report(&format!("{FIELD}[{at}]"), Issue::Duplicate);
             }
             Ok(secret) => secrets.push(secret),
-            Err(issue) => fields.note(&format!("{FIELD}[{at}]"), issue),
+            Err(issue) => fields.report(&format!("{FIELD}[{at}]"), issue),
         }
     }
     (secrets.len() == items.len()).then_some(secrets)
@@ -221,14 +221,14 @@ fn headers(fields: &Object<'_>) -> Option<Headers> {
         return Some(Headers::default());
     };
     let Some(map) = value.as_object() else {
-        fields.note("headers", Issue::InvalidType);
+        fields.report("headers", Issue::InvalidType);
         return None;
     };
     let mut headers = Vec::new();
     for (name, value) in map {
         match value.as_str() {
             Some(text) => headers.push((name.clone(), text.to_owned())),
-            None => fields.note(&format!("headers.{name}"), Issue::InvalidType),
+            None => fields.report(&format!("headers.{name}"), Issue::InvalidType),
         }
     }
     let issues = web_header::check_headers(&headers);
@@ -241,11 +241,11 @@ fn headers(fields: &Object<'_>) -> Option<Headers> {
 mod tests {
     use serde_json::{Value, json};
 
-    use uuid::Uuid;
-
-    use super::{Connection, ConnectionChange, CreateConnection, Format, Headers, Method, PATHS};
+    use super::{ConnectionChange, CreateConnection, Format, Headers, Method, PATHS};
     use crate::{
-        ConnectionName, Id, Issue, Issues, address::AddressPolicy, connection::ConnectionState,
+        Issue, Issues,
+        address::AddressPolicy,
+        connection::{ConnectionState, tests::sample},
         patch::Patch,
     };
 
@@ -262,18 +262,7 @@ mod tests {
 
     fn changed(body: &Value, mask: Option<&str>) -> Result<ConnectionChange, Issues> {
         let patch = Patch::parse(body, mask, PATHS)?;
-        ConnectionChange::of(
-            &patch,
-            &Connection::specimen(name()),
-            &AddressPolicy::default(),
-        )
-    }
-
-    fn name() -> ConnectionName {
-        ConnectionName {
-            namespace: Id::from_uuid(Uuid::from_u128(1)),
-            connection: Id::from_uuid(Uuid::from_u128(2)),
-        }
+        ConnectionChange::of(&patch, &sample(), &AddressPolicy::default())
     }
 
     #[test]
@@ -286,7 +275,7 @@ mod tests {
 
     #[test]
     fn unreadable_headers_can_be_replaced() {
-        let mut current = Connection::specimen(name());
+        let mut current = sample();
         current.headers = Headers::unreadable();
         let body = json!({"nickname": "new", "headers": {"x-a": "1"}});
         let changed = |mask| {

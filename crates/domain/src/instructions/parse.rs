@@ -9,7 +9,7 @@ use super::{
 use crate::{FeedName, Issue, feed::FeedRules, json::Object, manager::SourceType};
 
 /// Takes an object in the form of [`Instructions`] whose feeds `rules` allow for a Manager of `source`, and
-/// finishes it; `None` after an issue was noted.
+/// finishes it; `None` after an issue was reported.
 pub fn parse(
     object: Object<'_>,
     source: Option<SourceType>,
@@ -52,7 +52,7 @@ pub fn parse(
         && focus.is_some()
         && !(0.0..=1.0).contains(&threshold)
     {
-        object.note("threshold", Issue::OutOfRange);
+        object.report("threshold", Issue::OutOfRange);
     }
     let background_scores = parse_background_scores(&object);
     let offers = items(&object, "offers", |at, item| {
@@ -67,7 +67,7 @@ pub fn parse(
         .all(|field| object.is_empty(field));
     if says_nothing {
         // Such instructions would match every post.
-        object.note("include", Issue::Required);
+        object.report("include", Issue::Required);
     }
     let count = require.iter().flatten().map(Vec::len).sum::<usize>()
         + include.as_ref().map_or(0, Vec::len)
@@ -78,16 +78,16 @@ pub fn parse(
             .map(|name: &WatchedName| 1 + name.aliases.len() + name.context.len())
             .sum::<usize>();
     if count > MAX_TERMS {
-        object.note_whole(Issue::TooMany);
+        object.report_whole(Issue::TooMany);
     }
     if related_terms.as_ref().map_or(0, Vec::len) > MAX_RELATED_TERMS {
-        object.note("relatedTerms", Issue::TooMany);
+        object.report("relatedTerms", Issue::TooMany);
     }
     if offers.as_ref().map_or(0, Vec::len) > MAX_OFFERS {
-        object.note("offers", Issue::TooMany);
+        object.report("offers", Issue::TooMany);
     }
     if require.as_ref().map_or(0, Vec::len) > MAX_GROUPS {
-        object.note("require", Issue::TooMany);
+        object.report("require", Issue::TooMany);
     }
     object.finish();
     Some(Instructions {
@@ -122,7 +122,7 @@ fn parse_feeds(
         Ok(Some(feed))
     })?;
     if feeds.len() > MAX_FEEDS {
-        object.note("feeds", Issue::TooMany);
+        object.report("feeds", Issue::TooMany);
     }
     Some(feeds)
 }
@@ -131,12 +131,12 @@ fn parse_feeds(
 fn parse_background_scores(object: &Object<'_>) -> Option<[f64; 3]> {
     let value = object.take("backgroundScores")?;
     let Some(items) = value.as_array() else {
-        object.note("backgroundScores", Issue::InvalidType);
+        object.report("backgroundScores", Issue::InvalidType);
         return None;
     };
     let numbers: Vec<f64> = items.iter().filter_map(Value::as_f64).collect();
     if numbers.len() < items.len() {
-        object.note("backgroundScores", Issue::InvalidType);
+        object.report("backgroundScores", Issue::InvalidType);
         return None;
     }
     match <[f64; 3]>::try_from(numbers) {
@@ -149,11 +149,11 @@ fn parse_background_scores(object: &Object<'_>) -> Option<[f64; 3]> {
             Some(scores)
         }
         Ok(_) => {
-            object.note("backgroundScores", Issue::OutOfRange);
+            object.report("backgroundScores", Issue::OutOfRange);
             None
         }
         Err(_) => {
-            object.note("backgroundScores", Issue::InvalidFormat);
+            object.report("backgroundScores", Issue::InvalidFormat);
             None
         }
     }
@@ -162,7 +162,7 @@ fn parse_background_scores(object: &Object<'_>) -> Option<[f64; 3]> {
 fn parse_term(object: Object<'_>) -> Option<Term> {
     let text = object
         .require("text")
-        .and_then(|value| noted(&object, "text", term(value)));
+        .and_then(|value| or_report(&object, "text", term(value)));
     let weight = object
         .require("weight")
         .and_then(|value| number(&object, "weight", value));
@@ -176,11 +176,11 @@ fn parse_term(object: Object<'_>) -> Option<Term> {
 fn parse_offer(object: Object<'_>) -> Option<Term> {
     let text = object
         .require("text")
-        .and_then(|value| noted(&object, "text", term(value)));
+        .and_then(|value| or_report(&object, "text", term(value)));
     let weight = object.require("weight").and_then(|value| {
         let weight = number(&object, "weight", value)?;
         let bounded = (0.0..=1.0).contains(&weight).then_some(weight);
-        noted(&object, "weight", bounded.ok_or(Issue::OutOfRange))
+        or_report(&object, "weight", bounded.ok_or(Issue::OutOfRange))
     });
     object.finish();
     Some(Term {
@@ -192,7 +192,7 @@ fn parse_offer(object: Object<'_>) -> Option<Term> {
 fn parse_name(object: Object<'_>) -> Option<WatchedName> {
     let text = object
         .require("text")
-        .and_then(|value| noted(&object, "text", term(value)));
+        .and_then(|value| or_report(&object, "text", term(value)));
     let kind = object.word::<NameKind>("kind", object.require("kind"));
     let aliases = items(&object, "aliases", |_, item| term(item).map(Some));
     let context = items(&object, "context", |_, item| term(item).map(Some));
@@ -208,7 +208,7 @@ fn parse_name(object: Object<'_>) -> Option<WatchedName> {
             reason = "0 to 100"
         )]
         let percent = in_range.then_some(percent.round() as u8);
-        noted(&object, "onTopicPercent", percent.ok_or(Issue::OutOfRange))
+        or_report(&object, "onTopicPercent", percent.ok_or(Issue::OutOfRange))
     });
     let ordinary_posts = object
         .take("ordinaryPosts")
@@ -232,14 +232,14 @@ fn number(object: &Object<'_>, field: &'static str, value: &Value) -> Option<f64
         let sound = (-MAX_WEIGHT..=MAX_WEIGHT).contains(&number);
         sound.then_some(number).ok_or(Issue::OutOfRange)
     });
-    noted(object, field, bounded)
+    or_report(object, field, bounded)
 }
 
-fn noted<T>(object: &Object<'_>, field: &str, result: Result<T, Issue>) -> Option<T> {
-    result.map_err(|issue| object.note(field, issue)).ok()
+fn or_report<T>(object: &Object<'_>, field: &str, result: Result<T, Issue>) -> Option<T> {
+    result.map_err(|issue| object.report(field, issue)).ok()
 }
 
-/// An optional list; an absent one is empty. `parse` returns `Ok(None)` if it noted the issue itself.
+/// An optional list; an absent one is empty. `parse` returns `Ok(None)` if it reported the issue itself.
 fn items<T>(
     object: &Object<'_>,
     field: &'static str,
@@ -252,7 +252,7 @@ fn items<T>(
     let parsed: Vec<Option<T>> = array
         .iter()
         .enumerate()
-        .map(|(at, item)| noted(object, &format!("{field}[{at}]"), parse(at, item)).flatten())
+        .map(|(at, item)| or_report(object, &format!("{field}[{at}]"), parse(at, item)).flatten())
         .collect();
     parsed.into_iter().collect()
 }
@@ -266,7 +266,7 @@ fn each<T>(
     let parsed: Vec<Option<T>> = array
         .iter()
         .enumerate()
-        .map(|(at, item)| noted(object, &format!("{path}[{at}]"), parse(at, item)))
+        .map(|(at, item)| or_report(object, &format!("{path}[{at}]"), parse(at, item)))
         .collect();
     parsed.into_iter().collect()
 }

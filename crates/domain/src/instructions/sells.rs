@@ -29,16 +29,26 @@ impl Sells {
     pub fn or_none(self) -> Option<Self> {
         (self != Self::default()).then_some(self)
     }
+
+    /// Takes over each field that `given` sets.
+    pub fn replace_with(&mut self, given: &Self) {
+        if !given.summary.is_empty() {
+            self.summary.clone_from(&given.summary);
+        }
+        if !given.offers.is_empty() {
+            self.offers.clone_from(&given.offers);
+        }
+    }
 }
 
-/// Parses the optional field `sells` of instructions. An object that says nothing counts as absent.
-pub(super) fn parse(instructions: &Object<'_>) -> Option<Sells> {
-    let object = instructions.object("sells", instructions.take("sells"))?;
+/// Parses the optional field `sells` of instructions or of an input. An object that says nothing counts as absent.
+pub(crate) fn parse(parent: &Object<'_>) -> Option<Sells> {
+    let object = parent.object("sells", parent.take("sells"))?;
     let summary = object
         .trimmed("summary", object.take("summary"), 0..=MAX_SUMMARY_CHARS)
         .unwrap_or_default();
     if summary.contains(char::is_control) {
-        object.note("summary", Issue::InvalidFormat);
+        object.report("summary", Issue::InvalidFormat);
     }
     let offers = offers(&object);
     object.finish();
@@ -49,7 +59,7 @@ fn offers(object: &Object<'_>) -> Vec<String> {
     let given = object.take("offers");
     let items = object.array("offers", given).unwrap_or_default();
     if items.len() > MAX_PHRASES {
-        object.note("offers", Issue::TooMany);
+        object.report("offers", Issue::TooMany);
         return Vec::new();
     }
     let mut seen = HashSet::new();
@@ -61,7 +71,7 @@ fn offers(object: &Object<'_>) -> Vec<String> {
         });
         match phrase {
             Ok(phrase) => offers.push(phrase),
-            Err(issue) => object.note(&format!("offers[{at}]"), issue),
+            Err(issue) => object.report(&format!("offers[{at}]"), issue),
         }
     }
     offers
@@ -121,6 +131,22 @@ mod tests {
             json!({"summary": null, "offers": null}),
         ] {
             assert_eq!(parsed(nothing.clone()), Ok(None), "{nothing}");
+        }
+    }
+
+    #[test]
+    fn only_given_fields_are_replaced() {
+        let sells = |summary: &str, offers: &[&str]| Sells {
+            summary: summary.to_owned(),
+            offers: offers.iter().map(|offer| (*offer).to_owned()).collect(),
+        };
+        for (given, expected) in [
+            (sells("", &["coffee"]), sells("Tea.", &["coffee"])),
+            (sells("Coffee.", &[]), sells("Coffee.", &["tea", "cups"])),
+        ] {
+            let mut compiled = sells("Tea.", &["tea", "cups"]);
+            compiled.replace_with(&given);
+            assert_eq!(compiled, expected);
         }
     }
 

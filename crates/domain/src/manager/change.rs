@@ -7,16 +7,13 @@ use std::cell::RefCell;
 
 use serde_json::Value;
 
-use super::{
-    Input, InputFocus, InputType, Manager, ManagerState, ManagerType, Mode, NamedConnection,
-    Notice, Origin, PATHS, Rules, Sensitivity, Source, SourceType, fields,
-};
+use super::{Manager, Mode, NamedConnection, Notice, Origin, PATHS, Rules, SourceType, fields};
 use crate::{
-    Focus, Instructions, Issue, Issues, ManagerName, Timestamp,
+    Instructions, Issue, Issues,
     json::Object,
     namespace::nickname,
     patch::Patch,
-    screen::{self, Duplicates, Kinds, Language, Mute, Screen},
+    screen::{self, Duplicates, Kinds, Language, Mute},
 };
 
 /// A Manager before a change.
@@ -93,44 +90,6 @@ impl ManagerChange {
 }
 
 impl Editable {
-    /// A sample Manager for checking a change to one that does not exist: errors in a request are reported
-    /// before the missing resource.
-    #[must_use]
-    pub fn specimen(name: ManagerName) -> Self {
-        Self {
-            manager: Manager {
-                name,
-                create_time: Timestamp::UNIX_EPOCH,
-                update_time: Timestamp::UNIX_EPOCH,
-                nickname: "specimen".to_owned(),
-                manager_type: ManagerType::FeedManager,
-                enable: true,
-                mode: Mode::Automatic,
-                state: ManagerState::PendingApply,
-                apply_time: None,
-                apply_error: None,
-                source: Source {
-                    source_type: SourceType::Forum,
-                },
-                input: Some(Input {
-                    input_type: InputType::Structured,
-                    urls: vec!["https://example.com/".to_owned()],
-                    focus: InputFocus {
-                        focus_type: Focus::Sales,
-                        names: Vec::new(),
-                    },
-                    sensitivity: Sensitivity::default(),
-                }),
-                instructions: None,
-                notices: Vec::new(),
-                screen: Screen::default(),
-                health: None,
-            },
-            submitted: None,
-            generation: 1,
-        }
-    }
-
     /// The instructions before the change.
     fn instructions(&self) -> Option<&Instructions> {
         self.manager
@@ -177,7 +136,7 @@ fn origin(
                 (_, true) => by_input(input),
                 (true, false) => by_instructions(instructions),
                 (false, false) => {
-                    fields.note("instructions", Issue::Conflict);
+                    fields.report("instructions", Issue::Conflict);
                     None
                 }
             }
@@ -188,7 +147,7 @@ fn origin(
                 Mode::Manual => "instructions",
             };
             if fields.has(own) {
-                fields.note(own, Issue::Required);
+                fields.report(own, Issue::Required);
             } else if let Some(source) = new_source {
                 foreign_feeds(fields, current, source, rules);
             }
@@ -207,7 +166,7 @@ fn foreign_feeds(fields: &Object<'_>, current: &Editable, source: SourceType, ru
     let feeds = current.submitted.iter().flat_map(|own| &own.feeds);
     for (at, feed) in feeds.enumerate() {
         if rules.feeds.check(feed, Some(source)) == Err(Issue::Conflict) {
-            fields.note(&format!("instructions.feeds[{at}]"), Issue::Conflict);
+            fields.report(&format!("instructions.feeds[{at}]"), Issue::Conflict);
         }
     }
 }
@@ -219,22 +178,55 @@ mod tests {
 
     use super::{Editable, ManagerChange, Mode, Origin, SourceType};
     use crate::{
-        Id, Instructions, Issue, Issues, ManagerName, Sensitivity,
+        Focus, Id, Instructions, Issue, Issues, ManagerName, Sensitivity, Timestamp,
         address::AddressPolicy,
         feed::OneForum,
-        instructions::Term,
-        manager::{PATHS, Rules},
+        instructions::{Sells, Term},
+        manager::{
+            Input, InputFocus, InputType, Manager, ManagerState, ManagerType, PATHS, Rules, Source,
+        },
         patch::Patch,
-        screen::{Duplicates, Kinds},
+        screen::{Duplicates, Kinds, Screen},
     };
 
     fn automatic() -> Editable {
         let id = Id::from_uuid(Uuid::from_u128(1));
-        let name = ManagerName {
-            namespace: id,
-            manager: id,
-        };
-        Editable::specimen(name)
+        Editable {
+            manager: Manager {
+                name: ManagerName {
+                    namespace: id,
+                    manager: id,
+                },
+                create_time: Timestamp::UNIX_EPOCH,
+                update_time: Timestamp::UNIX_EPOCH,
+                nickname: "ours".to_owned(),
+                manager_type: ManagerType::FeedManager,
+                enable: true,
+                mode: Mode::Automatic,
+                state: ManagerState::PendingApply,
+                apply_time: None,
+                apply_error: None,
+                source: Source {
+                    source_type: SourceType::Forum,
+                },
+                input: Some(Input {
+                    input_type: InputType::Structured,
+                    urls: vec!["https://example.com/".to_owned()],
+                    focus: InputFocus {
+                        focus_type: Focus::Sales,
+                        names: Vec::new(),
+                    },
+                    sensitivity: Sensitivity::default(),
+                    sells: None,
+                }),
+                instructions: None,
+                notices: Vec::new(),
+                screen: Screen::default(),
+                health: None,
+            },
+            submitted: None,
+            generation: 1,
+        }
     }
 
     fn instructions() -> Instructions {
@@ -448,6 +440,41 @@ mod tests {
             let change = changed(&precise, body, mask).unwrap();
             assert_eq!(sensitivity_of(&change), Some(expected), "{body} {mask:?}");
         }
+    }
+
+    #[test]
+    fn sells_of_the_input_is_merged_and_removed() {
+        let sells = |offer: &str| Sells {
+            summary: "Tea.".to_owned(),
+            offers: vec![offer.to_owned()],
+        };
+        let mut current = applied();
+        if let Some(input) = &mut current.manager.input {
+            input.sells = Some(sells("tea"));
+        }
+        let offers = json!({"input": {"sells": {"offers": ["cups"]}}});
+        let none = json!({"input": {"sells": null}});
+        let urls = json!({"input": {"urls": ["https://example.com/tea"]}});
+        for (body, mask, expected) in [
+            (&offers, None, Some(sells("cups"))),
+            (&offers, Some("input.sells.offers"), Some(sells("cups"))),
+            (&urls, None, Some(sells("tea"))),
+            (&none, None, None),
+            (&json!({}), Some("input.sells"), None),
+        ] {
+            let change = changed(&current, body, mask).unwrap();
+            match change.origin {
+                Some(Origin::Input(input)) => {
+                    assert_eq!(input.sells, expected, "{body} {mask:?}");
+                }
+                other => panic!("{body} {mask:?}: {other:?}"),
+            }
+        }
+        let wrong = json!({"input": {"sells": {"offers": ["tea", "Tea"]}}});
+        assert_eq!(
+            changed(&current, &wrong, None).unwrap_err(),
+            [("input.sells.offers[1]".to_owned(), Issue::Duplicate)]
+        );
     }
 
     #[test]

@@ -18,10 +18,6 @@ use crate::{
 
 /// Source of the instructions.
 #[derive(Debug, Clone, PartialEq)]
-#[expect(
-    clippy::large_enum_variant,
-    reason = "one for each request, and it is not kept"
-)]
 pub enum Origin {
     Input(Input),
     Instructions(Instructions),
@@ -59,7 +55,7 @@ impl CreateManager {
             fields.finish();
             draft
         });
-        // `None` only after an issue was noted.
+        // `None` only after an issue was reported.
         let parsed = issues
             .into_inner()
             .or(())
@@ -79,11 +75,11 @@ fn draft(
     let source = fields::source(fields);
     let origin = match (fields.take("input"), fields.take("instructions")) {
         (Some(_), Some(_)) => {
-            fields.note("instructions", Issue::Conflict);
+            fields.report("instructions", Issue::Conflict);
             None
         }
         (None, None) => {
-            fields.note("input", Issue::Required);
+            fields.report("input", Issue::Required);
             None
         }
         (Some(value), None) => fields

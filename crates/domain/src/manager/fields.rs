@@ -56,9 +56,9 @@ pub(super) fn input(input: Object<'_>, rules: Rules<'_>) -> Option<Input> {
         .array("urls", input.require("urls"))
         .and_then(|items| {
             if items.is_empty() {
-                input.note("urls", Issue::TooShort);
+                input.report("urls", Issue::TooShort);
             } else if items.len() > MAX_URLS {
-                input.note("urls", Issue::TooMany);
+                input.report("urls", Issue::TooMany);
             }
             let urls = items.iter().take(MAX_URLS).enumerate().map(|(at, item)| {
                 let field = format!("urls[{at}]");
@@ -67,7 +67,7 @@ pub(super) fn input(input: Object<'_>, rules: Rules<'_>) -> Option<Input> {
                     WebUrl::parse(text, rules.addresses, web_url::Kind::Seed)
                         .map(|_| text.to_owned())
                 })
-                .map_err(|issue| input.note(&field, issue))
+                .map_err(|issue| input.report(&field, issue))
                 .ok()
             });
             // All are parsed, so that each failing one is reported.
@@ -89,12 +89,14 @@ pub(super) fn input(input: Object<'_>, rules: Rules<'_>) -> Option<Input> {
         None => Some(Sensitivity::default()),
         given => input.word("sensitivity", given),
     };
+    let sells = instructions::parse_sells(&input);
     input.finish();
     Some(Input {
         input_type: input_type?,
         urls: urls?,
         focus: focus?,
         sensitivity: sensitivity?,
+        sells,
     })
 }
 
@@ -105,7 +107,7 @@ fn texts(object: &Object<'_>, field: &'static str, max: usize) -> Option<Vec<Str
     };
     let items = object.array(field, Some(value))?;
     if items.len() > max {
-        object.note(field, Issue::TooMany);
+        object.report(field, Issue::TooMany);
     }
     let texts: Vec<Option<String>> = items
         .iter()
@@ -113,7 +115,7 @@ fn texts(object: &Object<'_>, field: &'static str, max: usize) -> Option<Vec<Str
         .enumerate()
         .map(|(at, item)| {
             instructions::term(item)
-                .map_err(|issue| object.note(&format!("{field}[{at}]"), issue))
+                .map_err(|issue| object.report(&format!("{field}[{at}]"), issue))
                 .ok()
         })
         .collect();
@@ -130,7 +132,7 @@ pub(super) fn notices(
     };
     let items = fields.array("notices", Some(value))?;
     if items.len() > MAX_NOTICES {
-        fields.note("notices", Issue::TooMany);
+        fields.report("notices", Issue::TooMany);
     }
     let notices: Vec<Option<Notice>> = items
         .iter()
@@ -153,7 +155,7 @@ fn notice(object: &Object<'_>, at: usize, named: &mut Vec<NamedConnection>) -> O
         .and_then(|text| {
             let name: Option<ConnectionName> = text.parse().ok();
             if name.is_none() {
-                object.note("connection", Issue::InvalidFormat);
+                object.report("connection", Issue::InvalidFormat);
             }
             name
         })
@@ -162,7 +164,7 @@ fn notice(object: &Object<'_>, at: usize, named: &mut Vec<NamedConnection>) -> O
             if is_new {
                 named.push((at, *name));
             } else {
-                object.note("connection", Issue::Duplicate);
+                object.report("connection", Issue::Duplicate);
             }
             is_new
         });
@@ -185,8 +187,8 @@ fn scan_filter(object: &Object<'_>) -> Option<Option<String>> {
         Err(issues) => {
             for one in issues.as_slice() {
                 let hint = one.hint.clone().unwrap_or_default();
-                let mut noted = object.issues().borrow_mut();
-                noted.add_with_hint(object.path("filter"), one.issue, hint);
+                let mut reported = object.issues().borrow_mut();
+                reported.add_with_hint(object.path("filter"), one.issue, hint);
             }
             None
         }

@@ -2,8 +2,8 @@ use std::cell::RefCell;
 
 use serde_json::{Value, json};
 
-use super::{Language, Mute, MuteType, ParseLanguageError, Screen, screen, stored_mutes};
-use crate::{Issue, Timestamp, json::Object};
+use super::{Language, ParseLanguageError, Screen, screen, stored_mutes};
+use crate::{Issue, json::Object};
 
 fn parse(body: &Value) -> Result<Screen, Vec<(String, Issue)>> {
     let issues = RefCell::default();
@@ -117,18 +117,6 @@ fn language_tags_are_reduced_to_the_language() {
     ] {
         assert_eq!(tag.parse::<Language>(), Err(error), "{tag}");
     }
-}
-
-#[test]
-fn a_mute_ends_when_it_expires() {
-    let at = |text: &str| text.parse::<Timestamp>().unwrap();
-    let mute = Mute {
-        mute_type: MuteType::Author,
-        value: "pat".to_owned(),
-        expire_time: Some(at("2026-11-21T01:00:00Z")),
-    };
-    assert!(!mute.is_expired(at("2026-11-21T00:59:59.999999Z")));
-    assert!(mute.is_expired(at("2026-11-21T01:00:00Z")));
 }
 
 #[test]

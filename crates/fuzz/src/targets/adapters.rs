@@ -20,7 +20,7 @@ use platforms::{
     bluesky::{self, Jetstream},
     discourse::Discourse,
     facebook::Facebook,
-    feed::Feeds,
+    feed::FeedAdapter,
     hackernews::HackerNews,
     lemmy::Lemmy,
     linkedin::LinkedIn,
@@ -138,9 +138,13 @@ fn drive(
     let ids: Vec<String> = ids.iter().map(|id| (*id).to_owned()).collect();
     let work = async {
         for what in feeds {
-            let adapter = anew();
-            assert!(adapter.accepts(what), "{what} is no feed");
-            let Ok(polled) = adapter.poll(what, None, &limits).await else {
+            let answers = Answers::read(data);
+            let first = adapter(Arc::clone(&answers));
+            let polled = first.poll(what, None, &limits).await;
+            // An adapter refuses a malformed name without a request.
+            let is_asked = answers.next.load(Ordering::Relaxed) > 0;
+            assert!(is_asked, "{what} is no feed");
+            let Ok(polled) = polled else {
                 continue;
             };
             promises::hold_for(&polled, MAX_POSTS);
@@ -209,10 +213,15 @@ pub(crate) fn facebook(data: &[u8]) {
 
 pub(crate) fn feed(data: &[u8]) {
     drive(data, &["https://platform.example/feed"], &[], |answers| {
-        Box::new(Feeds::new("blogs".into(), Source::Forum, None, answers))
+        Box::new(FeedAdapter::new(
+            "blogs".into(),
+            Source::Forum,
+            None,
+            answers,
+        ))
     });
     drive(data, &["newest"], &[], |answers| {
-        Box::new(Feeds::new(
+        Box::new(FeedAdapter::new(
             "blog".into(),
             Source::Network,
             Some(base()),

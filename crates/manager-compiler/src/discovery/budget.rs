@@ -68,17 +68,17 @@ impl Budget for Shared {
         Err(AFTER_ERROR)
     }
 
-    async fn told(&self, left: Left) {
+    async fn record_remaining(&self, left: Left) {
         if left.requests > 0 {
             return;
         }
-        let told = async {
+        let recorded = async {
             let mut conn = self.pool.get().await?;
             let time = left.reset_in.min(MAX_PAUSE);
             platform_budgets::silence(&mut conn, &self.credential, time).await?;
             Ok::<_, store::Error>(())
         };
-        if let Err(error) = told.await {
+        if let Err(error) = recorded.await {
             let error = anyhow::Error::from(error);
             tracing::debug!("cannot pause the platform for scanners: {error:#}");
         }
@@ -120,7 +120,7 @@ mod tests {
             requests: 0,
             reset_in: Duration::from_secs(60),
         };
-        budget.told(none).await;
+        budget.record_remaining(none).await;
         assert!(unbound.request().await.is_err());
 
         // A platform that asks for a day is asked again after minutes.
@@ -128,7 +128,7 @@ mod tests {
             requests: 0,
             reset_in: Duration::from_hours(24),
         };
-        budget.told(none).await;
+        budget.record_remaining(none).await;
         let wait = unbound.request().await.unwrap_err();
         assert!(wait <= Duration::from_mins(15), "{wait:?}");
     }

@@ -127,9 +127,9 @@ struct Walk {
 /// Boundary between the previous text and the current position.
 #[derive(PartialEq, Eq, Clone, Copy)]
 enum Seam {
-    /// No element boundary that ends a word. `single` if that text was a single character.
+    /// Nothing that ends a word. `single` is true if the previous text was a single character.
     Open { single: bool },
-    /// The end of an element that contains separate words.
+    /// The end of an element whose words are separate from those outside.
     Ended { single: bool },
     /// The end of such an element, and the start of another one.
     Apart { single: bool },

@@ -1,5 +1,16 @@
 //! Parts of a page that are about its subject, detected by tag names and common class names.
 
+use std::{collections::HashSet, sync::LazyLock};
+
+use crate::word_lists;
+
+static BOILERPLATE_CLASSES: LazyLock<HashSet<&str>> = LazyLock::new(|| {
+    word_lists::entries(include_str!("../../data/words/boilerplate_classes.txt")).collect()
+});
+static BOILERPLATE_HEADINGS: LazyLock<Vec<&str>> = LazyLock::new(|| {
+    word_lists::entries(include_str!("../../data/words/boilerplate_headings.txt")).collect()
+});
+
 /// Meaning of an element for the text inside it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Region {
@@ -67,7 +78,7 @@ fn is_boilerplate_class(value: &str) -> bool {
     for c in value.chars().chain([' ']) {
         let boundary = !c.is_ascii_alphanumeric() || (c.is_ascii_uppercase() && previous_lower);
         if boundary {
-            if BOILERPLATE_CLASSES.contains(&word.as_str()) && !is_of_wrapper {
+            if BOILERPLATE_CLASSES.contains(word.as_str()) && !is_of_wrapper {
                 return true;
             }
             is_of_wrapper = c == '-' && matches!(word.as_str(), "no" | "not" | "has" | "with");
@@ -81,91 +92,10 @@ fn is_boilerplate_class(value: &str) -> bool {
     false
 }
 
-const BOILERPLATE_CLASSES: &[&str] = &[
-    "ad",
-    "ads",
-    "advert",
-    "advertisement",
-    "breadcrumb",
-    "breadcrumbs",
-    "byline",
-    "cart",
-    "comment",
-    "comments",
-    "consent",
-    "cookie",
-    "cookies",
-    "copyright",
-    "disclaimer",
-    "footer",
-    "gdpr",
-    "legal",
-    "login",
-    "menu",
-    "modal",
-    "nav",
-    "navbar",
-    "navigation",
-    "newsletter",
-    "pagination",
-    "popup",
-    "quote",
-    "quotes",
-    "related",
-    "review",
-    "reviews",
-    "share",
-    "sharing",
-    "sidebar",
-    "signin",
-    "signup",
-    "social",
-    "subscribe",
-    "team",
-    "testimonial",
-    "testimonials",
-    "toc",
-    "topbar",
-];
-
 /// Returns whether the text under a heading is by others, or about the site itself.
 pub(super) fn is_boilerplate_heading(text: &str) -> bool {
     let lower = text.to_lowercase();
-    [
-        "customers say",
-        "clients say",
-        "people say",
-        "users say",
-        "testimonial",
-        "our team",
-        "meet the team",
-        "newsletter",
-        "cookie",
-        "follow us",
-        "related posts",
-        "loved by",
-        "trusted by",
-        "reviews",
-        "stay in touch",
-        "what our customers",
-        "opening hours",
-        "business hours",
-        "opening times",
-        "öffnungszeiten",
-        "horario de",
-        "horarios",
-        "horaires",
-        "horário de",
-        "営業時間",
-        "お客様の声",
-        "kundenstimmen",
-        "das sagen unsere",
-        "opiniones de",
-        "témoignages",
-        "depoimentos",
-    ]
-    .iter()
-    .any(|sign| lower.contains(sign))
+    BOILERPLATE_HEADINGS.iter().any(|sign| lower.contains(sign))
 }
 
 /// Returns whether an element has an id that frameworks use for the element that their scripts fill.

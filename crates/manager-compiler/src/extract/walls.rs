@@ -3,97 +3,33 @@
 //! Their title, descriptions and structured data may still be sufficient. If not, the customer gets an error that says
 //! what the page is.
 
-use std::collections::HashSet;
+use std::{collections::HashSet, sync::LazyLock};
 
 use matching::text;
 
 use super::{PageText, Unreadable};
-use crate::background;
+use crate::{background, word_lists};
 
 /// A page whose text has more letters is not a shell.
 const MAX_SHELL_LETTERS: usize = 120;
 /// Number of distinct meaningful words that are sufficient.
 const MIN_WORDS: usize = 4;
-/// Phrases that ask for scripts, folded.
-const SCRIPT_DEMANDS: [&str; 8] = [
-    "enable javascript",
-    "javascript enabled",
-    "requires javascript",
-    "javascript is required",
-    "javascript is disabled",
-    "javascript aktivier",
-    "activer javascript",
-    "javascriptを有効",
-];
+/// Phrases that ask for scripts, in lower case.
+static SCRIPT_DEMANDS: LazyLock<Vec<&str>> = LazyLock::new(|| {
+    word_lists::entries(include_str!("../../data/words/script_demands.txt")).collect()
+});
 /// Beginnings of cookie banners.
-const USES_COOKIES: [&str; 12] = [
-    "use cookies",
-    "uses cookies",
-    "using cookies",
-    "use of cookies",
-    "verwenden cookies",
-    "nutzen cookies",
-    "verwendet cookies",
-    "utilizamos cookies",
-    "usamos cookies",
-    "utilisons des cookies",
-    "cookieを使用",
-    "クッキーを使用",
-];
+static USES_COOKIES: LazyLock<Vec<&str>> = LazyLock::new(|| {
+    word_lists::entries(include_str!("../../data/words/uses_cookies.txt")).collect()
+});
 const COOKIES: [&str; 3] = ["cookie", "クッキー", "galletas"];
-/// Further phrases in a request for cookie consent, in all supported page languages.
-const CONSENT: [&str; 38] = [
-    "accept",
-    "advert",
-    "agree",
-    "analytics",
-    "browser",
-    "consent",
-    "decline",
-    "improve your",
-    "personali",
-    "preferences",
-    "privacy",
-    "reject",
-    "third part",
-    "third-part",
-    "track",
-    "your experience",
-    "ablehnen",
-    "akzept",
-    "datenschutz",
-    "einwillig",
-    "einverstanden",
-    "zustimm",
-    "acepta",
-    "consentimiento",
-    "privacidad",
-    "rechaza",
-    "accepte",
-    "confidentialité",
-    "consentement",
-    "refuser",
-    "aceita",
-    "consentimento",
-    "privacidade",
-    "recusar",
-    "同意",
-    "許可",
-    "プライバシー",
-    "拒否",
-];
 /// Headings and titles of pages that ask for consent before anything else.
-const BEFORE_YOU_CONTINUE: [&str; 9] = [
-    "before you continue",
-    "we value your privacy",
-    "your privacy choices",
-    "consent",
-    "bevor sie fortfahren",
-    "antes de continuar",
-    "avant de continuer",
-    "avant d'accéder",
-    "続行する前に",
-];
+static BEFORE_YOU_CONTINUE: LazyLock<Vec<&str>> = LazyLock::new(|| {
+    word_lists::entries(include_str!("../../data/words/before_you_continue.txt")).collect()
+});
+/// Further phrases in a request for cookie consent, in all supported page languages.
+static CONSENT: LazyLock<Vec<&str>> =
+    LazyLock::new(|| word_lists::entries(include_str!("../../data/words/consent.txt")).collect());
 
 /// Drops requests for consent and for scripts.
 ///

@@ -8,6 +8,7 @@ use std::{
 };
 
 use super::spelling::squeeze;
+use crate::word_lists;
 
 pub(super) struct Brand {
     pub(super) names: Vec<&'static str>,
@@ -44,8 +45,7 @@ pub(super) fn find(name: &str) -> Option<&'static Brand> {
 }
 
 static TECHNOLOGIES: LazyLock<HashSet<String>> = LazyLock::new(|| {
-    let lines = include_str!("../../data/technologies.txt").lines();
-    let names = lines.filter(|line| !line.starts_with('#'));
+    let names = word_lists::entries(include_str!("../../data/technologies.txt"));
     names.map(squeeze).collect()
 });
 

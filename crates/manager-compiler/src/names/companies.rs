@@ -1,35 +1,20 @@
 //! Companies behind a name: `Steam by Valve`, `a Valve company`, `part of Alphabet`, `© 2026 Valve Corporation`.
 
+use std::sync::LazyLock;
+
 use matching::text;
 
 use super::{
     named::Named,
     spelling::{clean, squeeze},
 };
-use crate::background;
+use crate::{background, word_lists};
 
 const MAX_NAME_WORDS: usize = 3;
 const MAX_SIGNATURE_WORDS: usize = 5;
 /// Words before the owner's name, folded.
-const OWNED: [&str; 17] = [
-    "part of",
-    "owned by",
-    "subsidiary of",
-    "division of",
-    "acquired by",
-    "brand of",
-    "ein unternehmen der",
-    "eine marke der",
-    "eine tochter der",
-    "gehort zu",
-    "filiale de",
-    "filial de",
-    "marca de",
-    "marque de",
-    "une marque du groupe",
-    "propiedad de",
-    "parte de",
-];
+static OWNED: LazyLock<Vec<&str>> =
+    LazyLock::new(|| word_lists::entries(include_str!("../../data/words/owned_by.txt")).collect());
 
 /// Certainty that a company named in a line is the customer's.
 #[derive(Debug, Clone, PartialEq, Eq)]

@@ -1,44 +1,18 @@
 //! Names in hosts and social links.
 
+use std::sync::LazyLock;
+
 use url::{Host, Url};
 
+use crate::word_lists;
+
 /// Hosts with the customer's name as a subdomain: `brewforge.github.io`.
-const SHARED_HOSTS: [&str; 14] = [
-    "github.io",
-    "gitlab.io",
-    "netlify.app",
-    "vercel.app",
-    "pages.dev",
-    "web.app",
-    "wordpress.com",
-    "blogspot.com",
-    "substack.com",
-    "myshopify.com",
-    "wixsite.com",
-    "webflow.io",
-    "notion.site",
-    "itch.io",
-];
+static SHARED_HOSTS: LazyLock<Vec<&str>> = LazyLock::new(|| {
+    word_lists::entries(include_str!("../../data/words/shared_hosts.txt")).collect()
+});
 /// Hosts that say nothing about the customer.
-const NETWORKS: [&str; 17] = [
-    "twitter.com",
-    "x.com",
-    "facebook.com",
-    "instagram.com",
-    "linkedin.com",
-    "youtube.com",
-    "tiktok.com",
-    "bsky.app",
-    "threads.net",
-    "github.com",
-    "medium.com",
-    "reddit.com",
-    "pinterest.com",
-    "google.com",
-    "apple.com",
-    "amazon.com",
-    "ycombinator.com",
-];
+static NETWORKS: LazyLock<Vec<&str>> =
+    LazyLock::new(|| word_lists::entries(include_str!("../../data/words/networks.txt")).collect());
 
 /// Returns the second-level label of a host, without words that are only added because a domain was taken: `brewforge`
 /// of `https://www.getbrewforge.co.uk/about`.

@@ -3,7 +3,10 @@
 //! Pages name many things that are not theirs: places, platforms, rivals. So a name only counts after one of the
 //! customer's names (`Amazon Kindle`), in a title or main heading, or as the target of a link on the same host.
 
-use std::collections::BTreeMap;
+use std::{
+    collections::{BTreeMap, HashSet},
+    sync::LazyLock,
+};
 
 use matching::text;
 use url::Url;
@@ -18,6 +21,7 @@ use crate::{
     extract::LinkKind,
     figures,
     page::Page,
+    word_lists,
 };
 
 /// Minimum mentions of an ordinary word or a known name, and of an invented word.
@@ -25,23 +29,13 @@ const MIN_MENTIONS: u32 = 3;
 const MIN_MENTIONS_INVENTED: u32 = 2;
 const MAX_PRODUCTS: usize = 10;
 /// Words that more often precede a place than a product.
-const OF_PLACES: [&str; 10] = [
-    "in",
-    "at",
-    "near",
-    "from",
-    "across",
-    "around",
-    "outside",
-    "throughout",
-    "en",
-    "em",
-];
+static OF_PLACES: LazyLock<Vec<&str>> = LazyLock::new(|| {
+    word_lists::entries(include_str!("../../data/words/before_places.txt")).collect()
+});
 /// Platforms of other companies that pages name as compatible.
-const OF_OTHERS: &str = "windows mac macos linux unix android ios iphone ipad apple google microsoft amazon facebook
-instagram youtube twitter linkedin tiktok slack excel word outlook gmail wordpress shopify github paypal visa
-mastercard stripe zapier chrome firefox safari internet bluetooth wifi web usb pdf api english german french
-spanish japanese chinese europe european american british america africa asia australia";
+static OF_OTHERS: LazyLock<HashSet<&str>> = LazyLock::new(|| {
+    word_lists::words(include_str!("../../data/words/others_platforms.txt")).collect()
+});
 /// Products in [`OF_OTHERS`] by the company that makes them.
 const OWNERS: [(&str, &str); 8] = [
     ("amazon", "kindle"),
@@ -54,25 +48,13 @@ const OWNERS: [(&str, &str); 8] = [
     ("salesforce", "slack"),
 ];
 /// Path segments of links that lead to other companies' products, or to places and languages.
-const FOREIGN_PATHS: &str = "apps integration integrations plugin plugins partner partners connect download downloads
-addons marketplace compare comparison vs alternatives customers blog news author authors people team city cities
-location locations country countries language languages lang";
+static FOREIGN_PATHS: LazyLock<HashSet<&str>> = LazyLock::new(|| {
+    word_lists::words(include_str!("../../data/words/foreign_paths.txt")).collect()
+});
 /// Words of a sentence that lists integrations, folded. It may begin with them.
-const INTEGRATIONS: [&str; 13] = [
-    "integra",
-    "works with",
-    "work with",
-    "connects",
-    "runs on",
-    "compatible",
-    "kompatib",
-    "compativ",
-    "plugin",
-    "fonctionne avec",
-    "funciona con",
-    "funciona com",
-    "syncs",
-];
+static INTEGRATIONS: LazyLock<Vec<&str>> = LazyLock::new(|| {
+    word_lists::entries(include_str!("../../data/words/integrations.txt")).collect()
+});
 
 #[derive(Default)]
 struct Mentions {
@@ -129,7 +111,7 @@ pub(super) fn spoken_of(pages: &[Page], own: &[Named]) -> Vec<String> {
 
 /// Returns whether another company makes it, and many pages name it.
 pub(super) fn is_of_others(folded: &str) -> bool {
-    OF_OTHERS.split_whitespace().any(|other| other == folded)
+    OF_OTHERS.contains(folded)
 }
 
 /// Returns whether the pages belong to the maker of a product.
@@ -184,7 +166,7 @@ fn is_part_of_site(page: &Url, href: &str) -> bool {
         let mut segments = url.path().split(['/', '-', '_']);
         domain::site(page).is_some()
             && domain::site(page) == domain::site(&url)
-            && !segments.any(|segment| FOREIGN_PATHS.split_whitespace().any(|path| path == segment))
+            && !segments.any(|segment| FOREIGN_PATHS.contains(segment))
     })
 }
 

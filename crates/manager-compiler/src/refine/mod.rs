@@ -67,7 +67,9 @@ pub(crate) async fn refine(
     names_are_given: bool,
 ) -> Instructions {
     let question = material.question(focus, &compiled);
-    let answer = endpoint.ask(Purpose::Compile, INSTRUCTION, &question).await;
+    let answer = endpoint
+        .complete(Purpose::Compile, INSTRUCTION, &question)
+        .await;
     let proposal: Proposal = match answer {
         Ok(proposal) => proposal,
         Err(failure) => {

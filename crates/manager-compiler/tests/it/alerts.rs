@@ -33,7 +33,7 @@ async fn alert_fires_when_every_page_fails() {
     eventually("it works", async || compiler.health.report().is_ready()).await;
     let alert = Alert::watch("EarshotCompileFailing", &compiler).await;
     let name = world.automatic(&[broken.url("/")]).await;
-    world.tell(name, 1).await;
+    world.publish_submitted(name, 1).await;
     world.until(name, "APPLY_FAILED").await;
     alert.repeats().fires().await;
     compiler.stop().await;

@@ -50,7 +50,7 @@ async fn internal_addresses_are_refused_in_every_spelling() {
     for host in hosts {
         // Stored directly, as by an older version that checked less.
         let name = world.automatic(&[format!("http://{host}:{port}/")]).await;
-        world.tell(name, 1).await;
+        world.publish_submitted(name, 1).await;
         waiting.insert(host, name);
     }
     for (host, name) in waiting {
@@ -83,7 +83,7 @@ async fn redirects_to_internal_addresses_are_not_followed() {
     let compiler = world.compiler();
     for path in ["/private", "/mapped", "/relative", "/other", "/scheme"] {
         let name = world.automatic(&[server.url(path)]).await;
-        world.tell(name, 1).await;
+        world.publish_submitted(name, 1).await;
         let error = world.until(name, "APPLY_FAILED").await.apply_error.unwrap();
         // A URL that is not a web address is not a forbidden one.
         let expected = match path {
@@ -112,7 +112,7 @@ async fn model_endpoint_key_is_not_sent_to_redirects() {
     });
     let compiler = world.compiler();
     let name = world.automatic(&[site.url("/")]).await;
-    world.tell(name, 1).await;
+    world.publish_submitted(name, 1).await;
     world.until(name, "APPLIED").await;
     let asked = endpoint.requests();
     assert_eq!(asked.len(), 1);

@@ -54,7 +54,7 @@ async fn compiled(page: &str, model: Option<Answer>) -> (Instructions, Option<Te
     // The rule for customers' addresses does not apply to the operator.
     let compiler = world.compiler();
     let name = world.automatic(&[customer.url("/")]).await;
-    world.tell(name, 1).await;
+    world.publish_submitted(name, 1).await;
     let manager = world.until(name, "APPLIED").await;
     compiler.stop().await;
     // The page's port does not become a term, so two compiles are comparable.
@@ -165,7 +165,7 @@ async fn failing_model_endpoint_is_paused() {
     let compiler = world.compiler();
     for _ in 0..3 {
         let name = world.automatic(&[customer.url("/")]).await;
-        world.tell(name, 1).await;
+        world.publish_submitted(name, 1).await;
         world.until(name, "APPLIED").await;
     }
     assert_eq!(endpoint.count(), 1, "its deadline is paid once");

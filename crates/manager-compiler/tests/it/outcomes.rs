@@ -95,7 +95,7 @@ async fn wrong_charset_loses_no_words() {
     let server = customer().await;
     let compiler = world.compiler();
     let name = world.automatic(&[server.url("/charset")]).await;
-    world.tell(name, 1).await;
+    world.publish_submitted(name, 1).await;
     let instructions = world.until(name, "APPLIED").await.instructions.unwrap();
     let terms: Vec<&str> = instructions
         .include
@@ -118,7 +118,7 @@ async fn page_becomes_applied_instructions() {
     let name = world
         .automatic(&[server.url("/moved"), server.url("/nowhere")])
         .await;
-    world.tell(name, 1).await;
+    world.publish_submitted(name, 1).await;
     let manager = world.until(name, "APPLIED").await;
 
     let instructions = manager.instructions.unwrap();
@@ -189,7 +189,7 @@ async fn failed_compile_states_its_reason() {
     let mut names = Vec::new();
     for (url, ..) in &cases {
         let name = world.automatic(std::slice::from_ref(url)).await;
-        world.tell(name, 1).await;
+        world.publish_submitted(name, 1).await;
         names.push(name);
     }
     let mut wrong = Vec::new();
@@ -203,7 +203,7 @@ async fn failed_compile_states_its_reason() {
                 break error;
             }
             name = world.automatic(std::slice::from_ref(&url)).await;
-            world.tell(name, 1).await;
+            world.publish_submitted(name, 1).await;
         };
         let heading = match code {
             NoReachableUrl => "no url answered: ",
@@ -237,7 +237,7 @@ async fn each_url_that_failed_is_named() {
     let compiler = world.compiler();
     let urls = [server.url("/nowhere"), "http://127.0.0.1:2/x".to_owned()];
     let name = world.automatic(&urls).await;
-    world.tell(name, 1).await;
+    world.publish_submitted(name, 1).await;
     let error = world.until(name, "APPLY_FAILED").await.apply_error.unwrap();
     assert_eq!(error.code, ApplyErrorCode::NoReachableUrl);
     for url in &urls {
@@ -256,7 +256,7 @@ async fn forbidden_url_sets_the_code_and_all_failures_are_listed() {
         urls.push(server.url(&format!("/nowhere{index}/{}", "a".repeat(1_500))));
     }
     let name = world.automatic(&urls).await;
-    world.tell(name, 1).await;
+    world.publish_submitted(name, 1).await;
     let error = world.until(name, "APPLY_FAILED").await.apply_error.unwrap();
     assert_eq!(error.code, ApplyErrorCode::ForbiddenAddress);
     let heading = "some urls are not allowed, and no other page describes the subject: ";
@@ -287,7 +287,7 @@ async fn instructions_without_feeds_watch_the_newest_posts() {
         (SourceType::Network, &["blog:newest"][..]),
     ] {
         let name = world.manual(source, instructions.clone()).await;
-        world.tell(name, 1).await;
+        world.publish_submitted(name, 1).await;
         let manager = world.until(name, "APPLIED").await;
         let found = manager.instructions.unwrap();
         let feeds: Vec<&str> = found.feeds.iter().map(|feed| feed.as_str()).collect();
@@ -320,7 +320,7 @@ async fn instructions_that_cannot_be_executed_are_refused() {
         (SourceType::Microblog, homeless, "MICROBLOG"),
     ] {
         let name = world.manual(source, instructions).await;
-        world.tell(name, 1).await;
+        world.publish_submitted(name, 1).await;
         let manager = world.until(name, "APPLY_FAILED").await;
         let error = manager.apply_error.unwrap();
         assert_eq!(error.code, ApplyErrorCode::InvalidInstructions);

@@ -31,12 +31,12 @@ async fn a_manager_over_the_quota_of_feeds_fails_and_keeps_its_instructions() {
     let compiler = world.compiler();
     let [newest, ask, show, _] = FEEDS;
     let name = world.manual(SourceType::Forum, watching(&[newest])).await;
-    world.tell(name, 1).await;
+    world.publish_submitted(name, 1).await;
     world.until(name, "APPLIED").await;
     let more = world
         .manual(SourceType::Forum, watching(&[newest, ask]))
         .await;
-    world.tell(more, 1).await;
+    world.publish_submitted(more, 1).await;
     world.until(more, "APPLIED").await;
 
     let change = ManagerChange {
@@ -57,7 +57,7 @@ async fn a_manager_over_the_quota_of_feeds_fails_and_keeps_its_instructions() {
     })
     .await
     .unwrap();
-    world.tell(name, 2).await;
+    world.publish_submitted(name, 2).await;
     let manager = world.until(name, "APPLY_FAILED").await;
     let error = manager.apply_error.unwrap();
     assert_eq!(error.code, ApplyErrorCode::QuotaExceeded);
@@ -77,7 +77,7 @@ async fn two_compilers_at_once_apply_no_more_feeds_than_the_quota() {
     }
     let compilers = [world.compiler(), world.compiler()];
     for name in &names {
-        world.tell(*name, 1).await;
+        world.publish_submitted(*name, 1).await;
     }
     let pending = "managers WHERE state = 'PENDING_APPLY'";
     eventually("compiled", async || {

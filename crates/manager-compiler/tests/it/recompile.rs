@@ -38,7 +38,7 @@ async fn customer() -> (TestServer, Arc<AtomicU8>) {
 async fn at_work(world: &World, server: &TestServer) -> ManagerName {
     let compiler = world.compiler();
     let name = world.automatic(&[server.url("/")]).await;
-    world.tell(name, 1).await;
+    world.publish_submitted(name, 1).await;
     world.until(name, "APPLIED").await;
     compiler.stop().await;
     name
@@ -199,7 +199,7 @@ async fn recompilation_that_ends_three_compilers_is_set_aside_and_the_owner_is_t
     assert!(brief.ends_with(told), "{brief}");
     assert!(has_term(&world, name, "espresso").await);
     let mut conn = world.database.connect().await;
-    feedback::note_setback(&mut conn, name, "another reason")
+    feedback::record_setback(&mut conn, name, "another reason")
         .await
         .unwrap();
     let brief = world.get(name).await.instructions.unwrap().brief;
@@ -386,7 +386,7 @@ async fn unavailable_page_removes_nothing_from_the_old_instructions() {
     mood.store(1, Ordering::SeqCst);
     let compiler = world.compiler();
     let name = world.automatic(&[coffee.url("/"), bikes.url("/")]).await;
-    world.tell(name, 1).await;
+    world.publish_submitted(name, 1).await;
     world.until(name, "APPLIED").await;
     assert!(has_term(&world, name, "bikes").await);
     let old = world.get(name).await.instructions.unwrap();

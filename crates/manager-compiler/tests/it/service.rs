@@ -2,7 +2,10 @@
 
 use std::time::Duration;
 
-use domain::manager::{ApplyErrorCode, Origin, SourceType};
+use domain::{
+    instructions::Sells,
+    manager::{ApplyErrorCode, Mode, Origin, SourceType},
+};
 use test_support::{Answer, TestServer, eventually};
 
 use crate::support::{World, applied, input};
@@ -34,7 +37,7 @@ async fn a_result_for_an_older_input_is_dropped() {
     let mut news = world.news();
     let compiler = world.compiler();
     let name = world.automatic(&[server.url("/")]).await;
-    world.tell(name, 1).await;
+    world.publish_submitted(name, 1).await;
     eventually("the page is being fetched", async || server.count() == 1).await;
 
     // The customer changes the input meanwhile.
@@ -45,7 +48,7 @@ async fn a_result_for_an_older_input_is_dropped() {
             server.url("/bikes")
         ))
         .await;
-    world.tell(name, 2).await;
+    world.publish_submitted(name, 2).await;
     let event = applied(&mut news).await;
     assert_eq!((event.name, event.generation), (name, 2));
     let brief = world.get(name).await.instructions.unwrap().brief;
@@ -55,6 +58,29 @@ async fn a_result_for_an_older_input_is_dropped() {
     let manager = world.get(name).await;
     assert_eq!(manager.instructions.unwrap().brief, brief);
     assert_eq!(plan_version(&world).await, event.plan_version.to_string());
+}
+
+#[tokio::test]
+async fn sells_of_the_input_replaces_what_the_pages_say() {
+    let world = World::new().await;
+    let server = customer().await;
+    let mut origin = input(&[server.url("/bikes")]);
+    let given = Sells {
+        summary: "Bicycles that fold.".to_owned(),
+        offers: vec!["folding bike".to_owned()],
+    };
+    if let Origin::Input(input) = &mut origin {
+        input.sells = Some(given.clone());
+    }
+    let name = world
+        .waiting_of(&world.fixture, SourceType::Forum, origin)
+        .await;
+    let compiler = world.compiler();
+    world.publish_submitted(name, 1).await;
+    let manager = world.until(name, "APPLIED").await;
+    compiler.stop().await;
+    assert_eq!(manager.mode, Mode::Automatic);
+    assert_eq!(manager.instructions.unwrap().sells, Some(given));
 }
 
 #[tokio::test]
@@ -68,7 +94,7 @@ async fn two_compilers_and_repeated_events_apply_once() {
     for _ in 0..3 {
         let name = world.automatic(&[server.url("/")]).await;
         for _ in 0..4 {
-            world.tell(name, 1).await;
+            world.publish_submitted(name, 1).await;
         }
         names.push(name);
     }
@@ -81,18 +107,12 @@ async fn two_compilers_and_repeated_events_apply_once() {
     for name in names {
         world.until(name, "APPLIED").await;
         // A late event has no effect.
-        world.tell(name, 1).await;
+        world.publish_submitted(name, 1).await;
     }
-    eventually("all events are handled", async || {
-        let depth = world.bus.depth(bus::topology::MANAGER_SUBMITTED).await;
-        depth.unwrap().ready == 0
-    })
-    .await;
     for compiler in compilers {
         compiler.stop().await;
     }
     assert_eq!(plan_version(&world).await, (before + 3).to_string());
-    assert_eq!(world.database.count("outbox").await, 0);
 }
 
 #[tokio::test]
@@ -143,7 +163,7 @@ async fn pages_that_never_answer_hold_up_neither_manual_managers_nor_other_accou
     let manual = world
         .manual(SourceType::Forum, test_support::instructions("kettle"))
         .await;
-    world.tell(manual, 1).await;
+    world.publish_submitted(manual, 1).await;
     world.until(manual, "APPLIED").await;
     let other = world.beside("globex").await;
     let source = SourceType::Forum;
@@ -152,7 +172,7 @@ async fn pages_that_never_answer_hold_up_neither_manual_managers_nor_other_accou
     let instructions = Origin::Instructions(test_support::instructions("kettle"));
     let theirs = world.waiting_of(&other, source, instructions).await;
     for name in [automatic, theirs] {
-        world.tell(name, 1).await;
+        world.publish_submitted(name, 1).await;
         world.until(name, "APPLIED").await;
     }
     // They arrived last and were claimed first: most of the earlier ones are not even started.
@@ -178,7 +198,7 @@ async fn slow_pages_do_not_count_as_a_lost_event() {
     .await;
     let name = world.automatic(&[server.url("/")]).await;
     let compiler = world.compiler();
-    world.tell(name, 1).await;
+    world.publish_submitted(name, 1).await;
     eventually("the page is being fetched", async || server.count() == 1).await;
     world
         .database
@@ -209,7 +229,7 @@ async fn manager_that_ends_three_compilers_fails_and_the_others_go_on() {
         })
         .await;
         let other = world.automatic(&[server.url("/bikes")]).await;
-        world.tell(other, 1).await;
+        world.publish_submitted(other, 1).await;
         world.until(other, "APPLIED").await;
         compiler.kill();
     }
@@ -226,18 +246,26 @@ async fn manager_that_ends_three_compilers_fails_and_the_others_go_on() {
 async fn manager_that_the_database_refuses_fails_and_the_others_go_on() {
     let world = World::new().await;
     let server = customer().await;
-    let refused = world.automatic(&[server.url("/espresso")]).await;
-    let id = refused.manager.to_uuid();
+    let automatic = world.automatic(&[server.url("/espresso")]).await;
+    let instructions = test_support::instructions("kettle");
+    let manual = world.manual(SourceType::Forum, instructions).await;
+    let [first, second] = [automatic, manual].map(|name| name.manager.to_uuid());
     let refuse = format!(
-        "ALTER TABLE managers ADD CONSTRAINT refuse CHECK (id <> '{id}' OR state <> 'APPLIED') NOT VALID"
+        "ALTER TABLE managers ADD CONSTRAINT refuse \
+         CHECK (id NOT IN ('{first}', '{second}') OR state <> 'APPLIED') NOT VALID"
     );
     world.database.run(&refuse).await;
     let compiler = world.compiler();
-    world.until(refused, "APPLY_FAILED").await;
-    let error = world.get(refused).await.apply_error.unwrap();
-    assert_eq!(error.code, ApplyErrorCode::NoUsableContent);
-    assert!(error.message.contains("its log"), "{}", error.message);
-    assert!(!error.message.contains("refuse"), "{}", error.message);
+    for (refused, code) in [
+        (automatic, ApplyErrorCode::NoUsableContent),
+        (manual, ApplyErrorCode::InvalidInstructions),
+    ] {
+        world.until(refused, "APPLY_FAILED").await;
+        let error = world.get(refused).await.apply_error.unwrap();
+        assert_eq!(error.code, code);
+        assert!(error.message.contains("its log"), "{}", error.message);
+        assert!(!error.message.contains("refuse"), "{}", error.message);
+    }
     let other = world.automatic(&[server.url("/espresso")]).await;
     world.until(other, "APPLIED").await;
     compiler.stop().await;
@@ -249,13 +277,13 @@ async fn lost_connections_and_a_killed_compiler_lose_no_submission() {
     let server = customer().await;
     let first = world.compiler();
     let name = world.automatic(&[server.url("/")]).await;
-    world.tell(name, 1).await;
+    world.publish_submitted(name, 1).await;
     eventually("the page is being fetched", async || server.count() == 1).await;
     world.database.disconnect_all().await;
     world.until(name, "APPLIED").await;
 
     let name = world.automatic(&[server.url("/")]).await;
-    world.tell(name, 1).await;
+    world.publish_submitted(name, 1).await;
     eventually("the page is being fetched", async || server.count() == 2).await;
     first.kill();
     // Its event is lost with it: another process takes its claim.
@@ -270,7 +298,7 @@ async fn shutdown_finishes_compilations_in_progress() {
     let server = customer().await;
     let compiler = world.compiler();
     let name = world.automatic(&[server.url("/")]).await;
-    world.tell(name, 1).await;
+    world.publish_submitted(name, 1).await;
     eventually("the page is being fetched", async || server.count() == 1).await;
     compiler.stop().await;
     assert_eq!(world.get(name).await.state.as_str(), "APPLIED");
@@ -300,7 +328,7 @@ async fn comments_are_watched_on_request() {
         let id = name.manager.to_uuid();
         let sql = format!("UPDATE managers SET kinds = '{kinds}' WHERE id = '{id}'");
         world.database.run(&sql).await;
-        world.tell(name, 1).await;
+        world.publish_submitted(name, 1).await;
         let manager = world.until(name, "APPLIED").await;
         let feeds: Vec<String> = { manager.instructions }
             .unwrap()

@@ -101,7 +101,7 @@ impl World {
         made.unwrap().name
     }
 
-    pub(crate) async fn tell(&self, name: ManagerName, generation: i64) {
+    pub(crate) async fn publish_submitted(&self, name: ManagerName, generation: i64) {
         publish(&self.bus, ManagerSubmitted { name, generation }).await;
     }
 
@@ -132,6 +132,7 @@ pub(crate) fn input(urls: &[String]) -> Origin {
             names: Vec::new(),
         },
         sensitivity: Sensitivity::Balanced,
+        sells: None,
     })
 }
 

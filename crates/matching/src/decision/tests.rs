@@ -3,7 +3,7 @@ use proptest::prelude::*;
 use serde_json::json;
 
 use super::{Decision, Reason, evaluate};
-use crate::{Field, Plan, PostText};
+use crate::{Evidence, Field, Plan, PostText};
 
 fn decide(instructions: serde_json::Value, text: &str) -> Decision {
     decide_titled(instructions, None, text)
@@ -120,6 +120,29 @@ fn competitor_score_is_lower_where_the_rival_is_a_platform() {
         score("My review of the iPad tablet") > score("My review of an app for the iPad tablet")
     );
     assert!(score("The new iPad is out") > score("The new iPad case is out"));
+}
+
+#[test]
+fn goods_for_a_rivals_product_are_not_the_rival() {
+    let plan = json!({"focus": "COMPETITOR", "names": [{"text": "Procreate", "kind": "WATCHED"}]});
+    let plan = Plan::compile(&serde_json::from_value(plan).unwrap()).unwrap();
+    let is_platform = |title| {
+        let post = PostText::new(Some(title), None);
+        Evidence::weigh(&plan, &post).unwrap().name_is_platform
+    };
+    for title in [
+        "Where do you find the best Procreate brushes?",
+        "I made a free Procreate brush pack for all of you",
+        "Which of the Procreate plug-ins do you use every day?",
+    ] {
+        assert_eq!(is_platform(title), 1.0, "{title}");
+    }
+    for title in [
+        "Is there a better brush in Procreate?",
+        "I am leaving Procreate, what should I use?",
+    ] {
+        assert_eq!(is_platform(title), 0.0, "{title}");
+    }
 }
 
 #[test]

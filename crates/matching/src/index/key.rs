@@ -38,7 +38,7 @@ const SLACK: f64 = 1e-6;
 /// Terms and their contributions, up to [`PASS`]; `None` when no term is necessary.
 pub(super) type Key = Option<Vec<(u32, u16)>>;
 
-/// Number of steps between the surprise that the best post needs and the highest one.
+/// Number of sample points between the surprise that the best post needs and the maximum.
 const STEPS: usize = 32;
 
 /// Topic score that a post needs to pass the gate by topic alone.

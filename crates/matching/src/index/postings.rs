@@ -52,7 +52,7 @@ pub(super) struct Run<'a> {
 }
 
 impl Postings {
-    /// Returns the postings of the feed at that place.
+    /// Returns the postings of the feed with the number `place`.
     pub(super) fn of_feed(&self, place: usize) -> OfFeed<'_> {
         let buckets = self.feeds[place] as usize..self.feeds[place + 1] as usize;
         OfFeed {
@@ -176,7 +176,7 @@ impl PostingsBuilder {
     pub(super) fn push<'a>(
         &mut self,
         keys: impl Iterator<Item = &'a [(u32, u16)]> + Clone,
-        asked: bool,
+        is_queried: bool,
         is_stemmed: impl Fn(u32) -> bool,
     ) -> &[u32] {
         let Self {
@@ -194,7 +194,7 @@ impl PostingsBuilder {
             *count += 1;
         }
         postings.feeds.push(number(postings.begins.len()));
-        if !asked {
+        if !is_queried {
             for &term in &*terms {
                 of_term[term as usize] = 0;
             }
@@ -292,15 +292,15 @@ mod tests {
             (keys(1, 1), true),
         ];
         let mut builder = PostingsBuilder::new(TERMS as usize);
-        for (keys, asked) in &feeds {
-            let terms = builder.push(slices(keys), *asked, |term| term % 2 == 1);
+        for (keys, is_queried) in &feeds {
+            let terms = builder.push(slices(keys), *is_queried, |term| term % 2 == 1);
             let expected: BTreeSet<u32> = keys.iter().flatten().map(|&(term, _)| term).collect();
             assert_eq!(terms.len(), expected.len());
             assert_eq!(terms.iter().copied().collect::<BTreeSet<_>>(), expected);
         }
         let postings = builder.finish();
-        for (place, (keys, asked)) in feeds.iter().enumerate() {
-            if !asked {
+        for (place, (keys, is_queried)) in feeds.iter().enumerate() {
+            if !is_queried {
                 continue;
             }
             let of_feed = postings.of_feed(place);

@@ -59,7 +59,7 @@ pub(super) struct FoundTerm {
 pub(super) struct Found {
     bits: Vec<u64>,
     terms: Vec<FoundTerm>,
-    /// Position of each term in `terms`: for terms of shared phrases immediately, for all after [`Self::look_at`].
+    /// Position of each term in `terms`: for terms of shared phrases immediately, for all after [`Self::index_terms`].
     place_of: Places,
     steps: u32,
 }
@@ -70,7 +70,7 @@ impl Found {
         self.bits[term as usize / 64] >> (term % 64) & 1 == 1
     }
 
-    /// Returns a term that occurs. Call [`Self::look_at`] first.
+    /// Returns a term that occurs. Call [`Self::index_terms`] first.
     pub(super) fn get(&self, term: u32) -> &FoundTerm {
         let place = self.place_of.get(term).unwrap_or_default();
         &self.terms[place as usize]
@@ -81,7 +81,7 @@ impl Found {
     }
 
     /// Prepares for queries about single terms.
-    pub(super) fn look_at(&mut self) {
+    pub(super) fn index_terms(&mut self) {
         for (place, found) in (0..).zip(&self.terms) {
             self.place_of.place(found.term, place);
         }
@@ -141,7 +141,8 @@ impl Scratch {
         self.found.steps >= phrases::MAX_STEPS
     }
 
-    /// Finds the terms that occur, of the wanted ones: all, or first those of keys and then the others.
+    /// Finds the wanted terms that occur in a post: all in one call, or first those of keys, and the others in a
+    /// second call.
     pub(super) fn find(&mut self, terms: &Terms, post: &PostText, wanted: Wanted<'_>) {
         let title = post.title_len();
         let (hits, place_of, found) = (&mut self.hits, &mut self.place_of, &mut self.found);

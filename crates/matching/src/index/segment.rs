@@ -219,7 +219,7 @@ impl Segment {
         if !scratch.candidates.is_empty() {
             // All terms of these candidates are checked.
             scratch.find(&self.terms, post, Wanted::Others(sieves));
-            scratch.found.look_at();
+            scratch.found.index_terms();
         }
         let mut spent = usize::from(scratch.is_cut());
         for at in 0..scratch.candidates.len() {

@@ -36,7 +36,7 @@ impl Tier {
     }
 
     /// Marks the plan as dead. The first call after a clone copies one bit per plan.
-    pub(super) fn bury(&mut self, name: &ManagerName) {
+    pub(super) fn mark_dead(&mut self, name: &ManagerName) {
         if let Some(slot) = self.segment.slot(name)
             && !self.is_dead(slot)
         {

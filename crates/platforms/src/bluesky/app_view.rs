@@ -24,7 +24,7 @@ pub(super) const PER_CALL: usize = 25;
 const MAX_CALLS: usize = 2;
 const PATIENCE: Duration = Duration::from_secs(1);
 const PAUSE: Duration = Duration::from_secs(30);
-/// Half the maximum number of cached authors.
+/// Maximum number of authors in each half of the cache, `recent` and `older`.
 const MAX_KNOWN: usize = 50_000;
 
 pub(super) struct AppView {

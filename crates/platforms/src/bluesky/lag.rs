@@ -39,16 +39,17 @@ impl Lags {
         }
     }
 
-    /// Notes a post. Returns a gap if the connection turns out to be to a host that is less far behind than the earlier
-    /// one, by more than what was read again. Any connection since may have been the first to such a host.
-    pub(super) fn note(&mut self, lag: i64, recent: &mut Recent) -> Option<Gap> {
+    /// Records a post. Returns a gap if the connection turns out to be to a host that is less far behind than the
+    /// earlier one, by more than what was read again. Any connection since may have been the first to such a host.
+    pub(super) fn record(&mut self, lag: i64, recent: &mut Recent) -> Option<Gap> {
         if (0..=LONGEST).contains(&lag) {
             self.window.push(lag);
         }
         if self.window.len() < WINDOW {
             return None;
         }
-        // Programs that post what was written long before make up less than three quarters of all posts.
+        // The first quartile, because programs also post what was written long before; these are less than three
+        // quarters of all posts.
         self.window.sort_unstable();
         let lag = self.window[WINDOW / 4];
         self.window.clear();
@@ -78,7 +79,7 @@ mod tests {
         let mut gaps = Vec::new();
         for _ in 0..posts {
             recent.advance(recent.at + 1, "a");
-            gaps.extend(lags.note(lag * SECOND, recent));
+            gaps.extend(lags.record(lag * SECOND, recent));
             // Each post is a poll.
             *recent = Recent::from(&recent.position());
         }

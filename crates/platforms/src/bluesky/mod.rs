@@ -228,12 +228,12 @@ impl Jetstream {
             if !taken.readable {
                 until = until.min(Instant::now() + self.waits.gather);
             }
-            self.note(event, reader, recent, &mut taken);
+            self.record(event, reader, recent, &mut taken);
         }
         taken
     }
 
-    fn note(&self, event: Event, reader: &mut Reader, recent: &mut Recent, taken: &mut Taken) {
+    fn record(&self, event: Event, reader: &mut Reader, recent: &mut Recent, taken: &mut Taken) {
         if let Event::Unreadable { key, reason } = event {
             taken.has_unreadable = true;
             // A stream that is resumed sends some frames twice.
@@ -264,7 +264,7 @@ impl Jetstream {
             Event::Created { key, post, .. } => {
                 if let Some(post) = &post {
                     let lag = time.saturating_sub(post.time.micros());
-                    let gap = reader.lags.note(lag, recent);
+                    let gap = reader.lags.record(lag, recent);
                     taken.gap = taken.gap.take().or(gap);
                 }
                 if recent.meet(key, time) {
@@ -295,14 +295,6 @@ impl Jetstream {
 
 #[async_trait]
 impl Adapter for Jetstream {
-    fn kind(&self) -> &'static str {
-        "bluesky"
-    }
-
-    fn accepts(&self, what: &str) -> bool {
-        accepts(what)
-    }
-
     fn default_interval(&self) -> Duration {
         IDLE
     }

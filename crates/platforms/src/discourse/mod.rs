@@ -147,14 +147,6 @@ impl Discourse {
 
 #[async_trait]
 impl Adapter for Discourse {
-    fn kind(&self) -> &'static str {
-        "discourse"
-    }
-
-    fn accepts(&self, what: &str) -> bool {
-        accepts(what)
-    }
-
     async fn poll(
         &self,
         what: &str,

@@ -1,4 +1,6 @@
 //! New replies, from the list of all posts.
+//!
+//! A new reply may take a request for the name of its category. [`crate::walk`] offers items without requests.
 
 use domain::{Post, PostType, Timestamp};
 use serde::Deserialize;
@@ -17,8 +19,8 @@ use crate::{
 
 /// Number of ids that an older site checks for one page.
 const WINDOW: u64 = 50;
-/// After so many consecutive pages without a post, the beginning of the list is assumed, unless an earlier poll has read
-/// posts below.
+/// Number of consecutive pages without a post after which the list counts as read to its beginning, unless an earlier
+/// poll has read posts further down.
 const MAX_EMPTY: usize = 10;
 
 pub(super) async fn poll(
@@ -64,7 +66,7 @@ pub(super) async fn poll(
         }
         before = Some(next);
     }
-    pages.note_after(empty.to_string());
+    pages.set_after(empty.to_string());
     let left = before.map_or_else(String::new, |before| before.to_string());
     Ok(pages.finish(reading, Some(left)))
 }

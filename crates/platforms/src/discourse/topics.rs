@@ -1,4 +1,7 @@
 //! New topics: first the lists, then each topic's text.
+//!
+//! A list has no text, so its topics are not offered as they are read, and a poll reads no more of it than topics can
+//! wait. [`crate::walk`] offers items at once.
 
 use std::{collections::HashSet, time::Instant};
 
@@ -95,7 +98,7 @@ pub(super) async fn poll(
             Err(PollError::NotFound(_)) => {
                 // It may be restored.
                 stop_waiting(id, &mut reading);
-                reading.note_hidden(&id.to_string());
+                reading.record_hidden(&id.to_string());
                 gone += 1;
             }
             Err(error) => {
@@ -186,7 +189,7 @@ fn give_up(id: u64, reading: &mut Reading) {
         let reason = "it could not be read for hours, while others could";
         reading.set_aside(&serde_json::json!({ "id": id }), &reason);
         stop_waiting(id, reading);
-        reading.note(&name, None);
+        reading.record(&name, None);
     }
 }
 
@@ -236,16 +239,16 @@ async fn read_lists(
             let met = if !met_here.insert(topic.id) {
                 Met::Known
             } else if known {
-                reading.note(&native, time);
+                reading.record(&native, time);
                 Met::Known
             } else if reading.is_old(time) {
-                reading.note(&native, time);
+                reading.record(&native, time);
                 Met::Old
             } else if !topic.is_public() {
                 // It may be listed later, and is not remembered.
                 Met::Known
             } else if reading.is_hidden(&native) {
-                reading.note_hidden(&native);
+                reading.record_hidden(&native);
                 Met::Known
             } else {
                 // A pending topic is still new, but must not be requested twice.
@@ -367,7 +370,7 @@ async fn offer(site: &Discourse, topic: &Topic, reading: &mut Reading) -> Result
     let subforum = site.categories.subforum(site, topic.category_id).await?;
     stop_waiting(topic.id, reading);
     if topic.is_gone() {
-        reading.note_hidden(&native);
+        reading.record_hidden(&native);
         return Ok(());
     }
     reading.offer_awaited(&native, topic.time(), |time| {

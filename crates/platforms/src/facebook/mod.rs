@@ -21,25 +21,25 @@ mod refusal;
 use std::{sync::Arc, time::Duration};
 
 use async_trait::async_trait;
+use domain::Timestamp;
 use secrecy::{ExposeSecret, SecretString};
 use serde::Deserialize;
+use serde_json::Value;
 use url::Url;
 
 use crate::null;
 use crate::{
     Adapter, Cursor, Fetch, FetchLimits, PollError, PollLimits, Polled,
     address::below,
-    cursor::{from_seconds, to_seconds},
-    paging::Pages,
-    reading::{Met, Reading},
+    cursor::to_seconds,
+    reading::Reading,
     text,
+    walk::{self, Listing, Next, Page, Read, walk},
 };
 use item::Item;
 pub(crate) use refusal::left;
 
 const PER_PAGE: usize = 100;
-/// Maximum length of a next page's address in the cursor.
-const MAX_POSITION_BYTES: usize = 2_048;
 const FIELDS: &str = "id,message,story,created_time,updated_time,permalink_url,from";
 
 /// The adapter of kind `facebook`.
@@ -54,8 +54,8 @@ pub struct Facebook {
 }
 
 #[derive(Deserialize)]
-struct Page {
-    data: Vec<serde_json::Value>,
+struct Answer {
+    data: Vec<Value>,
     #[serde(default, deserialize_with = "null::or_default")]
     paging: Paging,
 }
@@ -101,22 +101,6 @@ impl Facebook {
         url
     }
 
-    async fn page(&self, what: &str, url: &Url) -> Result<(Page, Option<Duration>), PollError> {
-        let authorization = format!("Bearer {}", self.token.expose_secret());
-        let headers = [("authorization", authorization.as_str())];
-        let limits = FetchLimits::default();
-        let answer = self.fetch.get(url, &headers, &limits).await?;
-        refusal::check(&answer, what)?;
-        let wait = left(&answer).map(|left| left.reset_in);
-        let answer = answer.success(what)?;
-        // Leaves out the parser's message, because it quotes the response.
-        let page = text::repair::read_json(&answer.body).map_err(|error| {
-            let place = format!("line {} column {}", error.line(), error.column());
-            PollError::Malformed(format!("not a list of posts, at {place}"))
-        })?;
-        Ok((page, wait))
-    }
-
     /// The address of the next page; `None` if the token must not be sent there.
     fn next_url(&self, page: &str, next: &str) -> Option<Url> {
         let mut url = Url::parse(next).ok()?;
@@ -138,16 +122,79 @@ impl Facebook {
     }
 }
 
+/// The feed of a Page. Its positions are addresses.
+struct Feed<'a> {
+    platform: &'a Facebook,
+    what: &'a str,
+    page_id: &'a str,
+    window_start: Option<Timestamp>,
+    /// Time until the limit resets, if the last answer used it up.
+    wait: Option<Duration>,
+}
+
+#[async_trait]
+impl Listing for Feed<'_> {
+    type At = Url;
+
+    fn start(&self, stored: Option<&str>) -> Url {
+        let stored = stored.and_then(|url| self.platform.next_url(self.page_id, url));
+        // A second earlier, in case the platform reads it as "after".
+        let since = self.window_start.map(|start| to_seconds(start) - 1);
+        stored.unwrap_or_else(|| self.platform.first_url(self.page_id, since))
+    }
+
+    fn window_start(&self) -> Option<Timestamp> {
+        self.window_start
+    }
+
+    async fn page(&mut self, url: &Url) -> Result<Page<Url>, PollError> {
+        let platform = self.platform;
+        let authorization = format!("Bearer {}", platform.token.expose_secret());
+        let headers = [("authorization", authorization.as_str())];
+        let limits = FetchLimits::default();
+        let answer = platform.fetch.get(url, &headers, &limits).await?;
+        refusal::check(&answer, self.what)?;
+        let wait = left(&answer).map(|left| left.reset_in);
+        let answer = answer.success(self.what)?;
+        // Leaves out the parser's message, because it quotes the response.
+        let Answer { data, paging } = text::repair::read_json(&answer.body).map_err(|error| {
+            let place = format!("line {} column {}", error.line(), error.column());
+            PollError::Malformed(format!("not a list of posts, at {place}"))
+        })?;
+        self.wait = wait;
+        let is_recent = |item: Item| {
+            let period = item.time().zip(self.window_start);
+            period.is_none_or(|(time, start)| time >= start)
+        };
+        let any_recent = data.iter().filter_map(Item::read).any(is_recent);
+        let Some(next) = paging.next.filter(|_| any_recent) else {
+            return Ok((data, Next::End));
+        };
+        let next = platform.next_url(self.page_id, &next);
+        let next = match next.filter(|next| next != url) {
+            Some(next) if wait.is_some() => Next::Later(next),
+            Some(next) => Next::Page(next),
+            None => {
+                let problem = "the next page is this one, another feed's, or on another host";
+                Next::Nowhere(PollError::Malformed(problem.to_owned()))
+            }
+        };
+        Ok((data, next))
+    }
+
+    fn read(&self, value: &Value) -> Read<'_> {
+        let Self {
+            platform, page_id, ..
+        } = *self;
+        let item = Item::read(value).ok_or("not a post of the documented form")?;
+        let (id, time) = (item.id().to_owned(), item.time());
+        let make = move |time| Ok(item.post(&platform.name, page_id, time));
+        Ok(Some(walk::Item::new(id, time, make)))
+    }
+}
+
 #[async_trait]
 impl Adapter for Facebook {
-    fn kind(&self) -> &'static str {
-        "facebook"
-    }
-
-    fn accepts(&self, what: &str) -> bool {
-        accepts(what)
-    }
-
     fn default_interval(&self) -> Duration {
         Duration::from_mins(5)
     }
@@ -158,75 +205,17 @@ impl Adapter for Facebook {
         cursor: Option<&Cursor>,
         limits: &PollLimits,
     ) -> Result<Polled, PollError> {
-        let of_page = page_id(what).ok_or_else(|| PollError::NotFound(what.to_owned()))?;
-        let mut reading = Reading::new(cursor, limits);
-        let mut pages = Pages::new(&reading, limits);
-        let noted = pages.after().and_then(|window| window.parse().ok());
-        let window = noted.and_then(from_seconds).or(reading.window_start());
-        // A second earlier, in case the platform reads it as "after".
-        let since = window.map(|window| to_seconds(window) - 1);
-        let newest = self.first_url(of_page, since);
-        let noted = pages.position().and_then(|url| self.next_url(of_page, url));
-        let mut url = noted.unwrap_or_else(|| newest.clone());
-        let mut waits = None;
-        while pages.go_on() {
-            let (page, wait) = match self.page(what, &url).await {
-                Ok(answer) => answer,
-                Err(error) => {
-                    if pages.fail(error)? {
-                        url = newest.clone();
-                        continue;
-                    }
-                    break;
-                }
-            };
-            let mut any_recent = false;
-            for value in &page.data {
-                let Some(item) = Item::read(value) else {
-                    reading.set_aside(value, &"not a post of the documented form");
-                    continue;
-                };
-                let native = item.id();
-                let known = reading.knew(native);
-                let time = item.time();
-                let met =
-                    reading.offer(
-                        native,
-                        time,
-                        |time| Ok(item.post(&self.name, of_page, time)),
-                    );
-                pages.met(met, known, time);
-                any_recent |= match (time, window) {
-                    (Some(time), Some(window)) => time >= window,
-                    _ => met != Met::Old,
-                };
-            }
-            waits = wait;
-            let is_past = !page.data.is_empty() && !any_recent;
-            let is_end = pages.turn();
-            let next = page.paging.next.filter(|_| !page.data.is_empty());
-            let Some(next) = next.filter(|_| !(is_end || is_past)) else {
-                let mut polled = pages.finish(reading, None);
-                polled.next_hint = polled.next_hint.max(wait);
-                return Ok(polled);
-            };
-            let next = self.next_url(of_page, &next);
-            let Some(next) = next.filter(|next| *next != url) else {
-                let problem = "the next page is this one, another feed's, or on another host";
-                pages.lead_nowhere(PollError::Malformed(problem.to_owned()))?;
-                break;
-            };
-            url = next;
-            if wait.is_some() {
-                break;
-            }
-        }
-        if let Some(window) = window {
-            pages.note_after(to_seconds(window).to_string());
-        }
-        let left = Some(url.to_string()).filter(|url| url.len() <= MAX_POSITION_BYTES);
-        let mut polled = pages.finish(reading, left.or_else(|| Some(String::new())));
-        polled.next_hint = polled.next_hint.max(waits);
+        let page_id = page_id(what).ok_or_else(|| PollError::NotFound(what.to_owned()))?;
+        let reading = Reading::new(cursor, limits);
+        let mut feed = Feed {
+            platform: self,
+            what,
+            page_id,
+            window_start: reading.kept_window_start(),
+            wait: None,
+        };
+        let mut polled = walk(&mut feed, reading, limits).await?;
+        polled.next_hint = polled.next_hint.max(feed.wait);
         Ok(polled)
     }
 

@@ -43,7 +43,7 @@ pub(super) struct Builder {
     other_summary: Option<Markup>,
     person: Option<OpenPerson>,
     capture: Option<Capture>,
-    /// Number of open elements in which nothing counts.
+    /// Number of open elements whose content is ignored.
     skipped: usize,
 }
 
@@ -449,7 +449,7 @@ impl Builder {
     }
 }
 
-/// What the address in a link or an id is; `None` for links to other things, such as enclosures.
+/// Returns the kind of address that a link or an id has; `None` for links to other things, such as enclosures.
 fn rel(tag: &Tag, field: Field) -> Option<Rel> {
     let attribute = |name| tag.get(name).map(|value| value.trim().to_ascii_lowercase());
     if field == Field::Id {
@@ -600,7 +600,7 @@ impl Sink for Builder {
             Role::PersonUri if self.person.is_some() => {
                 self.begin_capture(Target::PersonUri, tag, Form::Plain, Rel::Itself, is_empty);
             }
-            // The ids of what an entry mentions are not its own.
+            // An id deeper inside an entry belongs to something that the entry mentions.
             Role::Field(Field::Id) if self.entry.is_some() && !self.is_in(Role::Entry) => {}
             Role::Field(field) => {
                 self.end_open_person();

@@ -270,7 +270,7 @@ impl Parts {
         true
     }
 
-    /// Takes a time of day, a half of the day or a zone. Returns false if the word is none.
+    /// Takes a time of day, a half of the day or a zone. Returns false if the word is none of them.
     fn take_time(&mut self, word: &str) -> bool {
         if let Some((clock, rest)) = clock(word) {
             self.time = self.time.or(Some(clock));

@@ -16,7 +16,7 @@ pub struct Document {
     pub entries: Vec<Entry>,
     /// Entries beyond the most that are read.
     pub(super) surplus: usize,
-    /// The document ends before its end: the rest may be lost.
+    /// True if the document breaks off: entries may be missing.
     pub(super) is_cut: bool,
     /// Items that are no objects.
     pub(super) odd: usize,

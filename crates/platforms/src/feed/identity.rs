@@ -21,7 +21,7 @@ const MAX_WINDOW: usize = 300;
 /// Values that programs write where there is no id.
 const NO_IDS: [&str; 8] = ["n/a", "na", "none", "null", "nil", "undefined", "0", "-"];
 
-/// What is remembered of a feed's entries between two readings, beside their keys.
+/// Facts about a feed's entries that are kept between two readings, in addition to their keys.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default, rename_all = "camelCase")]
 pub(super) struct Memory {
@@ -156,7 +156,7 @@ impl Memory {
     }
 }
 
-/// What the feed calls the entry: its id, else its link.
+/// Returns the name of an entry in the feed: its id, else its link.
 fn name(entry: &Entry) -> Option<String> {
     let id = entry.id.as_ref().filter(|id| is_name(id)).cloned();
     id.or_else(|| link(entry).map(|url| url.to_string()))

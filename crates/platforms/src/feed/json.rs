@@ -77,7 +77,7 @@ struct Object {
     items: Vec<Object>,
     /// Items beyond the most that are read.
     surplus: usize,
-    /// It has members that only a feed has.
+    /// True if the document has members that only a feed has.
     is_feed: bool,
     is_object: bool,
 }
@@ -249,7 +249,7 @@ struct List<'a> {
 }
 
 impl List<'_> {
-    /// Returns how many did not fit: one or none.
+    /// Adds an object if there is room. Returns how many did not fit: one or none.
     fn add(self, object: Object) -> usize {
         if self.objects.len() >= self.most {
             return 1;

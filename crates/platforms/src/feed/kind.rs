@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use url::Url;
 
-use super::{Feeds, address};
+use super::{FeedAdapter, address};
 use crate::kind::{BuildResult, Parts, PlatformKind, page_below};
 
 pub(crate) const KIND: PlatformKind = PlatformKind {
@@ -40,7 +40,7 @@ fn build(parts: &Parts<'_>) -> BuildResult {
         Some(_) => parts.direct()?,
         None => parts.guarded(),
     };
-    let adapter = Feeds::new(parts.name(), source, base_url, fetch)
+    let adapter = FeedAdapter::new(parts.name(), source, base_url, fetch)
         .with_address_key(parts.address_key.clone());
     Ok(Arc::new(adapter))
 }

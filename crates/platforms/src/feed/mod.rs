@@ -73,7 +73,7 @@ const NEWEST: usize = 5;
 const MAX_URL_BYTES: usize = 2_048;
 
 /// The adapter of kind `feed`.
-pub struct Feeds {
+pub struct FeedAdapter {
     name: String,
     source: Source,
     base_url: Option<Url>,
@@ -81,7 +81,7 @@ pub struct Feeds {
     address_key: AddressKey,
 }
 
-impl Feeds {
+impl FeedAdapter {
     #[must_use]
     pub fn new(name: String, source: Source, base_url: Option<Url>, fetch: Arc<dyn Fetch>) -> Self {
         Self {
@@ -121,15 +121,7 @@ pub(crate) fn address(base_url: Option<&Url>, what: &str) -> Option<Url> {
 }
 
 #[async_trait]
-impl Adapter for Feeds {
-    fn kind(&self) -> &'static str {
-        "feed"
-    }
-
-    fn accepts(&self, what: &str) -> bool {
-        self.address(what).is_some()
-    }
-
+impl Adapter for FeedAdapter {
     fn default_interval(&self) -> Duration {
         Duration::from_mins(5)
     }
@@ -376,7 +368,7 @@ fn offer(
         let is_undated = time.is_none() && reading.is_first() && reading.floor().is_some();
         let mut is_empty = entry.is_blank();
         if recognised[place] || is_undated {
-            let met = reading.note(native, time);
+            let met = reading.record(native, time);
             if is_empty && met == Met::New {
                 skipped.push(skip(native, BLANK));
             }
@@ -479,8 +471,8 @@ fn conditions(cursor: &Cursor) -> Vec<(&'static str, &str)> {
     etag.into_iter().chain(modified).collect()
 }
 
-/// `ETag` and `Last-Modified`, if they may be true. A feed was not changed in the future (RFC 9110, section 8.8.2.1),
-/// and not long before its newest entry.
+/// Returns `ETag` and `Last-Modified`, or neither if the time is not plausible: in the future (RFC 9110, section
+/// 8.8.2.1), very long ago, or well before the newest entry.
 fn validators(
     answer: &Fetched,
     newest: Option<Timestamp>,

@@ -1,14 +1,14 @@
-//! What the names of elements mean.
+//! Meaning of the names of elements.
 //!
 //! RSS, Atom and their predecessors name the same things differently, and feeds mix them, with and without
-//! namespaces. So an element is known by its namespace's family and its local name, whatever the format is.
+//! namespaces. So an element is known by its namespace's family and its local name, in every format.
 
-/// What an element holds.
+/// Content of an element.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Role {
     Root,
     Entry,
-    /// Nothing in it is about the feed or an entry.
+    /// Content that is neither about the feed nor about an entry.
     Skipped,
     Person,
     PersonName,
@@ -50,7 +50,7 @@ pub(super) enum Namespace {
 }
 
 impl Namespace {
-    /// By the namespace's URI.
+    /// Returns the namespace with this URI.
     pub(super) fn of_uri(uri: &str) -> Self {
         let uri = uri.trim().to_ascii_lowercase();
         let uri = uri
@@ -84,7 +84,7 @@ impl Namespace {
         }
     }
 
-    /// By the prefix that everyone uses, for documents that do not declare it.
+    /// Returns the namespace for which everyone uses this prefix, for documents that do not declare it.
     pub(super) fn of_prefix(prefix: &str) -> Self {
         match prefix {
             "atom" | "atom03" | "atom10" | "rss" | "rdf" => Self::Feed,
@@ -98,7 +98,7 @@ impl Namespace {
     }
 }
 
-/// What the element `local` holds in the feed or in an entry.
+/// Returns what the element `local` holds in the feed or in an entry.
 pub(super) fn role(namespace: Namespace, local: &str, is_in_entry: bool) -> Role {
     use Field as F;
     let field = match (namespace, local) {

@@ -75,11 +75,11 @@ pub(super) async fn read(platform: &HackerNews, ids: &[u64], reading: &mut Readi
         match item {
             Ok(Some(item)) => item.offer(&platform.name, reading),
             Ok(None) => wait_for(id, reading),
-            // Others can be read, so it is not the platform.
+            // Other items can be read, so this item is broken and not the platform.
             Err(PollError::Malformed(reason)) if is_answered => {
                 reading.set_aside(&json!({ "id": id }), &reason);
             }
-            // It is still unknown and in the list at the next poll.
+            // The next poll tries it again: it is still listed and unknown.
             Err(error) => tracing::debug!(id, %error, "an item could not be read"),
         }
     }
@@ -96,7 +96,7 @@ fn choose(ids: &[u64], reading: &mut Reading) -> Vec<u64> {
             if *id > indexed && unread.len() < FIRST_ITEMS {
                 unread.push(*id);
             } else {
-                reading.note(&id.to_string(), None);
+                reading.record(&id.to_string(), None);
             }
         }
         return unread;
@@ -108,7 +108,7 @@ fn choose(ids: &[u64], reading: &mut Reading) -> Vec<u64> {
         }
         if reading.now.since(since) > PENDING_FOR {
             // It may become visible after all; the search has it then.
-            reading.note_hidden(&id);
+            reading.record_hidden(&id);
             continue;
         }
         reading.cursor.pending.push(Pending(id, since));
@@ -117,9 +117,9 @@ fn choose(ids: &[u64], reading: &mut Reading) -> Vec<u64> {
     let waiting: Vec<u64> = waiting.filter_map(|one| one.0.parse().ok()).collect();
     for id in ids {
         if reading.knows(&id.to_string()) {
-            reading.note(&id.to_string(), None);
+            reading.record(&id.to_string(), None);
         } else if reading.is_hidden(&id.to_string()) {
-            reading.note_hidden(&id.to_string());
+            reading.record_hidden(&id.to_string());
         } else if unread.len() < ITEMS_PER_POLL && !waiting.contains(id) {
             unread.push(*id);
         }
@@ -207,7 +207,7 @@ impl Item {
         reading.cursor.pending.retain(|pending| pending.0 != id);
         if self.is_gone() {
             // A dead item may be vouched for; the search has it then.
-            reading.note_hidden(&id);
+            reading.record_hidden(&id);
             return;
         }
         let listed = self.is_of(List::Newest);

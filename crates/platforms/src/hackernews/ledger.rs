@@ -64,7 +64,7 @@ pub(super) async fn account(
     for post in &polled.posts {
         let native = post.id.strip_prefix(&platform.name);
         let native = native.and_then(|rest| rest.strip_prefix(':')?.parse().ok());
-        if let Some(id) = native.filter(|id| ledger.note_read(*id)) {
+        if let Some(id) = native.filter(|id| ledger.record_read(*id)) {
             account.explained.push(id);
             account.read += 1;
         }

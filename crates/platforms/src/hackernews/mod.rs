@@ -104,14 +104,6 @@ impl HackerNews {
 
 #[async_trait]
 impl Adapter for HackerNews {
-    fn kind(&self) -> &'static str {
-        "hackernews"
-    }
-
-    fn accepts(&self, what: &str) -> bool {
-        accepts(what)
-    }
-
     fn default_interval(&self) -> Duration {
         Duration::from_secs(30)
     }

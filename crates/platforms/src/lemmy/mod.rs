@@ -26,13 +26,14 @@ use std::{fmt, sync::Arc};
 use async_trait::async_trait;
 use secrecy::{ExposeSecret, SecretString};
 use serde::Deserialize;
+use serde_json::Value;
 use url::Url;
 
 use crate::{
     Adapter, Community, Cursor, Fetch, FetchLimits, Fetched, PollError, PollLimits, Polled,
     address::below,
-    paging::Pages,
-    reading::{Met, Reading},
+    reading::Reading,
+    walk::{Item, Listing, Next, Page, Read, walk},
 };
 use view::View;
 
@@ -110,9 +111,9 @@ impl fmt::Display for Position {
 }
 
 #[derive(Deserialize)]
-struct Page {
-    posts: Option<Vec<serde_json::Value>>,
-    comments: Option<Vec<serde_json::Value>>,
+struct Answer {
+    posts: Option<Vec<Value>>,
+    comments: Option<Vec<Value>>,
     next_page: Option<String>,
 }
 
@@ -159,36 +160,6 @@ impl Lemmy {
         self
     }
 
-    async fn page(
-        &self,
-        list: List<'_>,
-        number: usize,
-        cursor: Option<&str>,
-    ) -> Result<Page, PollError> {
-        let listed = if list.comments { "comment" } else { "post" };
-        let mut url = below(&self.base_url, &format!("api/v3/{listed}/list"));
-        {
-            let mut query = url.query_pairs_mut();
-            query
-                .append_pair("sort", "New")
-                .append_pair("limit", &PER_PAGE.to_string());
-            match list.community {
-                Some(community) => query
-                    .append_pair("type_", "All")
-                    .append_pair("community_name", community),
-                None => query.append_pair("type_", "Local"),
-            };
-            match cursor {
-                Some(cursor) => query.append_pair("page_cursor", cursor),
-                None => query.append_pair("page", &number.to_string()),
-            };
-        }
-        let answer = self.get(&url).await?;
-        let what = list.community.unwrap_or("newest");
-        refusal(&answer, what)?;
-        answer.success(what)?.json()
-    }
-
     async fn get(&self, url: &Url) -> Result<Fetched, PollError> {
         let limits = FetchLimits {
             max_bytes: MAX_BYTES,
@@ -202,16 +173,97 @@ impl Lemmy {
     }
 }
 
+/// The views of a list.
+struct Views<'a> {
+    instance: &'a Lemmy,
+    list: List<'a>,
+}
+
+#[async_trait]
+impl Listing for Views<'_> {
+    type At = Position;
+
+    const PER_PAGE: usize = PER_PAGE;
+
+    fn start(&self, stored: Option<&str>) -> Position {
+        Position::read(stored)
+    }
+
+    fn before(&self, at: &Position) -> Option<Position> {
+        (at.number > 1 && at.next.is_none()).then(|| Position {
+            number: at.number - 1,
+            next: None,
+        })
+    }
+
+    fn fallback(&self, at: &Position) -> Option<Position> {
+        at.next.is_some().then_some(Position {
+            number: at.number,
+            next: None,
+        })
+    }
+
+    async fn page(&mut self, at: &Position) -> Result<Page<Position>, PollError> {
+        let List {
+            community,
+            comments,
+        } = self.list;
+        let listed = if comments { "comment" } else { "post" };
+        let mut url = below(&self.instance.base_url, &format!("api/v3/{listed}/list"));
+        {
+            let mut query = url.query_pairs_mut();
+            query
+                .append_pair("sort", "New")
+                .append_pair("limit", &PER_PAGE.to_string());
+            match community {
+                Some(community) => query
+                    .append_pair("type_", "All")
+                    .append_pair("community_name", community),
+                None => query.append_pair("type_", "Local"),
+            };
+            match &at.next {
+                Some(cursor) => query.append_pair("page_cursor", cursor),
+                None => query.append_pair("page", &at.number.to_string()),
+            };
+        }
+        let answer = self.instance.get(&url).await?;
+        let what = community.unwrap_or("newest");
+        refusal(&answer, what)?;
+        let answer: Answer = answer.success(what)?.json()?;
+        let views = if comments {
+            answer.comments
+        } else {
+            answer.posts
+        };
+        let views = views.ok_or_else(|| PollError::Malformed("no list".to_owned()))?;
+        let repeats = at.number > 1 && answer.next_page == at.next;
+        let next = match (&at.next, answer.next_page) {
+            // With cursors, the list ends where no next cursor is returned.
+            (Some(_), None) => Next::End,
+            (Some(_), _) if repeats => Next::Stalled,
+            (_, next) => Next::Page(Position {
+                number: at.number + 1,
+                next,
+            }),
+        };
+        Ok((views, next))
+    }
+
+    fn read(&self, value: &Value) -> Read<'_> {
+        let base_url = &self.instance.base_url;
+        let view = View::read(value, self.list.comments)?;
+        Ok(view.map(|view| Item {
+            is_pinned: view.is_pinned(),
+            gone: view.is_gone().then(|| view.id(base_url)),
+            ..Item::new(view.native_id(), view.time(), move |time| {
+                view.post(base_url, time)
+            })
+        }))
+    }
+}
+
 #[async_trait]
 impl Adapter for Lemmy {
-    fn kind(&self) -> &'static str {
-        "lemmy"
-    }
-
-    fn accepts(&self, what: &str) -> bool {
-        accepts(what)
-    }
-
     async fn poll(
         &self,
         what: &str,
@@ -219,74 +271,11 @@ impl Adapter for Lemmy {
         limits: &PollLimits,
     ) -> Result<Polled, PollError> {
         let list = List::parse(what).ok_or_else(|| PollError::NotFound(what.to_owned()))?;
-        let mut reading = Reading::new(cursor, limits);
-        let mut pages = Pages::new(&reading, limits);
-        let mut at = Position::read(pages.position());
-        // Numbered pages shift, so the reading must overlap with the earlier one.
-        let mut is_sure = at.number == 1 || at.next.is_some();
-        while pages.go_on() {
-            let page = match self.page(list, at.number, at.next.as_deref()).await {
-                Ok(page) => page,
-                Err(error) if at.next.is_some() && pages.is_refused(&error) => {
-                    (at.next, is_sure) = (None, false);
-                    continue;
-                }
-                Err(error) => {
-                    if pages.fail(error)? {
-                        (at, is_sure) = (Position::default(), true);
-                        continue;
-                    }
-                    break;
-                }
-            };
-            let listed = if list.comments {
-                page.comments
-            } else {
-                page.posts
-            };
-            let Some(listed) = listed else {
-                if pages.fail(PollError::Malformed("no list".to_owned()))? {
-                    (at, is_sure) = (Position::default(), true);
-                    continue;
-                }
-                break;
-            };
-            let mut any_new = false;
-            for value in &listed {
-                let view = match View::read(value, list.comments) {
-                    Ok(Some(view)) => view,
-                    Ok(None) => continue,
-                    Err(error) => {
-                        reading.set_aside(value, &error);
-                        continue;
-                    }
-                };
-                any_new |= self.take(&view, &mut reading, &mut pages);
-            }
-            is_sure |= pages.overlaps() || at.number == 1;
-            let is_end = pages.turn();
-            if !is_sure {
-                at.number -= 1;
-                continue;
-            }
-            let repeats = at.number > 1 && page.next_page == at.next && at.next.is_some();
-            // A short page is the last one, but if it had something new, the next page is read too.
-            let ended = listed.len() < PER_PAGE && !any_new;
-            // With cursors, the list ends where no next cursor is returned.
-            let cursors_end = at.next.is_some() && page.next_page.is_none();
-            if is_end || listed.is_empty() || ended || cursors_end {
-                return Ok(pages.finish(reading, None));
-            }
-            if repeats {
-                reading.stalled = true;
-                return Ok(pages.finish(reading, None));
-            }
-            at = Position {
-                number: at.number + 1,
-                next: page.next_page,
-            };
-        }
-        Ok(pages.finish(reading, Some(at.to_string())))
+        let mut views = Views {
+            instance: self,
+            list,
+        };
+        walk(&mut views, Reading::new(cursor, limits), limits).await
     }
 
     async fn communities(&self, words: &str, limit: usize) -> Result<Vec<Community>, PollError> {
@@ -303,30 +292,6 @@ impl Adapter for Lemmy {
 
     async fn recheck(&self, post_ids: &[String]) -> Result<Vec<String>, PollError> {
         recheck::gone(self, post_ids).await
-    }
-}
-
-impl Lemmy {
-    /// Returns true if the post is new.
-    fn take(&self, view: &View, reading: &mut Reading, pages: &mut Pages) -> bool {
-        let native = view.native_id();
-        let known_before = reading.knew(&native);
-        if known_before && view.is_gone() {
-            reading.deleted.push(view.id(&self.base_url));
-        }
-        if !known_before && view.is_gone() {
-            // It may be restored.
-            if !view.is_pinned() {
-                pages.met(Met::Known, false, view.time());
-            }
-            return false;
-        }
-        let met = reading.offer(&native, view.time(), |time| view.post(&self.base_url, time));
-        if view.is_pinned() {
-            return false;
-        }
-        pages.met(met, known_before, view.time());
-        met == Met::New
     }
 }
 

@@ -11,7 +11,7 @@ use crate::text;
 const ORGANIZATION: &str = "urn:li:organization:";
 const FEED_URL: &str = "https://www.linkedin.com/feed/update/";
 const COMPANY_URL: &str = "https://www.linkedin.com/company/";
-/// A LinkedIn poll has four options.
+/// Maximum number of options of a poll that are read. LinkedIn allows four.
 const MAX_OPTIONS: usize = 10;
 
 #[derive(Deserialize)]

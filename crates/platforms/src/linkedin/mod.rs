@@ -23,17 +23,18 @@ mod little;
 use std::{sync::Arc, time::Duration};
 
 use async_trait::async_trait;
+use domain::Timestamp;
 use secrecy::{ExposeSecret, SecretString};
 use serde::Deserialize;
+use serde_json::Value;
 use url::Url;
 
 use crate::null;
 use crate::{
     Adapter, Cursor, Fetch, FetchLimits, Fetched, PollError, PollLimits, Polled,
     address::below,
-    cursor::{from_seconds, to_seconds},
-    paging::Pages,
-    reading::{Met, Reading},
+    reading::Reading,
+    walk::{Item, Listing, Next, Page, Read, walk},
 };
 use element::Element;
 
@@ -51,10 +52,10 @@ pub struct LinkedIn {
 }
 
 #[derive(Deserialize)]
-struct Page {
+struct Answer {
     #[serde(default, deserialize_with = "null::or_default")]
     paging: Paging,
-    elements: Vec<serde_json::Value>,
+    elements: Vec<Value>,
 }
 
 #[derive(Default, Deserialize)]
@@ -72,43 +73,81 @@ impl LinkedIn {
             fetch,
         }
     }
+}
 
-    async fn page(&self, organization: &str, start: usize) -> Result<Page, PollError> {
-        let mut url = below(&self.base_url, "rest/posts");
+/// The posts of an organization. A position is the number of posts before the page.
+struct Elements<'a> {
+    platform: &'a LinkedIn,
+    organization: &'a str,
+    window_start: Option<Timestamp>,
+}
+
+#[async_trait]
+impl Listing for Elements<'_> {
+    type At = usize;
+
+    // A short page may be the last one, or lack posts that its reader may not see.
+    const PER_PAGE: usize = PER_PAGE;
+
+    fn start(&self, stored: Option<&str>) -> usize {
+        let start = stored.and_then(|start| start.parse::<usize>().ok());
+        start.unwrap_or(0).min(MAX_START)
+    }
+
+    fn window_start(&self) -> Option<Timestamp> {
+        self.window_start
+    }
+
+    fn before(&self, start: &usize) -> Option<usize> {
+        (*start > 0).then(|| start.saturating_sub(PER_PAGE - SHARED))
+    }
+
+    async fn page(&mut self, start: &usize) -> Result<Page<usize>, PollError> {
+        let mut url = below(&self.platform.base_url, "rest/posts");
         url.query_pairs_mut()
-            .append_pair("author", &element::organization_urn(organization))
+            .append_pair("author", &element::organization_urn(self.organization))
             .append_pair("q", "author")
             .append_pair("count", &PER_PAGE.to_string())
             .append_pair("start", &start.to_string())
             .append_pair("sortBy", "LAST_MODIFIED");
-        let authorization = format!("Bearer {}", self.token.expose_secret());
+        let authorization = format!("Bearer {}", self.platform.token.expose_secret());
         let headers = [
             ("authorization", authorization.as_str()),
-            ("linkedin-version", &self.version),
+            ("linkedin-version", &self.platform.version),
             ("x-restli-protocol-version", "2.0.0"),
             ("x-restli-method", "FINDER"),
         ];
-        let answer = self
-            .fetch
-            .get(&url, &headers, &FetchLimits::default())
-            .await?;
+        let limits = FetchLimits::default();
+        let answer = self.platform.fetch.get(&url, &headers, &limits).await?;
         refusal(&answer)?;
-        answer
-            .success(&format!("organization/{organization}"))?
-            .json()
+        let what = format!("organization/{}", self.organization);
+        let Answer { paging, elements } = answer.success(&what)?.json()?;
+        let mut modified = elements
+            .iter()
+            .filter_map(|value| Element::read(value)?.modified());
+        let is_past = modified.any(|at| Some(at) < self.window_start);
+        let counted_out = (paging.total).is_some_and(|total| start + PER_PAGE >= total);
+        let next = if is_past || counted_out {
+            Next::End
+        } else {
+            Next::Page(start + PER_PAGE - SHARED)
+        };
+        Ok((elements, next))
+    }
+
+    fn read(&self, value: &Value) -> Read<'_> {
+        let element = Element::read(value).ok_or("not a post of the documented form")?;
+        if !element.is_public() {
+            return Ok(None);
+        }
+        let (id, time) = (element.id().to_owned(), element.time());
+        let make = move |time| Ok(element.post(time));
+        Ok(Some(Item::new(id, time, make)))
     }
 }
 
 #[async_trait]
 impl Adapter for LinkedIn {
-    fn kind(&self) -> &'static str {
-        "linkedin"
-    }
-
-    fn accepts(&self, what: &str) -> bool {
-        accepts(what)
-    }
-
     fn default_interval(&self) -> Duration {
         Duration::from_mins(15)
     }
@@ -121,65 +160,13 @@ impl Adapter for LinkedIn {
     ) -> Result<Polled, PollError> {
         let organization =
             organization(what).ok_or_else(|| PollError::NotFound(what.to_owned()))?;
-        let mut reading = Reading::new(cursor, limits);
-        let mut pages = Pages::new(&reading, limits);
-        let noted = pages.after().and_then(|window| window.parse().ok());
-        let window = noted.and_then(from_seconds).or(reading.window_start());
-        let noted = pages
-            .position()
-            .and_then(|start| start.parse::<usize>().ok());
-        let mut start = noted.unwrap_or(0).min(MAX_START);
-        // Pages shift, so the reading must overlap with the earlier one.
-        let mut is_sure = start == 0;
-        while pages.go_on() {
-            let page = match self.page(organization, start).await {
-                Ok(page) => page,
-                Err(error) => {
-                    if pages.fail(error)? {
-                        (start, is_sure) = (0, true);
-                        continue;
-                    }
-                    break;
-                }
-            };
-            let (mut any_new, mut is_past) = (false, false);
-            for value in &page.elements {
-                let Some(element) = Element::read(value) else {
-                    reading.set_aside(value, &"not a post of the documented form");
-                    continue;
-                };
-                let modified = element.modified();
-                is_past |= modified.zip(window).is_some_and(|(at, window)| at < window);
-                if !element.is_public() {
-                    continue;
-                }
-                let native = element.id();
-                let known = reading.knew(native);
-                let met = reading.offer(native, element.time(), |time| Ok(element.post(time)));
-                pages.met(met, known, element.time());
-                any_new |= met == Met::New;
-            }
-            is_sure |= pages.overlaps() || start == 0;
-            let is_end = pages.turn();
-            if !is_sure {
-                start = start.saturating_sub(PER_PAGE - SHARED);
-                continue;
-            }
-            // A short page may be the last one, or lack posts that its reader may not see.
-            let counted_out = page
-                .paging
-                .total
-                .is_some_and(|total| start + PER_PAGE >= total);
-            let short = page.elements.len() < PER_PAGE && !any_new;
-            if page.elements.is_empty() || is_past || counted_out || short || is_end {
-                return Ok(pages.finish(reading, None));
-            }
-            start += PER_PAGE - SHARED;
-        }
-        if let Some(window) = window {
-            pages.note_after(to_seconds(window).to_string());
-        }
-        Ok(pages.finish(reading, Some(start.to_string())))
+        let reading = Reading::new(cursor, limits);
+        let mut elements = Elements {
+            platform: self,
+            organization,
+            window_start: reading.kept_window_start(),
+        };
+        walk(&mut elements, reading, limits).await
     }
 }
 

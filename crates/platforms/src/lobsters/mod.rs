@@ -28,12 +28,11 @@ use url::Url;
 use crate::{
     Adapter, Cursor, Fetch, FetchLimits, Fetched, PollError, PollLimits, Polled,
     address::below,
-    paging::Pages,
-    reading::{Met, Reading},
+    reading::Reading,
+    walk::{Item, Listing, Next, Page, Read, walk},
 };
 use story::Story;
 
-const PER_PAGE: usize = 25;
 const MAX_PAGE: usize = 1_000_000;
 /// Enough for a page of 25 stories with long texts.
 const MAX_BYTES: usize = 8 * 1024 * 1024;
@@ -56,14 +55,6 @@ impl Lobsters {
         }
     }
 
-    async fn page(&self, what: &str, number: usize) -> Result<Vec<Value>, PollError> {
-        let path = match number {
-            1 => format!("{what}.json"),
-            _ => format!("{what}/page/{number}.json"),
-        };
-        self.get(&below(&self.base_url, &path), what).await?.json()
-    }
-
     async fn get(&self, url: &Url, what: &str) -> Result<Fetched, PollError> {
         let limits = FetchLimits {
             max_bytes: MAX_BYTES,
@@ -72,39 +63,51 @@ impl Lobsters {
         let headers = [("accept", "application/json")];
         self.fetch.get(url, &headers, &limits).await?.success(what)
     }
+}
 
-    /// Reads a page. Returns true if it has something new.
-    fn take(&self, page: &[Value], reading: &mut Reading, pages: &mut Pages) -> bool {
-        let mut any_new = false;
-        for value in page {
-            let story = match Story::read(value) {
-                Ok(story) => story,
-                Err(error) => {
-                    reading.set_aside(value, &error);
-                    continue;
-                }
-            };
-            let known = reading.knew(&story.short_id);
-            let met = reading.offer(&story.short_id, story.time(), |time| {
-                story.post(&self.name, &self.base_url, time)
-            });
-            pages.met(met, known, story.time());
-            any_new |= met == Met::New;
-        }
-        any_new
+/// A list of stories. Its positions are page numbers.
+struct Stories<'a> {
+    site: &'a Lobsters,
+    what: &'a str,
+}
+
+#[async_trait]
+impl Listing for Stories<'_> {
+    type At = usize;
+
+    const PER_PAGE: usize = 25;
+
+    fn start(&self, stored: Option<&str>) -> usize {
+        // The page before, because stories may have moved.
+        let number = stored.and_then(|number| number.parse::<usize>().ok());
+        number.unwrap_or(1).min(MAX_PAGE).saturating_sub(1).max(1)
+    }
+
+    fn before(&self, number: &usize) -> Option<usize> {
+        (*number > 1).then(|| number - 1)
+    }
+
+    async fn page(&mut self, number: &usize) -> Result<Page<usize>, PollError> {
+        let path = match number {
+            1 => format!("{}.json", self.what),
+            _ => format!("{}/page/{number}.json", self.what),
+        };
+        let url = below(&self.site.base_url, &path);
+        let stories = self.site.get(&url, self.what).await?.json()?;
+        Ok((stories, Next::Page(number + 1)))
+    }
+
+    fn read(&self, value: &Value) -> Read<'_> {
+        let site = self.site;
+        let story = Story::read(value)?;
+        let (id, time) = (story.short_id.clone(), story.time());
+        let make = move |time| story.post(&site.name, &site.base_url, time);
+        Ok(Some(Item::new(id, time, make)))
     }
 }
 
 #[async_trait]
 impl Adapter for Lobsters {
-    fn kind(&self) -> &'static str {
-        "lobsters"
-    }
-
-    fn accepts(&self, what: &str) -> bool {
-        accepts(what)
-    }
-
     async fn poll(
         &self,
         what: &str,
@@ -114,37 +117,8 @@ impl Adapter for Lobsters {
         if !accepts(what) {
             return Err(PollError::NotFound(what.to_owned()));
         }
-        let mut reading = Reading::new(cursor, limits);
-        let mut pages = Pages::new(&reading, limits);
-        let mut number = noted(pages.position());
-        // Pages shift, so the reading must overlap with the earlier one.
-        let mut is_sure = number == 1;
-        while pages.go_on() {
-            let page = match self.page(what, number).await {
-                Ok(page) => page,
-                Err(error) => {
-                    if pages.fail(error)? {
-                        (number, is_sure) = (1, true);
-                        continue;
-                    }
-                    break;
-                }
-            };
-            let any_new = self.take(&page, &mut reading, &mut pages);
-            is_sure |= pages.overlaps() || number == 1;
-            let is_end = pages.turn();
-            if !is_sure {
-                number -= 1;
-                continue;
-            }
-            // A short page is the last one, but if it had something new, the next page is read too.
-            let is_last = page.is_empty() || (page.len() < PER_PAGE && !any_new);
-            if is_end || is_last {
-                return Ok(pages.finish(reading, None));
-            }
-            number += 1;
-        }
-        Ok(pages.finish(reading, Some(number.to_string())))
+        let mut stories = Stories { site: self, what };
+        walk(&mut stories, Reading::new(cursor, limits), limits).await
     }
 
     fn has_late_posts(&self) -> bool {
@@ -158,12 +132,6 @@ impl Adapter for Lobsters {
     async fn recheck(&self, post_ids: &[String]) -> Result<Vec<String>, PollError> {
         recheck::gone(self, post_ids).await
     }
-}
-
-/// The page before that of a position, because stories may have moved.
-fn noted(position: Option<&str>) -> usize {
-    let number = position.and_then(|number| number.parse::<usize>().ok());
-    number.unwrap_or(1).min(MAX_PAGE).saturating_sub(1).max(1)
 }
 
 /// Returns true if `what` is the newest stories, or those with one tag.

@@ -211,14 +211,6 @@ type Ids = Vec<(String, Option<Timestamp>)>;
 
 #[async_trait]
 impl Adapter for Mastodon {
-    fn kind(&self) -> &'static str {
-        "mastodon"
-    }
-
-    fn accepts(&self, what: &str) -> bool {
-        accepts(what)
-    }
-
     async fn poll(
         &self,
         what: &str,

@@ -1,6 +1,8 @@
 //! One listing, newest first, read back to the known posts.
 
+use async_trait::async_trait;
 use serde::Deserialize;
+use serde_json::Value;
 use url::Url;
 
 use super::{
@@ -11,7 +13,8 @@ use super::{
 use crate::{
     Cursor, PollError, PollLimits, Polled,
     paging::Pages,
-    reading::{Met, Reading},
+    reading::Reading,
+    walk::{self, Item, Next, Page, Read, walk},
 };
 
 const PER_PAGE: usize = 100;
@@ -27,8 +30,63 @@ pub(super) struct Listing {
 
 #[derive(Deserialize)]
 pub(super) struct Data {
-    pub(super) children: Vec<serde_json::Value>,
+    pub(super) children: Vec<Value>,
     after: Option<String>,
+}
+
+/// The posts or comments of a list. A position has the posts after which the next page may start, the last one first.
+struct Things<'a> {
+    platform: &'a Reddit,
+    list: &'a List<'a>,
+    /// True if all posts of the position were deleted, so that pages cannot continue from it.
+    is_lost: bool,
+}
+
+#[async_trait]
+impl walk::Listing for Things<'_> {
+    type At = String;
+
+    fn start(&self, stored: Option<&str>) -> String {
+        let names = stored.into_iter().flat_map(|names| names.split(','));
+        let names = names.filter(|name| is_fullname(name)).take(ANCHORS);
+        names.collect::<Vec<_>>().join(",")
+    }
+
+    /// The listing is too long for the beginning of a subreddit, or did not reach the earlier reading or the start of a
+    /// search.
+    fn gap(&self, pages: &Pages) -> Option<&'static str> {
+        let moved = pages.resumes() && pages.follows_the_known();
+        let is_full = pages.read() >= REACH;
+        let is_cut = is_full && !pages.reached_the_start();
+        let has_gap = self.is_lost || is_cut || ((is_full || moved) && !pages.reached_the_known());
+        has_gap.then_some("more posts than the platform lists")
+    }
+
+    async fn page(&mut self, at: &String) -> Result<Page<String>, PollError> {
+        let data = older(self.platform, self.list, at).await?;
+        self.is_lost = data.children.is_empty() && !at.is_empty();
+        let Some(last) = data.after.filter(|after| is_fullname(after)) else {
+            return Ok((data.children, Next::End));
+        };
+        let names = data.children.iter().rev();
+        let names = names.filter_map(|child| child.get("data")?.get("name")?.as_str());
+        let others = names.filter(|name| *name != last && is_fullname(name));
+        let anchors = std::iter::once(&*last).chain(others.take(ANCHORS - 1));
+        let next = anchors.collect::<Vec<_>>().join(",");
+        Ok((data.children, Next::Page(next)))
+    }
+
+    fn read(&self, value: &Value) -> Read<'_> {
+        let platform = &self.platform.name;
+        let thing = Thing::read(value, self.list.comments)?;
+        Ok(thing.map(|thing| Item {
+            is_pinned: thing.is_pinned(),
+            gone: thing.is_gone().then(|| thing.id(platform)),
+            ..Item::new(thing.name.clone(), thing.time(), move |time| {
+                thing.post(platform, time)
+            })
+        }))
+    }
 }
 
 pub(super) async fn poll(
@@ -37,68 +95,19 @@ pub(super) async fn poll(
     cursor: Option<&Cursor>,
     limits: &PollLimits,
 ) -> Result<Polled, PollError> {
-    let mut reading = Reading::new(cursor, limits);
-    let mut pages = Pages::new(&reading, limits);
-    // The posts after which the next page may start, the last one first.
-    let mut anchors = noted(pages.position());
-    while pages.go_on() {
-        let data = match older(platform, list, &anchors).await {
-            Ok(data) => data,
-            Err(error) => {
-                if pages.fail(error)? {
-                    anchors.clear();
-                    continue;
-                }
-                break;
-            }
-        };
-        // None of the stored anchors exists any more.
-        let lost = data.children.is_empty() && !anchors.is_empty();
-        for value in &data.children {
-            match Thing::read(value, list.comments) {
-                Ok(Some(thing)) => take(platform, &thing, &mut reading, &mut pages),
-                Ok(None) => {}
-                Err(error) => reading.set_aside(value, &error),
-            }
-        }
-        let read = pages.read();
-        if pages.turn() {
-            return Ok(pages.finish(reading, None));
-        }
-        let last = data.after.filter(|after| is_fullname(after));
-        let Some(last) = last else {
-            // The listing ends here, but it is too long for the beginning of a subreddit, or did not reach the
-            // earlier reading or the start of a search.
-            let moved = pages.resumes() && pages.follows_the_known();
-            let is_cut = read >= REACH && !pages.reached_the_start();
-            if lost || is_cut || ((read >= REACH || moved) && !pages.reached_the_known()) {
-                reading.gap = pages.gap("more posts than the platform lists");
-            }
-            return Ok(pages.finish(reading, None));
-        };
-        let names = data.children.iter().rev();
-        let names = names.filter_map(|child| child.get("data")?.get("name")?.as_str());
-        let others = names.filter(|name| *name != last && is_fullname(name));
-        let others: Vec<String> = others.take(ANCHORS - 1).map(str::to_owned).collect();
-        anchors = std::iter::once(last).chain(others).collect();
-    }
-    Ok(pages.finish(reading, Some(anchors.join(","))))
-}
-
-/// The anchors of a position.
-fn noted(position: Option<&str>) -> Vec<String> {
-    let names = position.into_iter().flat_map(|names| names.split(','));
-    let names = names.filter(|name| is_fullname(name)).take(ANCHORS);
-    names.map(str::to_owned).collect()
+    let mut things = Things {
+        platform,
+        list,
+        is_lost: false,
+    };
+    walk(&mut things, Reading::new(cursor, limits), limits).await
 }
 
 /// The page after the first anchor that has one.
-async fn older(platform: &Reddit, list: &List<'_>, anchors: &[String]) -> Result<Data, PollError> {
-    let Some((last, before)) = anchors.split_first() else {
-        return page(platform, list, None, PER_PAGE).await;
-    };
-    let mut data = page(platform, list, Some(last), PER_PAGE).await?;
-    for anchor in before {
+async fn older(platform: &Reddit, list: &List<'_>, at: &str) -> Result<Data, PollError> {
+    let anchors: Vec<&str> = at.split(',').filter(|anchor| !anchor.is_empty()).collect();
+    let mut data = page(platform, list, anchors.first().copied(), PER_PAGE).await?;
+    for anchor in anchors.iter().skip(1) {
         if !data.children.is_empty() {
             break;
         }
@@ -146,23 +155,4 @@ pub(super) async fn probe(
     let members = members.iter().map(String::as_str).collect();
     let list = List { members, comments };
     page(platform, &list, None, 1).await.map(drop)
-}
-
-fn take(platform: &Reddit, thing: &Thing, reading: &mut Reading, pages: &mut Pages) {
-    let known = reading.knew(&thing.name);
-    if known && thing.is_gone() {
-        reading.deleted.push(thing.id(&platform.name));
-    }
-    let time = thing.time();
-    if !known && thing.is_gone() {
-        // A moderator may approve it yet.
-        if !thing.is_pinned() {
-            pages.met(Met::Known, false, time);
-        }
-        return;
-    }
-    let met: Met = reading.offer(&thing.name, time, |time| thing.post(&platform.name, time));
-    if !thing.is_pinned() {
-        pages.met(met, known, time);
-    }
 }

@@ -137,14 +137,6 @@ pub(crate) fn left(answer: &Fetched) -> Option<Left> {
 
 #[async_trait]
 impl Adapter for Reddit {
-    fn kind(&self) -> &'static str {
-        "reddit"
-    }
-
-    fn accepts(&self, what: &str) -> bool {
-        accepts(what)
-    }
-
     async fn poll(
         &self,
         what: &str,

@@ -65,7 +65,7 @@ async fn look_up(platform: &Reddit, names: &[&str]) -> Result<HashMap<String, bo
         .data
         .children
         .iter()
-        .filter_map(|child| Thing::any(child).ok());
+        .filter_map(|child| Thing::parse(child).ok());
     Ok(things
         .map(|thing| (thing.name.clone(), thing.is_gone()))
         .collect())

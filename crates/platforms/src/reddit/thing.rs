@@ -51,11 +51,12 @@ impl Thing {
         if kind.is_some_and(|kind| kind != wanted) {
             return Ok(None);
         }
-        let thing = Self::any(child)?;
+        let thing = Self::parse(child)?;
         Ok(Some(thing).filter(|thing| thing.is_comment() == is_comment))
     }
 
-    pub(super) fn any(child: &Value) -> serde_json::Result<Self> {
+    /// Parses a post or a comment.
+    pub(super) fn parse(child: &Value) -> serde_json::Result<Self> {
         let thing = Self::deserialize(&child["data"])?;
         if is_fullname(&thing.name) {
             Ok(thing)
@@ -257,7 +258,7 @@ mod tests {
         ] {
             let data =
                 json!({"name": "t3_x1", "author": author, "subreddit": "wood", "title": "Help"});
-            let thing = Thing::any(&json!({"kind": "t3", "data": data})).unwrap();
+            let thing = Thing::parse(&json!({"kind": "t3", "data": data})).unwrap();
             assert_eq!(thing.is_gone(), is_gone, "{author}");
         }
     }

@@ -95,10 +95,7 @@ pub(super) async fn name(platform: &X, ids: impl Iterator<Item = &str>) {
                     .filter_map(|one| User::deserialize(one).ok())
                     .collect();
                 let paid = u32::try_from(users.len()).unwrap_or_default() * PRICE;
-                platform
-                    .budget
-                    .give_back(granted.saturating_sub(paid))
-                    .await;
+                platform.budget.refund(granted.saturating_sub(paid)).await;
                 platform.authors.learn(asked, users);
             }
             Err(error) => {

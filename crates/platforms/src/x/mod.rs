@@ -164,7 +164,7 @@ impl X {
         let spent = |retry_after| PollError::BudgetSpent { retry_after };
         let granted = self.budget.posts(wanted).await.map_err(spent)?.min(wanted);
         if granted < least {
-            self.budget.give_back(granted).await;
+            self.budget.refund(granted).await;
             // The budget that other accounts do not use is released through the day.
             return Err(spent(until_tomorrow(Timestamp::now()).min(RELEASED)));
         }
@@ -183,7 +183,7 @@ impl X {
             _ => false,
         };
         if !charged {
-            self.budget.give_back(granted).await;
+            self.budget.refund(granted).await;
         }
     }
 
@@ -221,14 +221,6 @@ impl X {
 
 #[async_trait]
 impl Adapter for X {
-    fn kind(&self) -> &'static str {
-        "x"
-    }
-
-    fn accepts(&self, what: &str) -> bool {
-        accepts(what)
-    }
-
     fn default_interval(&self) -> Duration {
         Duration::from_mins(5)
     }
@@ -304,7 +296,7 @@ impl Adapter for X {
                 }
                 tweets.push(tweet);
             }
-            self.budget.give_back(granted.saturating_sub(charged)).await;
+            self.budget.refund(granted.saturating_sub(charged)).await;
             let next = page.meta.and_then(|meta| meta.next_token);
             // A repeated token would cause an endless loop.
             let next = next.filter(|next| !next.is_empty() && Some(next) != token.as_ref());
@@ -345,7 +337,7 @@ impl Adapter for X {
         // The unread part overlaps the read part, so none of its posts may be forgotten meanwhile.
         reading.partial = cut;
         if !cut {
-            stretch::note_search(&mut reading);
+            stretch::record_search(&mut reading);
         }
         let earlier = reading.cursor.unread.take();
         let first = reading.is_first() || earlier.as_ref().is_some_and(|earlier| earlier.first);

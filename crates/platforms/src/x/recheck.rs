@@ -25,10 +25,7 @@ pub(super) async fn gone(platform: &X, post_ids: &[String]) -> Result<Vec<String
             }
         };
         let paid = u32::try_from(answer.data.len()).unwrap_or(granted);
-        platform
-            .budget
-            .give_back(granted.saturating_sub(paid))
-            .await;
+        platform.budget.refund(granted.saturating_sub(paid)).await;
         for problem in answer.problems() {
             let away = ["/resource-not-found", "/not-authorized-for-resource"];
             let away = away.iter().any(|end| problem.r#type.ends_with(end));

@@ -67,7 +67,7 @@ impl Stretch {
 }
 
 /// Records that everything until now was read; by the hour, so that a poll without new posts changes nothing.
-pub(super) fn note_search(reading: &mut Reading) {
+pub(super) fn record_search(reading: &mut Reading) {
     let before = reading.cursor.searched;
     if before.is_none_or(|before| reading.now.since(before) >= SEARCHED_EVERY) {
         reading.cursor.searched = Some(reading.now);

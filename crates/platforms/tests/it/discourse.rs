@@ -2,17 +2,13 @@
 
 use std::{sync::Arc, time::Duration};
 
-use async_trait::async_trait;
 use domain::Timestamp;
 use platform_simulator::{Fault, FaultKind, NewPost};
-use platforms::{
-    Adapter as _, Fetch, FetchError, FetchLimits, Fetched, PollError, PollLimits,
-    discourse::Discourse,
-};
+use platforms::{Adapter as _, Fetch, PollError, PollLimits, discourse::Discourse};
 use serde_json::json;
 use url::Url;
 
-use crate::platform::{Feed, minutes_ago, post, posts, title};
+use crate::platform::{Feed, answer, answering, minutes_ago, post, posts, title};
 
 const DISCOURSE: &str = "discourse";
 
@@ -348,18 +344,8 @@ async fn refusal_of_a_site_contains_advice() {
 }
 
 /// A site that mutes a category for visitors: `latest` leaves its topic 2 out.
-struct Muting {
-    posts_are_hidden: bool,
-}
-
-#[async_trait]
-impl Fetch for Muting {
-    async fn get(
-        &self,
-        url: &Url,
-        _: &[(&str, &str)],
-        _: &FetchLimits,
-    ) -> Result<Fetched, FetchError> {
+fn muting(posts_are_hidden: bool) -> Arc<dyn Fetch> {
+    answering(move |url| {
         let now = Timestamp::now();
         let post = |id: u64, topic: u64| {
             json!({"id": id, "topic_id": topic, "post_number": 1, "post_type": 1, "username": "ana", "user_id": 7,
@@ -377,17 +363,9 @@ impl Fetch for Muting {
                        "post_stream": {"posts": [post(10 + id, id)]}})
             }
         };
-        Ok(Fetched {
-            status: if path == "/posts.json" && self.posts_are_hidden {
-                403
-            } else {
-                200
-            },
-            headers: Vec::new(),
-            body: body.to_string().into_bytes(),
-            final_url: url.clone(),
-        })
-    }
+        let is_hidden = path == "/posts.json" && posts_are_hidden;
+        answer(if is_hidden { 403 } else { 200 }, url, body.to_string())
+    })
 }
 
 #[tokio::test]
@@ -396,9 +374,8 @@ async fn topics_of_muted_categories_are_found() {
         (false, &["Topic 1", "Topic 2"][..]),
         (true, &["Topic 1"][..]),
     ] {
-        let fetch = Arc::new(Muting { posts_are_hidden });
         let base = Url::parse("https://forum.example/").unwrap();
-        let site = Discourse::new("forum".into(), base, None, fetch);
+        let site = Discourse::new("forum".into(), base, None, muting(posts_are_hidden));
         let limits = PollLimits::default();
         let first = site.poll("latest", None, &limits).await.unwrap();
         let mut titles: Vec<_> = first

@@ -5,7 +5,7 @@ use std::sync::{Arc, Mutex, MutexGuard};
 use async_trait::async_trait;
 use domain::Timestamp;
 use platforms::{
-    Adapter, Fetch, FetchError, FetchLimits, Fetched, PollLimits, Source, feed::Feeds,
+    Adapter, Fetch, FetchError, FetchLimits, Fetched, PollLimits, Source, feed::FeedAdapter,
 };
 use proptest::prelude::*;
 use serde_json::json;
@@ -149,7 +149,7 @@ fn given_once(format: Format, schedule: &Schedule) -> Result<Played, TestCaseErr
     let stage = Stage::new(Arc::clone(&blog));
     let fetch = Staged::new(&stage, Arc::clone(&blog) as Arc<dyn Fetch>);
     let url = FEED.parse().unwrap();
-    let adapter: &dyn Adapter = &Feeds::new("blog".into(), Source::Network, Some(url), fetch);
+    let adapter: &dyn Adapter = &FeedAdapter::new("blog".into(), Source::Network, Some(url), fetch);
     play(schedule, &stage, adapter, "newest", &PollLimits::default())
 }
 

@@ -231,14 +231,6 @@ impl Breaking {
 
 #[async_trait]
 impl Adapter for Breaking {
-    fn kind(&self) -> &'static str {
-        "bluesky"
-    }
-
-    fn accepts(&self, what: &str) -> bool {
-        what == "jetstream"
-    }
-
     fn default_interval(&self) -> Duration {
         Duration::from_secs(1)
     }

@@ -2,17 +2,15 @@
 
 use std::sync::{Arc, Mutex};
 
-use async_trait::async_trait;
 use domain::{PostType, Timestamp};
 use platform_simulator::{Fault, FaultKind, NewPost};
-use platforms::{Adapter, Fetch, FetchError, FetchLimits, Fetched, PollLimits, facebook::Facebook};
+use platforms::{Adapter, Fetched, PollLimits, facebook::Facebook};
 use proptest::prelude::*;
 use serde_json::json;
 use url::Url;
 
 use crate::{
-    linkedin::Answer,
-    platform::{Feed, minutes_ago, post, posts},
+    platform::{Feed, answer, answering, minutes_ago, post, posts},
     schedule::{Place, Planned, Played, Schedule, Shape, Stage, Staged, cases, play, schedules},
 };
 
@@ -149,9 +147,10 @@ async fn token_is_in_no_error_and_sent_to_no_other_host() {
         json!({"data": [item], "paging": {"next": here}}).to_string(),
         r#"{"data": [], "s3cret"#.to_owned(),
     ] {
-        let fetch = Arc::new(Only {
-            host: "graph.facebook.example",
-            body,
+        let fetch = answering(move |url| {
+            assert_eq!(url.host_str(), Some("graph.facebook.example"));
+            assert!(!url.as_str().contains("s3cret"), "{url}");
+            answer(200, url, body.clone())
         });
         let adapter = Facebook::new(
             "facebook".into(),
@@ -168,27 +167,6 @@ async fn token_is_in_no_error_and_sent_to_no_other_host() {
         // After a partial reading, the cursor has the address of the next page.
         let answer = format!("{answer:#?}");
         assert!(!answer.contains("s3cret"), "{answer}");
-    }
-}
-
-/// Like [`Answer`], for one host, and without the token in the address.
-struct Only {
-    host: &'static str,
-    body: String,
-}
-
-#[async_trait]
-impl Fetch for Only {
-    async fn get(
-        &self,
-        url: &Url,
-        headers: &[(&str, &str)],
-        limits: &FetchLimits,
-    ) -> Result<Fetched, FetchError> {
-        assert_eq!(url.host_str(), Some(self.host));
-        assert!(!url.as_str().contains("s3cret"), "{url}");
-        let answer = Answer(200, self.body.clone().into_bytes());
-        answer.get(url, headers, limits).await
     }
 }
 
@@ -218,16 +196,8 @@ impl Place for Page {
     fn set_now(&self, _now: Timestamp) {}
 }
 
-struct Api(Arc<Stage<Page>>);
-
-#[async_trait]
-impl Fetch for Api {
-    async fn get(
-        &self,
-        url: &Url,
-        _headers: &[(&str, &str)],
-        _limits: &FetchLimits,
-    ) -> Result<Fetched, FetchError> {
+impl Page {
+    fn answer(&self, url: &Url) -> Fetched {
         let given = |name: &str| {
             let found = url.query_pairs().find(|(key, _)| key == name);
             found.map(|(_, value)| value.into_owned())
@@ -242,7 +212,7 @@ impl Fetch for Api {
             )
         });
         let limit: usize = given("limit").unwrap().parse().unwrap();
-        let posts = self.0.place.0.lock().unwrap().clone();
+        let posts = self.0.lock().unwrap().clone();
         let shown: Vec<_> = posts
             .into_iter()
             .filter(|post| since.is_none_or(|since| seconds(post.0) >= since))
@@ -267,15 +237,14 @@ impl Fetch for Api {
             )
         });
         let body = json!({"data": data, "paging": {"next": next}});
-        Answer(200, body.to_string().into_bytes())
-            .get(url, &[], &FetchLimits::default())
-            .await
+        answer(200, url, body.to_string())
     }
 }
 
 fn check(schedule: &Schedule) -> Result<Played, TestCaseError> {
     let stage = Stage::new(Page::default());
-    let fetch = Staged::new(&stage, Arc::new(Api(Arc::clone(&stage))));
+    let played = Arc::clone(&stage);
+    let fetch = Staged::new(&stage, answering(move |url| played.place.answer(url)));
     let base: Url = "https://graph.facebook.example".parse().unwrap();
     let adapter = Facebook::new("facebook".into(), base, "t".into(), None, fetch);
     play(

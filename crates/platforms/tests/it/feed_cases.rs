@@ -18,7 +18,7 @@ use chrono::{DateTime, FixedOffset, Utc};
 use domain::{Post, Timestamp};
 use flate2::{Compression, write::GzEncoder};
 use platforms::{
-    Adapter as _, Fetch, FetchError, FetchLimits, Fetched, PollLimits, Source, feed::Feeds,
+    Adapter as _, Fetch, FetchError, FetchLimits, Fetched, PollLimits, Source, feed::FeedAdapter,
 };
 use serde::Deserialize;
 use url::Url;
@@ -238,7 +238,7 @@ fn transformed(mut body: Vec<u8>, transforms: &[String]) -> Vec<u8> {
 /// Plays a case, and returns what is wrong.
 async fn play(folder: &Path, case: &Case) -> Vec<String> {
     let server = Scripted::default();
-    let feeds = Feeds::new(
+    let feeds = FeedAdapter::new(
         "boards".into(),
         Source::Forum,
         None,

@@ -3,15 +3,15 @@
 //! `fixtures/feedparser.jsonl` has a document per line with what feedparser finds in it. Where more than one answer is
 //! right, a field is a list.
 
-use std::{collections::BTreeMap, sync::Arc};
+use std::collections::BTreeMap;
 
 use base64::{Engine as _, engine::general_purpose::STANDARD};
 use domain::{Post, Timestamp};
-use platforms::{Adapter as _, Fetched, PollError, PollLimits, Polled, Source, feed::Feeds};
+use platforms::{Adapter as _, Fetched, PollError, PollLimits, Polled, Source, feed::FeedAdapter};
 use serde::Deserialize;
 use url::Url;
 
-use crate::platform::Always;
+use crate::platform::answering;
 
 #[derive(Deserialize)]
 pub(crate) struct Document {
@@ -50,11 +50,11 @@ impl Document {
             body,
             final_url: self.url.clone(),
         };
-        let feeds = Feeds::new(
+        let feeds = FeedAdapter::new(
             "boards".into(),
             Source::Forum,
             None,
-            Arc::new(Always(answer)),
+            answering(move |_| answer.clone()),
         );
         let limits = PollLimits::default();
         feeds.poll("https://lab.example/feed", None, &limits).await

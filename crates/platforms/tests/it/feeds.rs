@@ -2,7 +2,7 @@
 
 use std::{
     sync::{
-        Arc,
+        Arc, Mutex,
         atomic::{AtomicU64, Ordering},
     },
     time::Duration,
@@ -12,13 +12,13 @@ use async_trait::async_trait;
 use domain::Timestamp;
 use platform_simulator::{Fault, FaultKind, NewPost};
 use platforms::{
-    Adapter, Fetch, FetchError, FetchLimits, Fetched, PollError, PollLimits, Polled, Source,
-    feed::Feeds,
+    Adapter, Cursor, Fetch, FetchError, FetchLimits, Fetched, PollError, PollLimits, Polled,
+    Source, feed::FeedAdapter,
 };
 use serde_json::json;
 use url::Url;
 
-use crate::platform::{Feed, minutes_ago, post, posts};
+use crate::platform::{Feed, answer, answering, minutes_ago, post, posts};
 
 const BLOG: &str = "feed:blog";
 
@@ -157,26 +157,6 @@ async fn faults_are_errors_and_nothing_is_lost() {
     }
 }
 
-/// A feed that returns the documents one after the other.
-struct Documents(std::sync::Mutex<Vec<String>>);
-
-#[async_trait::async_trait]
-impl platforms::Fetch for Documents {
-    async fn get(
-        &self,
-        url: &url::Url,
-        _: &[(&str, &str)],
-        _: &platforms::FetchLimits,
-    ) -> Result<platforms::Fetched, platforms::FetchError> {
-        Ok(platforms::Fetched {
-            status: 200,
-            headers: Vec::new(),
-            body: self.0.lock().unwrap().remove(0).into_bytes(),
-            final_url: url.clone(),
-        })
-    }
-}
-
 #[tokio::test]
 async fn pinned_entries_do_not_hide_a_gap() {
     for pinned in [1, 8] {
@@ -256,9 +236,10 @@ fn document(entries: impl Iterator<Item = (u64, Timestamp)>) -> String {
 /// Polls a feed once for each document.
 async fn polls_of(documents: Vec<String>) -> Vec<Polled> {
     let count = documents.len();
-    let fetch = Arc::new(Documents(std::sync::Mutex::new(documents)));
+    let documents = Mutex::new(documents);
+    let fetch = answering(move |url| answer(200, url, documents.lock().unwrap().remove(0)));
     let url = Some("https://blog.example/feed".parse().unwrap());
-    let feed = Feeds::new("blog".into(), Source::Forum, url, fetch);
+    let feed = FeedAdapter::new("blog".into(), Source::Forum, url, fetch);
     let limits = PollLimits::default();
     let (mut cursor, mut polls) = (None, Vec::new());
     for _ in 0..count {
@@ -268,6 +249,53 @@ async fn polls_of(documents: Vec<String>) -> Vec<Polled> {
         polls.push(polled);
     }
     polls
+}
+
+/// A server with this document whose `ETag` never changes.
+struct Stale(Mutex<String>);
+
+#[async_trait]
+impl Fetch for Stale {
+    async fn get(
+        &self,
+        url: &Url,
+        headers: &[(&str, &str)],
+        _: &FetchLimits,
+    ) -> Result<Fetched, FetchError> {
+        let is_conditional = headers.iter().any(|(name, _)| *name == "if-none-match");
+        Ok(Fetched {
+            status: if is_conditional { 304 } else { 200 },
+            headers: vec![("etag".into(), "\"same\"".into())],
+            body: self.0.lock().unwrap().clone().into_bytes(),
+            final_url: url.clone(),
+        })
+    }
+}
+
+#[tokio::test]
+async fn posts_of_a_server_that_always_answers_304_come_after_a_day() {
+    let an_hour_ago = Timestamp::now().minus(Duration::from_hours(1));
+    let show = |newest: u64| document((1..=newest).map(|number| (number, an_hour_ago)));
+    let server = Arc::new(Stale(Mutex::new(show(1))));
+    let url = "https://blog.example/feed".parse().unwrap();
+    let fetch = Arc::clone(&server) as Arc<dyn Fetch>;
+    let adapter = FeedAdapter::new("blog".into(), Source::Forum, Some(url), fetch);
+    let limits = PollLimits::default();
+    let first = adapter.poll("newest", None, &limits).await.unwrap();
+    assert_eq!(first.posts.len(), 1);
+    *server.0.lock().unwrap() = show(2);
+    let second = adapter.poll("newest", Some(&first.cursor), &limits).await;
+    let second = second.unwrap();
+    assert!(second.not_modified && second.posts.is_empty());
+    // As if the document had been read before that.
+    let mut cursor = second.cursor.to_json();
+    let read_time = Timestamp::now().minus(Duration::from_hours(25));
+    cursor["feed"]["readTime"] = json!(read_time);
+    let cursor = Cursor::from_json(&cursor).unwrap();
+    let third = adapter.poll("newest", Some(&cursor), &limits).await;
+    let posts = third.unwrap().posts;
+    assert_eq!(posts.len(), 1);
+    assert_eq!(posts[0].title.as_deref(), Some("post 2"));
 }
 
 /// Twenty entries, the newest of the given number, that may be cached for a day. There are two minutes between them, or
@@ -318,7 +346,7 @@ async fn hints(is_dated: bool, has_etag: bool, newest: [u64; 5]) -> Vec<Option<u
     });
     let url = "http://blog.example/feed".parse().unwrap();
     let fetch = Arc::clone(&cached) as Arc<dyn Fetch>;
-    let adapter = Feeds::new("blog".into(), Source::Forum, Some(url), fetch);
+    let adapter = FeedAdapter::new("blog".into(), Source::Forum, Some(url), fetch);
     let limits = PollLimits::default();
     let (mut cursor, mut hints) = (None, Vec::new());
     for newest in newest {

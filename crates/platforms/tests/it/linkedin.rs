@@ -2,18 +2,15 @@
 
 use std::sync::{Arc, Mutex};
 
-use async_trait::async_trait;
 use domain::{PostType, Timestamp};
 use platform_simulator::{Fault, FaultKind, NewPost};
-use platforms::{
-    Adapter, Fetch, FetchError, FetchLimits, Fetched, PollError, PollLimits, linkedin::LinkedIn,
-};
+use platforms::{Adapter, Fetched, PollError, PollLimits, linkedin::LinkedIn};
 use proptest::prelude::*;
 use serde_json::json;
 use url::Url;
 
 use crate::{
-    platform::{Feed, minutes_ago, post, posts},
+    platform::{Feed, always, answer, answering, minutes_ago, post, posts},
     schedule::{Place, Planned, Shape, Stage, Staged, cases, play, schedules},
 };
 
@@ -114,7 +111,7 @@ async fn refusals_say_what_to_do() {
         );
     }
     let base: Url = "https://api.linkedin.example".parse().unwrap();
-    let old = Arc::new(Answer(426, br#"{"code": "NONEXISTENT_VERSION"}"#.to_vec()));
+    let old = always(426, r#"{"code": "NONEXISTENT_VERSION"}"#);
     let adapter = LinkedIn::new(base, "t".into(), "202401".into(), old);
     let error = adapter
         .poll("organization/12", None, &PollLimits::default())
@@ -157,30 +154,9 @@ async fn hostile_answers_are_errors_and_lose_nothing() {
         json!({"elements": [{"id": "urn:li:share:1", "publishedAt": i64::MAX, "commentary": "far"}]}).to_string(),
     ] {
         let base: Url = "https://api.linkedin.example".parse().unwrap();
-        let fetch = Arc::new(Answer(200, body.into_bytes()));
-        let adapter = LinkedIn::new(base, "t".into(), "202610".into(), fetch);
+        let adapter = LinkedIn::new(base, "t".into(), "202610".into(), always(200, body));
         // Any result is fine; the poll must end.
         let _ = adapter.poll("organization/12", None, &PollLimits::default()).await;
-    }
-}
-
-/// The same response to everything.
-pub(crate) struct Answer(pub(crate) u16, pub(crate) Vec<u8>);
-
-#[async_trait]
-impl Fetch for Answer {
-    async fn get(
-        &self,
-        url: &Url,
-        _headers: &[(&str, &str)],
-        _limits: &FetchLimits,
-    ) -> Result<Fetched, FetchError> {
-        Ok(Fetched {
-            status: self.0,
-            headers: Vec::new(),
-            body: self.1.clone(),
-            final_url: url.clone(),
-        })
     }
 }
 
@@ -235,7 +211,12 @@ impl Place for Organization {
 }
 
 impl Organization {
-    fn page(&self, start: usize, count: usize) -> serde_json::Value {
+    fn answer(&self, url: &Url) -> Fetched {
+        let number = |name: &str| -> usize {
+            let (_, value) = url.query_pairs().find(|(key, _)| key == name).unwrap();
+            value.parse().unwrap()
+        };
+        let (start, count) = (number("start"), number("count"));
         let mut state = self.0.lock().unwrap();
         state
             .posts
@@ -249,34 +230,15 @@ impl Organization {
             })
         });
         let elements: Vec<_> = elements.collect();
-        json!({"paging": {"start": start, "count": count}, "elements": elements})
-    }
-}
-
-struct Api(Arc<Stage<Organization>>);
-
-#[async_trait]
-impl Fetch for Api {
-    async fn get(
-        &self,
-        url: &Url,
-        _headers: &[(&str, &str)],
-        _limits: &FetchLimits,
-    ) -> Result<Fetched, FetchError> {
-        let number = |name: &str| -> usize {
-            let (_, value) = url.query_pairs().find(|(key, _)| key == name).unwrap();
-            value.parse().unwrap()
-        };
-        let body = self.0.place.page(number("start"), number("count"));
-        Answer(200, body.to_string().into_bytes())
-            .get(url, &[], &FetchLimits::default())
-            .await
+        let body = json!({"paging": {"start": start, "count": count}, "elements": elements});
+        answer(200, url, body.to_string())
     }
 }
 
 fn check(schedule: &crate::schedule::Schedule) -> Result<crate::schedule::Played, TestCaseError> {
     let stage = Stage::new(Organization::default());
-    let fetch = Staged::new(&stage, Arc::new(Api(Arc::clone(&stage))));
+    let played = Arc::clone(&stage);
+    let fetch = Staged::new(&stage, answering(move |url| played.place.answer(url)));
     let base: Url = "https://api.linkedin.example".parse().unwrap();
     let adapter = LinkedIn::new(base, "t".into(), "202610".into(), fetch);
     play(

@@ -1,47 +1,26 @@
 //! Lobsters on the simulator, and on written answers: no recorded one is at hand.
 
-use std::{sync::Arc, time::Duration};
+use std::time::Duration;
 
-use async_trait::async_trait;
 use platform_simulator::{Fault, FaultKind, NewPost};
-use platforms::{
-    Adapter, Fetch, FetchError, FetchLimits, Fetched, PollError, PollLimits, Skipped,
-    lobsters::Lobsters,
-};
+use platforms::{Adapter, PollError, PollLimits, Skipped, lobsters::Lobsters};
 use serde_json::{Value, json};
-use url::Url;
 
-use crate::platform::{Feed, post, posts, title};
+use crate::platform::{Feed, answer, answering, post, posts, title};
 
 const LOBSTERS: &str = "lobsters";
 
 /// Answers page 1 with the given list, and the others with an empty one.
-struct Written(Value);
-
-#[async_trait]
-impl Fetch for Written {
-    async fn get(
-        &self,
-        url: &Url,
-        _headers: &[(&str, &str)],
-        _limits: &FetchLimits,
-    ) -> Result<Fetched, FetchError> {
-        let body = match url.path() {
-            "/newest.json" => self.0.to_string(),
-            _ => "[]".to_owned(),
-        };
-        Ok(Fetched {
-            status: 200,
-            headers: Vec::new(),
-            body: body.into_bytes(),
-            final_url: url.clone(),
-        })
-    }
-}
-
 fn written(list: Value) -> Lobsters {
     let base = "https://lobste.rs".parse().unwrap();
-    Lobsters::new(LOBSTERS.into(), base, Arc::new(Written(list)))
+    let fetch = answering(move |url| {
+        let body = match url.path() {
+            "/newest.json" => list.to_string(),
+            _ => "[]".to_owned(),
+        };
+        answer(200, url, body)
+    });
+    Lobsters::new(LOBSTERS.into(), base, fetch)
 }
 
 #[tokio::test]

@@ -10,10 +10,12 @@ use domain::Timestamp;
 use platform_simulator::{InMemory, NewPost, reddit};
 use platforms::{
     Adapter, Cursor, Fetch, FetchError, FetchLimits, Fetched, PollLimits, Unlimited,
-    discourse::Discourse, facebook::Facebook, feed::Feeds, hackernews::HackerNews, lemmy::Lemmy,
-    linkedin::LinkedIn, lobsters::Lobsters, mastodon::Mastodon, reddit::Reddit, x::X,
+    discourse::Discourse, facebook::Facebook, feed::FeedAdapter, hackernews::HackerNews,
+    lemmy::Lemmy, linkedin::LinkedIn, lobsters::Lobsters, mastodon::Mastodon, reddit::Reddit, x::X,
 };
 use url::Url;
+
+use crate::platform::always;
 
 /// Wrong types for each platform, a number that no program can hold, and a lone surrogate.
 const ODD: &str = r#"{"id": 77, "created_at": 5, "odd": -1e999, "data": {"name": "t3_odd", "title": 7, "a": "\ud83d"}}"#;
@@ -115,26 +117,6 @@ impl Fetch for Renamed {
         limits: &FetchLimits,
     ) -> Result<Fetched, FetchError> {
         self.world.post_form(url, headers, form, limits).await
-    }
-}
-
-/// One answer to everything.
-struct Always(String);
-
-#[async_trait]
-impl Fetch for Always {
-    async fn get(
-        &self,
-        url: &Url,
-        _: &[(&str, &str)],
-        _: &FetchLimits,
-    ) -> Result<Fetched, FetchError> {
-        Ok(Fetched {
-            status: 200,
-            headers: Vec::new(),
-            body: self.0.clone().into_bytes(),
-            final_url: url.clone(),
-        })
     }
 }
 
@@ -343,16 +325,26 @@ async fn items_without_a_text_are_set_aside_once_and_new_when_they_have_one() {
 
 #[tokio::test]
 async fn an_odd_item_of_a_recorded_answer_is_set_aside_once() {
-    let always = |body: String| Arc::new(Always(body)) as Arc<dyn Fetch>;
     let now = Timestamp::now().micros() / 1_000;
     let linkedin = format!(
         r#"{{"paging": {{}}, "elements": [{ODD}, {{"id": "urn:li:share:1", "commentary": "a", "createdAt": {now}}}]}}"#
     );
-    let linkedin = LinkedIn::new(url(""), "good".into(), "202610".into(), always(linkedin));
+    let linkedin = LinkedIn::new(
+        url(""),
+        "good".into(),
+        "202610".into(),
+        always(200, linkedin),
+    );
     assert_eq!(twice(&linkedin, "organization/12").await, (1, [1, 0]));
 
     let facebook = format!(r#"{{"data": [{ODD}, {{"id": "1_2", "message": "a"}}]}}"#);
-    let facebook = Facebook::new("f".into(), url(""), "good".into(), None, always(facebook));
+    let facebook = Facebook::new(
+        "f".into(),
+        url(""),
+        "good".into(),
+        None,
+        always(200, facebook),
+    );
     assert_eq!(twice(&facebook, "page/1").await, (1, [1, 0]));
 
     let time = Timestamp::now();
@@ -360,11 +352,11 @@ async fn an_odd_item_of_a_recorded_answer_is_set_aside_once() {
         r#"{{"version": "https://jsonfeed.org/version/1.1", "title": "a", "items": [{ODD},
             {{"id": "1", "title": "a", "content_text": "b", "date_published": "{time}"}}]}}"#
     );
-    let feed = Feeds::new(
+    let feed = FeedAdapter::new(
         "blog".into(),
         platforms::Source::Forum,
         Some(url("")),
-        always(feed),
+        always(200, feed),
     );
     assert_eq!(twice(&feed, "newest").await, (1, [1, 0]));
 }

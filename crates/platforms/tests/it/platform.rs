@@ -1,4 +1,4 @@
-//! A simulated platform, and one feed on it that is polled repeatedly.
+//! A simulated platform, one feed on it that is polled repeatedly, and servers with written answers.
 
 use std::{sync::Arc, time::Duration};
 
@@ -11,18 +11,53 @@ use platforms::{
 };
 use url::Url;
 
-/// A server that always sends the same answer.
-pub(crate) struct Always(pub(crate) Fetched);
+/// The answer of a server to a request for `url`.
+pub(crate) fn answer(status: u16, url: &Url, body: impl Into<Vec<u8>>) -> Fetched {
+    Fetched {
+        status,
+        headers: Vec::new(),
+        body: body.into(),
+        final_url: url.clone(),
+    }
+}
+
+/// A server that answers each request by its address.
+pub(crate) fn answering(
+    answer: impl Fn(&Url) -> Fetched + Send + Sync + 'static,
+) -> Arc<dyn Fetch> {
+    Arc::new(Answering(answer))
+}
+
+/// A server that gives the same answer to every request.
+pub(crate) fn always(status: u16, body: impl Into<Vec<u8>>) -> Arc<dyn Fetch> {
+    let body = body.into();
+    answering(move |url| answer(status, url, body.clone()))
+}
+
+struct Answering<F>(F);
 
 #[async_trait]
-impl Fetch for Always {
+impl<F: Fn(&Url) -> Fetched + Send + Sync> Fetch for Answering<F> {
     async fn get(
         &self,
-        _: &Url,
+        url: &Url,
         _: &[(&str, &str)],
         _: &FetchLimits,
     ) -> Result<Fetched, FetchError> {
-        Ok(self.0.clone())
+        Ok((self.0)(url))
+    }
+
+    /// Grants every token.
+    async fn post_form(
+        &self,
+        url: &Url,
+        _: &[(&str, &str)],
+        _: &[(&str, &str)],
+        _: &FetchLimits,
+    ) -> Result<Fetched, FetchError> {
+        let token =
+            r#"{"access_token": "a", "token_type": "bearer", "expires_in": 86400, "scope": "*"}"#;
+        Ok(answer(200, url, token))
     }
 }
 
@@ -104,9 +139,10 @@ impl Feed {
     pub(crate) async fn try_poll(&mut self) -> Result<Polled, PollError> {
         let (platform, what) = self.name.split_once(':').unwrap();
         let what = what.replace("{base}", &self.simulator.base_url());
-        let adapter = Arc::clone(&self.platforms.get(platform).unwrap().adapter);
-        assert!(adapter.accepts(&what), "{what}");
-        let polled = adapter
+        let platform = self.platforms.get(platform).unwrap();
+        assert!(platform.accepts(&what), "{what}");
+        let polled = platform
+            .adapter
             .poll(&what, self.cursor.as_ref(), &self.limits)
             .await?;
         // Every cursor goes through its JSON, as it does in the database.

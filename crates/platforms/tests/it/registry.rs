@@ -20,34 +20,6 @@ fn settings(name: &str, kind: &str) -> Settings {
 }
 
 #[test]
-fn feed_form_is_checked_without_an_adapter() {
-    for described in platforms::registry::KINDS {
-        let kind = described.name;
-        for base_url in [settings("p", kind).base_url, None] {
-            let platform = build(&[Settings {
-                base_url: base_url.clone(),
-                source: described.source.or(Some(Source::Forum)),
-                ..settings("p", kind)
-            }]);
-            let Ok(platforms) = platform else { continue };
-            for what in [
-                "newest",
-                "ask",
-                "oldest",
-                "c/rust",
-                "c/",
-                "https://a.example/feed.xml",
-                "ftp://a.example/",
-            ] {
-                let accepted = platforms.get("p").unwrap().adapter.accepts(what);
-                let told = (described.accepts)(base_url.as_ref(), what);
-                assert_eq!(told, accepted, "{kind} {base_url:?} {what}");
-            }
-        }
-    }
-}
-
-#[test]
 fn platforms_are_found_by_their_feeds() {
     let platforms = build(&[
         settings("hackernews", "hackernews"),

@@ -59,7 +59,7 @@ pub(crate) struct Planned {
     pub(crate) time: Timestamp,
 }
 
-/// Limits of a schedule's difficulty.
+/// Bounds of a random schedule.
 #[derive(Debug, Clone)]
 pub(crate) struct Shape {
     /// Maximum number of posts in the large burst; a schedule has at most one.

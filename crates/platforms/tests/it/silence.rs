@@ -10,7 +10,7 @@ use platforms::{
     bluesky::{Jetstream, Waits},
     discourse::Discourse,
     facebook::Facebook,
-    feed::Feeds,
+    feed::FeedAdapter,
     hackernews::HackerNews,
     lemmy::Lemmy,
     linkedin::LinkedIn,
@@ -124,7 +124,7 @@ fn adapters(url: &Url) -> Vec<(Box<dyn Adapter>, &'static str)> {
             "page/1",
         ),
         (
-            Box::new(Feeds::new("b".into(), network, Some(url()), fetch())),
+            Box::new(FeedAdapter::new("b".into(), network, Some(url()), fetch())),
             "newest",
         ),
         (Box::new(stream), "jetstream"),
@@ -132,15 +132,14 @@ fn adapters(url: &Url) -> Vec<(Box<dyn Adapter>, &'static str)> {
 }
 
 async fn none_answers(url: &Url) {
-    for (adapter, what) in adapters(url) {
+    for (nth, (adapter, what)) in adapters(url).into_iter().enumerate() {
         let limits = PollLimits::default();
         let poll = adapter.poll(what, None, &limits);
         let polled = tokio::time::timeout(Duration::from_secs(60), poll).await;
         let polled = polled.unwrap_or_else(|_| panic!("{what}: a poll without an end"));
         assert!(
             matches!(polled, Err(PollError::Unavailable(FetchError::Timeout))),
-            "{} {what}: {polled:?}",
-            adapter.kind()
+            "adapter {nth}, {what}: {polled:?}"
         );
     }
 }

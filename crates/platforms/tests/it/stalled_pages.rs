@@ -2,32 +2,16 @@
 
 use std::sync::Arc;
 
-use async_trait::async_trait;
 use domain::Timestamp;
-use platforms::{
-    Adapter, Fetch, FetchError, FetchLimits, Fetched, PollLimits, lemmy::Lemmy, mastodon::Mastodon,
-};
+use platforms::{Adapter, Fetch, PollLimits, lemmy::Lemmy, mastodon::Mastodon};
 use serde_json::{Value, json};
 use url::Url;
 
-/// Answers each request by a function of its address.
-struct Answering(fn(&Url) -> Value);
+use crate::platform::{answer, answering};
 
-#[async_trait]
-impl Fetch for Answering {
-    async fn get(
-        &self,
-        url: &Url,
-        _: &[(&str, &str)],
-        _: &FetchLimits,
-    ) -> Result<Fetched, FetchError> {
-        Ok(Fetched {
-            status: 200,
-            headers: Vec::new(),
-            body: self.0(url).to_string().into_bytes(),
-            final_url: url.clone(),
-        })
-    }
+/// Answers each request with a page by its address.
+fn paging(page: fn(&Url) -> Value) -> Arc<dyn Fetch> {
+    answering(move |url| answer(200, url, page(url).to_string()))
 }
 
 fn base() -> Url {
@@ -48,7 +32,7 @@ async fn lemmy_with_one_cursor_for_all_pages_is_noticed() {
         };
         json!({"posts": (1..=50).map(post).collect::<Vec<_>>(), "next_page": "P1"})
     };
-    let lemmy = Lemmy::new(base(), Arc::new(Answering(full)));
+    let lemmy = Lemmy::new(base(), paging(full));
     let since = Some(now().minus(std::time::Duration::from_hours(24)));
     let limits = PollLimits {
         since,
@@ -76,7 +60,7 @@ async fn mastodon_with_older_statuses_on_newer_pages_is_noticed() {
         };
         ids.map(status).rev().collect()
     };
-    let mastodon = Mastodon::new(base(), None, Arc::new(Answering(backwards)));
+    let mastodon = Mastodon::new(base(), None, paging(backwards));
     let limits = PollLimits::default();
     let first = mastodon.poll("tag/tea", None, &limits).await.unwrap();
     assert_eq!((first.posts.len(), first.notice), (2, None), "{first:?}");

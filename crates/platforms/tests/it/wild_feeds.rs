@@ -1,14 +1,12 @@
 //! Documents as they are found on the web, each with one oddity: what is read of them.
 
-use std::sync::Arc;
-
 use domain::{Post, Timestamp};
 use platforms::{
-    Adapter as _, Cursor, Fetched, PollError, PollLimits, Polled, Source, feed::Feeds,
+    Adapter as _, Cursor, Fetched, PollError, PollLimits, Polled, Source, feed::FeedAdapter,
 };
 use url::Url;
 
-use crate::platform::Always;
+use crate::platform::{always, answering};
 
 async fn poll_with(
     content_type: &str,
@@ -21,11 +19,11 @@ async fn poll_with(
         body: body.to_vec(),
         final_url: Url::parse("https://site.example/blog/feed").unwrap(),
     };
-    let feeds = Feeds::new(
+    let feeds = FeedAdapter::new(
         "boards".into(),
         Source::Forum,
         None,
-        Arc::new(Always(answer)),
+        answering(move |_| answer.clone()),
     );
     feeds
         .poll("https://site.example/feed", cursor, &PollLimits::default())
@@ -704,18 +702,7 @@ async fn titles_about_markup_keep_it() {
 
 #[tokio::test]
 async fn answer_304_to_no_condition_is_an_error() {
-    let answer = Fetched {
-        status: 304,
-        headers: Vec::new(),
-        body: Vec::new(),
-        final_url: Url::parse("https://site.example/feed").unwrap(),
-    };
-    let feeds = Feeds::new(
-        "boards".into(),
-        Source::Forum,
-        None,
-        Arc::new(Always(answer)),
-    );
+    let feeds = FeedAdapter::new("boards".into(), Source::Forum, None, always(304, ""));
     let first = poll("<rss><channel><item><title>A</title></item></channel></rss>").await;
     let limits = PollLimits::default();
     for cursor in [None, Some(&first.cursor)] {

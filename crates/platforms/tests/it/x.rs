@@ -8,13 +8,10 @@ use std::{
 use async_trait::async_trait;
 use domain::Timestamp;
 use platform_simulator::{Fault, FaultKind, InMemory, NewPost, Simulator};
-use platforms::{
-    Adapter, Budget, Cursor, Direct, Fetch, FetchError, FetchLimits, Fetched, PollError,
-    PollLimits, x::X,
-};
+use platforms::{Adapter, Budget, Cursor, Direct, Fetch, Fetched, PollError, PollLimits, x::X};
 use url::Url;
 
-use crate::platform::{Feed, minutes_ago, post};
+use crate::platform::{Feed, answer, answering, minutes_ago, post};
 
 const NAME: &str = "x";
 
@@ -48,11 +45,11 @@ impl Budget for Purse {
         }
     }
 
-    async fn give_back(&self, posts: u32) {
+    async fn refund(&self, posts: u32) {
         *self.0.lock().unwrap() += posts;
     }
 
-    async fn told(&self, _left: platforms::budget::Left) {}
+    async fn record_remaining(&self, _left: platforms::budget::Left) {}
 }
 
 fn adapter(simulator: &Simulator, token: &str, purse: &Arc<Purse>) -> X {
@@ -322,30 +319,18 @@ async fn hostile_answers_are_errors_and_lose_nothing() {
     assert_eq!(feed.poll().await.posts.len(), 1);
 }
 
-/// The same body for every request.
-struct Always(u16, &'static str, &'static [(&'static str, &'static str)]);
-
-#[async_trait]
-impl Fetch for Always {
-    async fn get(
-        &self,
-        url: &Url,
-        _: &[(&str, &str)],
-        _: &FetchLimits,
-    ) -> Result<Fetched, FetchError> {
-        let owned = |(name, value): &(&str, &str)| ((*name).to_owned(), (*value).to_owned());
-        Ok(Fetched {
-            status: self.0,
-            headers: self.2.iter().map(owned).collect(),
-            body: self.1.as_bytes().to_vec(),
-            final_url: url.clone(),
-        })
-    }
-}
-
-async fn always(answer: Always) -> Result<usize, PollError> {
+/// The number of posts that a search reads from a server that always gives this answer.
+async fn count_of(
+    status: u16,
+    body: &'static str,
+    headers: Vec<(String, String)>,
+) -> Result<usize, PollError> {
     let url: Url = "https://x.example".parse().unwrap();
-    let x = X::new(url, "t".into(), Arc::new(answer), Purse::of(100_000));
+    let fetch = answering(move |url| Fetched {
+        headers: headers.clone(),
+        ..answer(status, url, body)
+    });
+    let x = X::new(url, "t".into(), fetch, Purse::of(100_000));
     Ok(x.poll("search/a", None, &day()).await?.posts.len())
 }
 
@@ -354,11 +339,11 @@ async fn unusual_responses_are_read_as_far_as_possible() {
     // A token that leads to a loop, an invalid post, a partial failure.
     let round = r#"{"data": [{"id": "1578466218075312129", "text": "a"}, {"id": 7}, "x", {"id": "-1", "text": "b"}],
         "meta": {"next_token": "again"}, "errors": [{"title": "Not Found Error", "resource_id": "5"}]}"#;
-    let newest = always(Always(200, round, &[])).await.unwrap();
+    let newest = count_of(200, round, Vec::new()).await.unwrap();
     // It is older than the start of a first poll.
     assert_eq!(newest, 0);
     assert_eq!(
-        always(Always(200, r#"{"meta": {"result_count": 0}}"#, &[]))
+        count_of(200, r#"{"meta": {"result_count": 0}}"#, Vec::new())
             .await
             .unwrap(),
         0
@@ -369,15 +354,15 @@ async fn unusual_responses_are_read_as_far_as_possible() {
         r#"{"data": 7}"#,
         r#"{"errors": [{"title": "Service Unavailable"}]}"#,
     ] {
-        let error = always(Always(200, wrong, &[])).await.unwrap_err();
+        let error = count_of(200, wrong, Vec::new()).await.unwrap_err();
         assert!(matches!(error, PollError::Malformed(_)), "{wrong}: {error}");
     }
     let reset = (Timestamp::now().micros() / 1_000_000 + 100).to_string();
-    let headers: &'static [(&str, &str)] = Box::leak(Box::new([
-        ("x-rate-limit-remaining", "0"),
-        ("x-rate-limit-reset", &*reset.leak()),
-    ]));
-    let error = always(Always(429, "{}", headers)).await.unwrap_err();
+    let headers = vec![
+        ("x-rate-limit-remaining".into(), "0".into()),
+        ("x-rate-limit-reset".into(), reset),
+    ];
+    let error = count_of(429, "{}", headers).await.unwrap_err();
     let wait = error.retry_after().unwrap();
     assert!(wait > Duration::from_secs(90) && wait <= Duration::from_secs(100));
 }

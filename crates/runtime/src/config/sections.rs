@@ -97,8 +97,6 @@ settings! {
         /// CA bundle (PEM) used to verify the broker, in addition to the public authorities; only for
         /// `amqps://`. Read again for each connection.
         pub ca_certificates_file: String = String::new();
-        /// Maximum number of unacknowledged messages per consumer.
-        pub prefetch: u16 = 32, within 1..=1_000;
     }
 
     /// The REST API.

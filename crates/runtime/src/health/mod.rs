@@ -2,8 +2,8 @@
 //!
 //! Services push their state ([`Check::ok`] and so on), so that the response to a probe never waits for a
 //! dependency. A check is unavailable until its service reports otherwise, and so is a process without a
-//! registered check. A main loop that has once called [`Health::beat`] must continue: 30 s of silence mean that
-//! the process hangs.
+//! registered check. The runtime beats ([`Health::keep_beating`]): 30 s of silence mean that the process hangs. Loops
+//! of services do not, see `docs/operations/running.md`.
 //!
 //! Several services in one process share one [`Health`] with [`Health::of_service`].
 
@@ -20,13 +20,10 @@ use std::{
 
 pub use report::{CheckReport, Report, Status};
 
-/// A main loop that is silent for longer hangs.
+/// A runtime that is silent for longer hangs.
 const MAX_SILENCE: Duration = Duration::from_secs(30);
 
 const BEAT: Duration = Duration::from_secs(5);
-
-/// The heartbeat of the tokio runtime.
-const RUNTIME: &str = "runtime";
 
 /// The registry of checks; clones share it.
 #[derive(Debug, Clone, Default)]
@@ -38,7 +35,8 @@ pub struct Health {
 #[derive(Debug, Default)]
 struct Registry {
     checks: Mutex<BTreeMap<String, State>>,
-    heartbeats: Mutex<BTreeMap<String, Instant>>,
+    /// Last beat of the runtime.
+    beat: Mutex<Option<Instant>>,
     draining: AtomicBool,
 }
 
@@ -90,19 +88,14 @@ impl Health {
         }
     }
 
-    /// Records that the main loop is alive.
-    pub fn beat(&self) {
-        self.beat_at("loop", Instant::now());
-    }
-
     /// Beats as long as the current tokio runtime runs tasks. Call it on that runtime.
     pub fn keep_beating(&self) {
-        let health = self.clone();
+        let registry = Arc::clone(&self.registry);
         tokio::spawn(async move {
             let mut ticks = tokio::time::interval(BEAT);
             loop {
                 ticks.tick().await;
-                health.beat_at(RUNTIME, Instant::now());
+                *lock(&registry.beat) = Some(Instant::now());
             }
         });
     }
@@ -112,10 +105,10 @@ impl Health {
         self.registry.draining.store(true, Ordering::Relaxed);
     }
 
-    /// Returns true if every main loop has beaten recently.
+    /// Returns true if the runtime has beaten recently, or never began to.
     #[must_use]
     pub fn is_alive(&self) -> bool {
-        self.silent_loop().is_none()
+        self.is_alive_at(Instant::now())
     }
 
     #[must_use]
@@ -123,23 +116,9 @@ impl Health {
         self.report_at(Instant::now())
     }
 
-    /// The name of a main loop that hangs.
-    pub(crate) fn silent_loop(&self) -> Option<String> {
-        self.silent_loop_at(Instant::now())
-    }
-
-    fn beat_at(&self, name: &str, now: Instant) {
-        lock(&self.registry.heartbeats).insert(self.qualified(name), now);
-    }
-
-    fn silent_loop_at(&self, now: Instant) -> Option<String> {
-        // Loops end while the process drains; only a runtime that hangs is still a fault.
-        let draining = self.registry.draining.load(Ordering::Relaxed);
-        lock(&self.registry.heartbeats)
-            .iter()
-            .filter(|(name, _)| !draining || name.ends_with(RUNTIME))
-            .find(|(_, at)| now.saturating_duration_since(**at) > MAX_SILENCE)
-            .map(|(name, _)| name.clone())
+    fn is_alive_at(&self, now: Instant) -> bool {
+        let beat = *lock(&self.registry.beat);
+        beat.is_none_or(|beat| now.saturating_duration_since(beat) <= MAX_SILENCE)
     }
 
     fn report_at(&self, now: Instant) -> Report {
@@ -193,7 +172,7 @@ fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
 mod tests {
     use std::time::{Duration, Instant};
 
-    use super::{Health, Status};
+    use super::{Health, Status, lock};
 
     #[test]
     fn a_check_is_unavailable_until_it_is_ok() {
@@ -236,15 +215,14 @@ mod tests {
     }
 
     #[test]
-    fn silent_loop_counts_as_dead() {
+    fn silent_runtime_counts_as_dead() {
         let health = Health::new();
-        assert!(health.is_alive(), "nothing beat yet");
+        assert!(health.is_alive(), "it did not begin to beat");
         let start = Instant::now();
-        health.of_service("scanner").beat_at("loop", start);
-        let dead = |seconds| health.silent_loop_at(start + Duration::from_secs(seconds));
-        assert_eq!(dead(30), None);
-        assert_eq!(dead(31).as_deref(), Some("scanner.loop"));
-        health.drain();
-        assert_eq!(dead(31), None, "loops end in a drain");
+        *lock(&health.registry.beat) = Some(start);
+        for (seconds, is_alive) in [(30, true), (31, false)] {
+            let now = start + Duration::from_secs(seconds);
+            assert_eq!(health.is_alive_at(now), is_alive, "{seconds} s");
+        }
     }
 }

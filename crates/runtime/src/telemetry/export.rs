@@ -6,7 +6,7 @@
 
 use std::{
     sync::{
-        Arc, LazyLock,
+        Arc,
         atomic::{AtomicUsize, Ordering},
     },
     time::Duration,
@@ -18,7 +18,6 @@ use opentelemetry_sdk::{
     error::{OTelSdkError, OTelSdkResult},
     trace::{BatchConfigBuilder, BatchSpanProcessor, Span, SpanData, SpanExporter, SpanProcessor},
 };
-use prometheus::{IntCounterVec, Opts};
 use tokio::runtime::{Builder, Runtime};
 
 const QUEUE: usize = 2_048;
@@ -26,17 +25,10 @@ const BATCH: usize = 512;
 const INTERVAL: Duration = Duration::from_secs(2);
 const EXPORT_TIMEOUT: Duration = Duration::from_secs(10);
 
-static DROPPED: LazyLock<IntCounterVec> = LazyLock::new(|| {
-    let options = Opts::new(
-        "earshot_telemetry_dropped_total",
-        "Telemetry that never reached the collector.",
-    );
-    let counter = IntCounterVec::new(options, &["signal"])
-        .expect("the name and label are constants and valid");
-    // Only in a test, another registration may have been first.
-    let _ = prometheus::register(Box::new(counter.clone()));
-    counter
-});
+crate::metrics! {
+    static DROPPED: IntCounterVec = "earshot_telemetry_dropped_total",
+        "Telemetry that never reached the collector.", ["signal"];
+}
 
 /// A batch processor with a limit on spans that wait or are being exported.
 #[derive(Debug)]

@@ -191,8 +191,8 @@ dispatcher.lane_limit = '8'
 dispatcher.lane_limit: expected a whole number, found type `string` (file earshot.toml)
 dispatcher.lane_limit = -1
 dispatcher.lane_limit: must lie between 1 and 1000 (file earshot.toml)
-bus.prefetch = 65536
-bus.prefetch: must lie between 1 and 1000 (file earshot.toml)
+dispatcher.lane_limit = 65536
+dispatcher.lane_limit: must lie between 1 and 1000 (file earshot.toml)
 dispatcher.lane_limit = 0
 dispatcher.lane_limit: must lie between 1 and 1000 (file earshot.toml)
 outbound.proxy = 'socks5://me:hidden@proxy'

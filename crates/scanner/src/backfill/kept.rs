@@ -27,7 +27,7 @@ use crate::{find::Matches, plans::is_current};
 const AT_ONCE: i64 = 100;
 /// Time after which a step leaves Managers to the next one, so that accounts take turns.
 const STEP: Duration = Duration::from_secs(1);
-/// The newest posts of a feed without stored posts are left to its polls.
+/// Posts younger than this are left to the polls of a feed without stored posts.
 const FRESH: Duration = Duration::from_secs(3_600);
 
 impl Backfill {
@@ -94,41 +94,41 @@ impl Backfill {
                 since.is_some_and(|since| post.time >= since)
                     || catching_up.contains(manager) && waiting_posts.contains(post.id.as_str())
             };
-            let mut all = Matches::of(
-                &self.plans,
-                index,
-                waiting.account,
-                &waiting.feed,
-                &posts,
-                wanted,
-            )
-            .await;
             let span = span(waiting, &asked);
-            let stored = self.store_kept(waiting, &asked, &rests, &refused, &mut all);
+            let stored = self.store_kept(waiting, &asked, &rests, &refused, &posts, wanted);
             let Some((made, managers)) = stored.instrument(span).await? else {
                 break;
             };
-            self.tell("kept", &waiting.feed, made);
+            self.report("kept", &waiting.feed, made);
             tracing::debug!(feed.name = %waiting.feed.masked(), managers, posts = posts.len(), scans = made, "matched kept posts");
             return Ok(managers > 0);
         }
         Ok(false)
     }
 
-    /// Stores the matches, and updates them if plans change. Returns the number of Scans created and of Managers
-    /// done.
+    /// Matches the posts in parts and stores the matches, and updates them if plans change. Returns the number of Scans
+    /// created and of Managers done.
     async fn store_kept(
         &self,
         waiting: &Waiting,
         asked: &[Asked],
         rests: &HashMap<ManagerName, (Timestamp, Rest)>,
         refused: &Refused,
-        all: &mut Matches<'_, impl Fn(&ManagerName, &Post) -> bool>,
+        posts: &[Post],
+        wanted: impl Fn(&ManagerName, &Post) -> bool,
     ) -> Result<Option<(usize, usize)>, store::Error> {
-        decide_by_post(&self.plans, all, &self.shutdown).await;
+        let plans = &self.plans;
+        let matches_of = |posts| {
+            let (index, account) = (plans.index(), waiting.account);
+            Matches::of(plans, index, account, &waiting.feed, posts, &wanted)
+        };
+        let mut unmatched = posts;
+        let mut all = matches_of(unmatched).await;
+        decide_by_post(plans, &all, &self.shutdown).await;
         let oldest = refused.posts.first().map(|post| post.time);
         let step = Step {
             pool: &self.backbone.pool,
+            events: &self.backbone.events,
             plans: &self.plans,
             waiting,
             catch_up: { asked.iter() }
@@ -148,21 +148,28 @@ impl Backfill {
             limits: &self.limits,
         };
         let mut before = Stored::default();
+        // Managers that are left to the next step.
+        let mut left: HashSet<ManagerName> = HashSet::new();
         let mut tries = 0;
         while tries < MAX_REMATCHES {
             tries += 1;
+            let is_last = all.posts().len() == unmatched.len();
             let mut picks = all.picks();
+            picks.retain(|pick| !left.contains(&pick.manager));
             // Stable: the posts of a Manager stay in order.
             picks.sort_by_key(|pick| pick.manager);
-            let (blocks, mut last) = step.split(&picks);
-            let done = store_blocks(&step, all, blocks, &mut before).await?;
-            all.note_stored(done);
+            let (blocks, mut last) = if is_last {
+                step.split(&picks)
+            } else {
+                (&picks[..], &[][..])
+            };
+            let done = store_blocks(&step, &all, blocks, &mut before).await?;
+            all.record_stored(done);
             if !done.is_empty() {
                 tries = 0;
             }
             let rest = &blocks[done.len()..];
             let is_over = !rest.is_empty() && step.is_over(done, rest);
-            let mut left = HashSet::new();
             if is_over {
                 if self.shutdown.is_cancelled() {
                     return Ok(None);
@@ -170,8 +177,15 @@ impl Backfill {
                 left.extend(rest.iter().chain(last).map(|pick| pick.manager));
                 last = &[];
             }
+            if !is_last && (rest.is_empty() || is_over) {
+                unmatched = &unmatched[all.posts().len()..];
+                all = matches_of(unmatched).await;
+                decide_by_post(plans, &all, &self.shutdown).await;
+                tries = 0;
+                continue;
+            }
             if rest.is_empty() || is_over {
-                let last = step.decide(all, last).await;
+                let last = step.decide(&all, last).await;
                 let_others_pass(step.pool, waiting, &last).await?;
                 let _share = step.share().await;
                 let mut conn = self.backbone.pool.get().await?;
@@ -190,7 +204,7 @@ impl Backfill {
                         let done: Vec<ManagerName> =
                             claimed.iter().filter(is_done).copied().collect();
                         refused_posts::forget(conn, &waiting.feed, &done, &refused.posts).await?;
-                        // One with more refused posts than were read waits for the next step.
+                        // A Manager with more refused posts than were read waits for the next step.
                         let rests: Vec<Rest> = { done.iter() }
                             .filter(|manager| {
                                 !refused.more || !step.catch_up.contains_key(*manager)
@@ -201,7 +215,8 @@ impl Backfill {
                         Ok((stored.made, claimed.len()))
                     });
                 if let Some((last, managers)) = stored.await? {
-                    return Ok(Some((before.made + last, managers)));
+                    step.publish(&last);
+                    return Ok(Some((before.made.len() + last.len(), managers)));
                 }
             }
             self.plans.refresh().await?;
@@ -210,14 +225,15 @@ impl Backfill {
         Ok(None)
     }
 
-    /// Returns the earliest time of stored posts that are matched for a Manager, and the part that is left then.
+    /// Returns the time from which stored posts are matched for a Manager, and the part that is left for a look-back.
     fn rest(&self, waiting: &Waiting, asked: &Asked, kept: &KeptPosts) -> (Timestamp, Rest) {
         let window = self.config.scanner.backfill;
         let since = asked
             .since
             .unwrap_or_else(|| asked.create_time.minus(window));
         let reach = self.reach_of(&waiting.feed);
-        // Stored posts that the platform does not return any more are there because other accounts watched the feed.
+        // The platform returns no older posts, so stored ones from before are there because other accounts watched the
+        // feed.
         let since = match (reach, asked.watch_time) {
             (Reach::Nothing, Some(watched)) => since.max(watched.minus(window)),
             _ => since,

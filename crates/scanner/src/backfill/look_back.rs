@@ -17,7 +17,7 @@ use store::{
 use super::{
     Backfill, MAX_FAILURES, MAX_REMATCHES, RETRY, backoff,
     record::{
-        Step, Stored, decide_by_post, let_others_pass, record_past, store_apart, store_blocks,
+        Step, Stored, decide_by_post, let_others_pass, record_past, store_blocks, store_by_manager,
         unless_changed,
     },
 };
@@ -67,15 +67,18 @@ impl Backfill {
             account: look_back.account,
         };
         let (id, replica) = (look_back.id, self.backbone.replica);
-        // Before the readers, so that a later index knows each of them.
+        // Taken before the readers are read: a Manager that the index does not know yet is then found as a change.
         let index = self.plans.index();
         let readers = self.readers(id).await?;
         let wanted = |manager: &ManagerName, post: &Post| {
             let reader = readers.get(manager);
             reader.is_some_and(|one| (one.since..one.before).contains(&post.time))
         };
-        let (feed, posts) = (&look_back.feed, &polled.posts);
-        let mut all = Matches::of(&self.plans, index, waiting.account, feed, posts, wanted).await;
+        let (plans, feed) = (&self.plans, &look_back.feed);
+        let matches_of =
+            |index, posts| Matches::of(plans, index, waiting.account, feed, posts, &wanted);
+        let mut left = &polled.posts[..];
+        let mut all = matches_of(index, left).await;
         decide_by_post(&self.plans, &all, &self.shutdown).await;
         let mut stored = Stored::default();
         let mut tries = 0;
@@ -86,6 +89,7 @@ impl Backfill {
             picks.retain(|one| readers.contains_key(&one.manager));
             let step = Step {
                 pool: &self.backbone.pool,
+                events: &self.backbone.events,
                 plans: &self.plans,
                 waiting: &waiting,
                 catch_up: { readers.values() }
@@ -97,13 +101,18 @@ impl Backfill {
             };
             // After a failure, each Manager is stored separately, because one of them may be the cause.
             let apart = look_back.failure_count > 0;
-            let (before, last) = step.split(&picks);
+            let is_last = all.posts().len() == left.len();
+            let (before, last) = if is_last {
+                step.split(&picks)
+            } else {
+                (&picks[..], &[][..])
+            };
             let (is_current, last) = if apart {
-                let done = store_apart(&step, &all, &picks, &mut stored);
+                let done = store_by_manager(&step, &all, &picks, &mut stored);
                 (done.await?, &[][..])
             } else {
                 let done = store_blocks(&step, &all, before, &mut stored).await?;
-                all.note_stored(done);
+                all.record_stored(done);
                 if !done.is_empty() {
                     tries = 0;
                 }
@@ -112,6 +121,13 @@ impl Backfill {
             if !is_current {
                 self.plans.refresh().await?;
                 all.update(&self.plans).await;
+                continue;
+            }
+            if !is_last {
+                left = &left[all.posts().len()..];
+                all = matches_of(plans.index(), left).await;
+                decide_by_post(&self.plans, &all, &self.shutdown).await;
+                tries = 0;
                 continue;
             }
             let last = step.decide(&all, last).await;
@@ -125,7 +141,7 @@ impl Backfill {
             let refused_before = &stored.refused;
             let rest = unless_changed(&mut conn, all.index(), &step, async |conn, counter| {
                 if !look_backs::lock(conn, look_back, replica).await? {
-                    return Ok(0);
+                    return Ok(Vec::new());
                 }
                 let mut last = record_past(conn, &step, &last, counter).await?;
                 last.refused.extend(refused_before);
@@ -147,8 +163,9 @@ impl Backfill {
                 all.update(&self.plans).await;
                 continue;
             };
-            let made = stored.made + rest;
-            self.tell("look_back", &look_back.feed, made);
+            step.publish(&rest);
+            let made = stored.made.len() + rest.len();
+            self.report("look_back", &look_back.feed, made);
             tracing::debug!(feed.name = %look_back.feed.masked(), posts = polled.posts.len(), scans = made, more = polled.more, "looked back");
             return Ok(());
         }
@@ -179,7 +196,7 @@ impl Backfill {
             backoff(look_back.failure_count).max(asked)
         };
         let error = format!("{:#}", anyhow::Error::from(error));
-        watched.tell_failure(&look_back.feed.masked(), reason, &error);
+        watched.report_failure(&look_back.feed.masked(), reason, &error);
         let (id, replica) = (look_back.id, self.backbone.replica);
         let mut conn = self.backbone.pool.get().await?;
         if !put_off && look_back.failure_count + 1 >= MAX_FAILURES {

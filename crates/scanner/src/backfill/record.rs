@@ -6,7 +6,8 @@ use std::{
 };
 
 use backbone::work;
-use domain::{ManagerName, Post, Timestamp};
+use bus::EventPublisher;
+use domain::{ManagerName, Post, ScanName, Timestamp};
 use matching::Index;
 use store::{
     AsyncPgConnection, Pool,
@@ -20,7 +21,7 @@ use tokio_util::sync::CancellationToken;
 use crate::{
     find::{Matches, Pick},
     plans::{Plans, is_current},
-    poll::{Limits, tell_of},
+    poll::{Limits, publish},
 };
 
 /// Number of Scans in one transaction, except for the last few of a step.
@@ -36,12 +37,13 @@ const SET_ASIDE_AFTER: i32 = 8;
 const MAX_QUEUED: u32 = 20;
 /// Pause before a block of a backfill that is delivered: at most 200 Scans a second.
 const PAUSE: Duration = Duration::from_millis(100);
-/// Maximum number of pauses, because Scans of a backfill can be listed even if no dispatcher runs.
+/// Maximum number of pauses before a block. A backfill goes on even if no dispatcher runs: its Scans can be listed.
 const MAX_PAUSES: u32 = 8;
 
 /// Values that the Scans of one step have in common.
 pub(super) struct Step<'a> {
     pub(super) pool: &'a Pool,
+    pub(super) events: &'a EventPublisher,
     pub(super) plans: &'a Plans,
     pub(super) waiting: &'a Waiting,
     /// Managers with posts that their account's quota refused, and the time of the first such post.
@@ -52,7 +54,7 @@ pub(super) struct Step<'a> {
     pub(super) limits: &'a Limits,
 }
 
-/// When a step ends although matches are left, if they are ordered by Manager.
+/// Limits of a step whose matches are ordered by Manager. It ends although matches are left.
 pub(super) struct End<'a> {
     pub(super) time: Instant,
     pub(super) shutdown: &'a CancellationToken,
@@ -73,7 +75,7 @@ impl Step<'_> {
         picks.split_at(picks.len().saturating_sub(1) / block * block)
     }
 
-    /// Waits for a connection of those that the account may store with.
+    /// Waits until the account may store with another connection.
     pub(super) async fn share(&self) -> Option<OwnedSemaphorePermit> {
         let connections = &self.limits.connections;
         connections.take(self.waiting.account, 1).await
@@ -87,6 +89,13 @@ impl Step<'_> {
             let is_late = || Instant::now() >= end.time && !done.is_empty();
             end.shutdown.is_cancelled() || is_late() && manager(done) != manager(rest)
         })
+    }
+
+    /// Publishes the events of Scans that are delivered, after their commit.
+    pub(super) fn publish(&self, made: &[ScanName]) {
+        if self.waiting.notify {
+            publish(self.events, made);
+        }
     }
 
     /// Returns those of these matches that become Scans. Call without a connection: a model may be asked.
@@ -113,14 +122,14 @@ pub(super) async fn decide_by_post(
 /// Result of a step or a part of it.
 #[derive(Debug, Default)]
 pub(super) struct Stored {
-    pub(super) made: usize,
+    pub(super) made: Vec<ScanName>,
     /// Managers whose account's quota is used up, or whose Scans cannot be stored now. They start again later.
     pub(super) refused: BTreeSet<ManagerName>,
 }
 
 impl Stored {
     fn add(&mut self, other: Self) {
-        self.made += other.made;
+        self.made.extend(other.made);
         self.refused.extend(other.refused);
     }
 }
@@ -146,7 +155,10 @@ pub(super) async fn store_blocks<'m>(
             record_past(conn, step, &block, counter).await
         });
         match recorded.await? {
-            Some(some) => stored.add(some),
+            Some(some) => {
+                step.publish(&some.made);
+                stored.add(some);
+            }
             None => return Ok(done),
         }
     }
@@ -202,7 +214,7 @@ pub(super) async fn unless_changed<T>(
 
 /// Same as [`store_blocks`], but separately for each Manager, and sets aside those that cannot be stored. A Manager
 /// that is only postponed counts as refused, because the next step reads other posts. Returns false if plans changed.
-pub(super) async fn store_apart(
+pub(super) async fn store_by_manager(
     step: &Step<'_>,
     all: &Matches<'_, impl Fn(&ManagerName, &Post) -> bool>,
     picks: &[Pick],
@@ -252,25 +264,22 @@ pub(super) async fn set_aside(
     Ok(for_good)
 }
 
-/// Stores Scans of past posts, with their events if they are delivered.
+/// Stores Scans of past posts.
 pub(super) async fn record_past(
     conn: &mut AsyncPgConnection,
     step: &Step<'_>,
     matches: &[NewScan<'_>],
     counter: &mut ScanCounter,
 ) -> Result<Stored, store::Error> {
-    let (feed, notify) = (&step.waiting.feed, step.waiting.notify);
+    let feed = &step.waiting.feed;
     let origin = Origin::Past {
-        silently: !notify,
+        silently: !step.waiting.notify,
         catch_up: &step.catch_up,
     };
     let now = Timestamp::now();
     let recorded = scans::record_from(conn, feed, 0, matches, now, origin, counter).await?;
-    if notify {
-        tell_of(conn, &recorded.made).await?;
-    }
     Ok(Stored {
-        made: recorded.made.len(),
         refused: recorded.refused.iter().map(|(name, _)| *name).collect(),
+        made: recorded.made,
     })
 }

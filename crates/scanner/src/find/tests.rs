@@ -3,7 +3,7 @@
 use std::{collections::HashSet, sync::Arc, time::Duration};
 
 use domain::{
-    FeedName, Id, Instructions, ManagerName, Post, Timestamp,
+    FeedName, Id, Instructions, ManagerName, Post, Reach, Timestamp,
     instructions::Term,
     namespace::NamespaceChange,
     screen::{Mute, MuteType},
@@ -13,7 +13,7 @@ use runtime::{
     Config,
     config::{Kind, PlatformConfig},
 };
-use store::{AsyncPgConnection, managers, namespaces, plans as plan_store};
+use store::{AsyncPgConnection, backfills, managers, namespaces, plans as plan_store};
 use test_support::{Fixture, Replica, TestDatabase, eventually, post};
 use tokio_util::sync::CancellationToken;
 
@@ -158,8 +158,8 @@ async fn stored_matches_are_not_given_again() {
         .collect();
     let mut all = all_of(&plans, &feed, &posts).await;
     let found = all.picks();
-    all.note_stored(&found[..1]);
-    all.note_stored(&found[2..3]);
+    all.record_stored(&found[..1]);
+    all.record_stored(&found[2..3]);
     apply(&database, manager, "toaster").await;
     plans.refresh().await.unwrap();
     assert_eq!(all.update(&plans).await, Some(1));
@@ -204,9 +204,40 @@ async fn no_further_post_is_matched_after_many_matches() {
     assert_eq!((part.posts().len(), part.picks().len()), (MOST / 2, MOST));
     let rest = first(&posts[part.posts().len()..]).await;
     assert_eq!(rest.posts().len(), MOST / 2);
-    // A backfill does not go on with the others.
-    let all = all_of(&plans, &feed, &posts).await;
-    assert_eq!((all.posts().len(), all.picks().len()), (MOST, 2 * MOST));
+    let past = all_of(&plans, &feed, &posts).await;
+    assert_eq!((past.posts().len(), past.picks().len()), (MOST / 2, MOST));
+}
+
+#[tokio::test]
+async fn matches_of_changed_plans_leave_the_last_posts_to_the_next_part() {
+    let database = TestDatabase::create().await;
+    let mut conn = database.connect().await;
+    let fixture = Fixture::create(&mut conn).await;
+    let (kettle, toaster) = (watching("kettle", FEED), watching("toaster", FEED));
+    fixture.applied_manager(&mut conn, &kettle, &[]).await;
+    let second = fixture.applied_manager(&mut conn, &toaster, &[]).await;
+    let third = fixture.applied_manager(&mut conn, &toaster, &[]).await;
+    let plans = Plans::new(database.pool(), Deciders::default());
+    assert!(plans.load(&CancellationToken::new()).await);
+    let feed: FeedName = FEED.parse().unwrap();
+    let posts = vec![post("forum:1", "A kettle"); MOST];
+    let mut part = all_of(&plans, &feed, &posts).await;
+    assert_eq!((part.posts().len(), part.picks().len()), (MOST, MOST));
+    apply(&database, second, "kettle").await;
+    plans.refresh().await.unwrap();
+    assert_eq!(part.update(&plans).await, Some(1));
+    assert_eq!((part.posts().len(), part.picks().len()), (MOST / 2, MOST));
+    let mut rest = all_of(&plans, &feed, &posts[part.posts().len()..]).await;
+    assert_eq!((rest.posts().len(), rest.picks().len()), (MOST / 2, MOST));
+    // A restored database has other changes, so all plans are matched again.
+    database
+        .run("UPDATE plan_changes SET nonce = gen_random_uuid()")
+        .await;
+    apply(&database, third, "kettle").await;
+    plans.refresh().await.unwrap();
+    assert_eq!(rest.update(&plans).await, None);
+    let posts = MOST / 3;
+    assert_eq!((rest.posts().len(), rest.picks().len()), (posts, 3 * posts));
 }
 
 #[tokio::test]
@@ -230,7 +261,7 @@ async fn large_explanations_are_stored_in_several_blocks() {
     let plans = Plans::new(database.pool(), Deciders::default());
     assert!(plans.load(&CancellationToken::new()).await);
     let feed: FeedName = FEED.parse().unwrap();
-    let posts = vec![post("forum:1", &terms.join(". ")); 1_000];
+    let posts = vec![post("forum:1", &terms.join(". ")); MOST];
     let all = all_of(&plans, &feed, &posts).await;
     let picks = all.picks();
     assert_eq!(picks.len(), posts.len());
@@ -440,6 +471,63 @@ async fn refused_post_of_a_poll_in_parts_is_skipped_and_the_others_are_stored_on
     assert_eq!(database.count(counted).await, 1);
     let posts = database.texts("sum(posts)::text", "feed_days").await;
     assert_eq!(posts, [(POSTS - 1).to_string()]);
+    replica.stop().await;
+}
+
+#[tokio::test]
+async fn backfill_in_parts_misses_no_match() {
+    const MANAGERS: usize = 30;
+    const POSTS: usize = 10;
+    let database = TestDatabase::create().await;
+    let platforms = Simulator::start("127.0.0.1:0".parse().unwrap()).unwrap();
+    let mut conn = database.connect().await;
+    let fixture = Fixture::create(&mut conn).await;
+    let toaster = watching("toaster", FEED);
+    fixture.applied_manager(&mut conn, &toaster, &[]).await;
+    // The feed keeps the new ones, and a look-back reads the old ones.
+    let old = (0..POSTS as u64).map(|number| NewPost {
+        time: Some(Timestamp::now().minus(Duration::from_hours(48 - number))),
+        ..new_post(&format!("Old kettle {number}"))
+    });
+    let new = (0..POSTS).map(|number| new_post(&format!("Kettle {number}")));
+    platforms.publish(old.chain(new).collect());
+    let bus = Arc::new(bus::InProcess::new()) as Arc<dyn bus::Bus>;
+    let config = polling(&database, &platforms);
+    let replica = Replica::of("scanner", &config, &bus, crate::run);
+    let posts = i64::try_from(POSTS).unwrap();
+    eventually("the new ones are kept", async || {
+        database.count("recent_posts").await == posts
+    })
+    .await;
+    // One step takes all Managers.
+    for statement in [
+        "CREATE FUNCTION hold() RETURNS trigger LANGUAGE plpgsql AS \
+         $$ BEGIN NEW.next_time := now() + interval '1 hour'; RETURN NEW; END $$",
+        "CREATE TRIGGER hold BEFORE INSERT ON backfills FOR EACH ROW EXECUTE FUNCTION hold()",
+    ] {
+        database.run(statement).await;
+    }
+    let start = Timestamp::now().minus(Duration::from_hours(30 * 24));
+    let window = config.scanner.backfill;
+    for _ in 0..MANAGERS {
+        let kettle = watching("kettle", FEED);
+        let manager = fixture.applied_manager(&mut conn, &kettle, &[]).await;
+        let reach = |_: &FeedName| Reach::Time(Duration::MAX);
+        backfills::request(&mut conn, manager, start, false, window, reach)
+            .await
+            .unwrap();
+    }
+    const { assert!(MANAGERS * POSTS > 2 * MOST, "they fit into one part") };
+    // What is delivered has a pace.
+    database.run("DELETE FROM backfills WHERE notify").await;
+    let release = "UPDATE backfills SET next_time = NULL";
+    assert_eq!(database.run(release).await, MANAGERS);
+    eventually("the backfills end", async || {
+        database.count("backfills WHERE state <> 'DONE'").await == 0
+    })
+    .await;
+    let all = i64::try_from(MANAGERS * POSTS * 2).unwrap();
+    assert_eq!(database.count("scans").await, all);
     replica.stop().await;
 }
 

@@ -32,7 +32,7 @@ const DAY: Duration = Duration::from_secs(86_400);
 /// Candidates of a Manager whose uncertainty is remembered.
 const RECENT: usize = 128;
 
-/// A candidate that asks for a question.
+/// A candidate that the model may be asked about.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Request {
     pub account: Id,
@@ -59,14 +59,14 @@ struct ManagerBudget {
     recent: VecDeque<f64>,
 }
 
-/// Questions since the begin of a period.
+/// Number of questions since a period began.
 #[derive(Default, Clone, Copy)]
 struct Window {
     begin: Option<Instant>,
     asked: u32,
 }
 
-/// Candidates in a time, where a candidate counts less the older it is.
+/// Rate of candidates. Older ones count less.
 struct CandidateRate {
     begin: Instant,
     updated: Instant,
@@ -94,7 +94,7 @@ impl Budget {
         for request in poll {
             let manager = self.managers.entry(request.manager);
             let manager = manager.or_insert_with(|| ManagerBudget::new(now));
-            manager.note(request.uncertainty);
+            manager.record(request.uncertainty);
             *undecided.entry(request.manager).or_default() += 1;
         }
         let candidates = undecided.clone();
@@ -126,7 +126,7 @@ impl Budget {
             true
         });
 
-        // After the decisions: the poll's candidates are here, and say little about those to come.
+        // After the decisions, because the candidates of this poll say little about those to come.
         for (manager, count) in candidates {
             if let Some(manager) = self.managers.get_mut(&manager) {
                 manager.rate.add(count, now);
@@ -135,8 +135,8 @@ impl Budget {
         order
     }
 
-    /// Returns a question that was admitted but not sent.
-    pub fn give_back(&mut self, account: Id, manager: &ManagerName) {
+    /// Gives back a question that was admitted but not sent.
+    pub fn release(&mut self, account: Id, manager: &ManagerName) {
         self.minute.asked = self.minute.asked.saturating_sub(1);
         if let Some(asked) = self.accounts.get_mut(&account) {
             *asked = asked.saturating_sub(1);
@@ -169,7 +169,7 @@ impl ManagerBudget {
         }
     }
 
-    fn note(&mut self, uncertainty: f64) {
+    fn record(&mut self, uncertainty: f64) {
         if self.recent.len() == RECENT {
             self.recent.pop_front();
         }
@@ -381,7 +381,7 @@ mod tests {
         let mut budget = Budget::new(1, 1);
         for _ in 0..5 {
             assert_eq!(budget.admit(&poll(one, &[0.5]), now), [0]);
-            budget.give_back(Id::NIL, &one);
+            budget.release(Id::NIL, &one);
         }
         assert_eq!(budget.admit(&poll(one, &[0.5]), now), [0]);
         assert!(budget.admit(&poll(one, &[0.5]), now).is_empty());

@@ -1,60 +1,49 @@
-//! Stores a poll: its posts, their Scans, the cursor and the lease, in one transaction or in blocks.
+//! Last step of a poll: stores its posts, their Scans, the cursor and the lease, in one transaction or in blocks.
 
 use std::{collections::HashSet, sync::Arc};
 
+use bus::EventPublisher;
 use domain::{Id, ManagerName, Post, ScanName, Timestamp};
 use events::ScanCreated;
 use matching::Index;
-use platforms::Polled;
 use store::{
     AsyncPgConnection, erasure, feed_post_ids,
-    feeds::{
-        self, DayCounts, FeedGap, IdCounts, Next, PollOutcome, QuarantineKind, Quarantined, Reading,
-    },
-    keyed, outbox, recent_posts, refused_posts,
+    feeds::{self, DayCounts, FeedGap, PollOutcome, QuarantineKind, Quarantined, Reading},
+    keyed, recent_posts, refused_posts,
     scans::{self, NewScan, Origin, ScanCounter},
 };
+use tracing::Instrument as _;
 
-use super::{context::Poll, late::Late};
-use crate::{
-    find::{Matches, Pick},
-    metrics,
-    plans::is_current,
-};
+use super::{complete::CompletePoll, context::Poll, matched::MatchedPart};
+use crate::{find::Pick, metrics, plans::is_current};
+
+mod halves;
 
 /// Number of Scans in one transaction, except for the last few of a poll.
-pub(super) const BLOCK: usize = 500;
+const BLOCK: usize = 500;
 
-/// The result of a poll, to be stored.
-pub(super) struct Found<'a> {
-    pub(super) index: &'a Arc<Index>,
-    pub(super) polled: &'a Polled,
-    /// Start of the feed's first reading.
-    pub(super) since: Timestamp,
-    pub(super) posts_per_day: f64,
-    pub(super) late: &'a Late,
-    pub(super) ids: &'a IdCounts,
-    pub(super) next: Next,
-    /// Posts of earlier parts of the poll that could not be matched.
-    pub(super) broken: &'a [Quarantined],
+/// A try to commit matches.
+struct Attempt<'a> {
+    poll: &'a CompletePoll,
+    index: &'a Arc<Index>,
     /// Accounts whose matches are refused, because others of their transactions made Scans each time.
-    pub(super) racing: &'a HashSet<Id>,
+    racing: &'a HashSet<Id>,
 }
 
-/// The stored part of a poll.
+/// Result of one transaction.
 #[derive(Default)]
 pub(super) struct Batch {
-    pub(super) made: Vec<ScanName>,
+    made: Vec<ScanName>,
     /// Number of matches that the quota refused.
-    pub(super) refused: usize,
+    refused: usize,
     /// Number of matches that the quota refused earlier, and that are not kept any longer.
-    pub(super) dropped: usize,
+    dropped: usize,
     /// The oldest time that is still kept, if older posts had to be removed.
-    pub(super) kept_cut: Option<Timestamp>,
+    kept_cut: Option<Timestamp>,
 }
 
-/// Result of the last transaction.
-pub(super) enum Stored {
+/// Outcome of a part.
+pub(super) enum Commit {
     Scans {
         batch: Batch,
         /// How many posts were blanked.
@@ -74,45 +63,75 @@ pub(super) enum Stored {
 }
 
 impl Poll {
-    /// Stores these matches of `all`, and with the last part of a poll its posts and its cursor.
+    /// Stores the matches of a part, and with the last part of a poll its posts and its cursor.
     pub(super) async fn commit(
         &self,
-        found: &Found<'_>,
-        all: &mut Matches<'_, impl Fn(&ManagerName, &Post) -> bool>,
+        poll: &CompletePoll,
+        part: &mut MatchedPart<'_, impl Fn(&ManagerName, &Post) -> bool>,
+        racing: &HashSet<Id>,
+    ) -> Result<Commit, store::Error> {
+        let picks = part.matches.picks();
+        let span = tracing::info_span!("store scans", scans = picks.len());
+        let index = Arc::clone(part.matches.index());
+        let attempt = Attempt {
+            poll,
+            index: &index,
+            racing,
+        };
+        let commit = self.commit_blocks(&attempt, part, &picks);
+        let commit = match commit.instrument(span.clone()).await {
+            Err(error) if self.may_be_of_a_post(&error) => {
+                // Boxed, because it is rare and a large future.
+                let commit = Box::pin(self.commit_by_halves(&attempt));
+                commit.instrument(span.clone()).await?
+            }
+            commit => commit?,
+        };
+        match &commit {
+            Commit::Scans { batch, .. } => span.in_scope(|| self.report_batch(batch)),
+            Commit::Behind { stored } => part.matches.record_stored(&picks[..*stored]),
+            Commit::Part | Commit::LeaseLost => {}
+        }
+        Ok(commit)
+    }
+
+    async fn commit_blocks(
+        &self,
+        attempt: &Attempt<'_>,
+        part: &mut MatchedPart<'_, impl Fn(&ManagerName, &Post) -> bool>,
         picks: &[Pick],
-        is_last: bool,
-    ) -> Result<Stored, store::Error> {
+    ) -> Result<Commit, store::Error> {
+        let is_last = part.is_last();
         let mut done = 0;
         loop {
             let next = &picks[done..picks.len().min(done + BLOCK)];
             if next.is_empty() && !is_last {
-                return Ok(Stored::Part);
+                return Ok(Commit::Part);
             }
-            let (scans, covered) = all.decide(&self.plans, next).await;
+            let (scans, covered) = part.matches.decide(&self.plans, next).await;
             let is_end = is_last && done + covered == picks.len();
             let _share = self.limits.connections.take(self.account, 1).await;
             let mut conn = self.backbone.pool.get().await?;
             keyed::begin(&mut conn).await?;
-            let counter = self.counter(found).refusing(Arc::clone(all.used_up()));
-            let stored = if is_end {
-                let broken = found.broken.iter().cloned();
-                let broken = broken.chain(all.broken().into_iter().map(broken_by_us));
-                let broken = broken.collect();
-                self.store_last(&mut conn, found, &scans, broken, counter)
+            let counter = self.counter(attempt);
+            let counter = counter.refusing(Arc::clone(part.matches.used_up()));
+            let commit = if is_end {
+                self.store_last(&mut conn, attempt, &scans, part.broken(), counter)
                     .await
             } else {
-                self.store_block(&mut conn, found, &scans, counter).await
+                self.store_block(&mut conn, attempt, &scans, counter).await
             };
-            match keyed::end(&mut conn, stored).await? {
+            match keyed::end(&mut conn, commit).await? {
                 // Published at once, because the blocks after it may fail.
-                Stored::Scans { batch, .. } if !is_end => {
-                    self.tell_batch(&batch);
+                Commit::Scans { batch, .. } if !is_end => {
+                    self.report_batch(&batch);
                     if batch.refused > 0 {
-                        all.set_used_up(self.limits.used_up.namespaces());
+                        let used_up = self.limits.used_up.namespaces();
+                        part.matches.set_used_up(used_up);
                     }
                 }
-                Stored::Behind { .. } => return Ok(Stored::Behind { stored: done }),
-                stored => return Ok(stored),
+                Commit::Behind { .. } => return Ok(Commit::Behind { stored: done }),
+                commit => return Ok(commit),
             }
             done += covered;
         }
@@ -122,16 +141,16 @@ impl Poll {
     async fn store_block(
         &self,
         conn: &mut AsyncPgConnection,
-        found: &Found<'_>,
+        attempt: &Attempt<'_>,
         block: &[NewScan<'_>],
         mut counter: ScanCounter,
-    ) -> Result<Stored, store::Error> {
-        if let Some(lost) = self.check(conn, found).await? {
+    ) -> Result<Commit, store::Error> {
+        if let Some(lost) = self.check(conn, attempt).await? {
             return Ok(lost);
         }
         let batch = self.record(conn, 0, block, &mut counter).await?;
         counter.store(conn).await?;
-        Ok(Stored::Scans {
+        Ok(Commit::Scans {
             batch,
             erased: 0,
             quarantined: Vec::new(),
@@ -143,21 +162,22 @@ impl Poll {
     async fn store_last(
         &self,
         conn: &mut AsyncPgConnection,
-        found: &Found<'_>,
+        attempt: &Attempt<'_>,
         last: &[NewScan<'_>],
         broken: Vec<Quarantined>,
         mut counter: ScanCounter,
-    ) -> Result<Stored, store::Error> {
-        if let Some(lost) = self.check(conn, found).await? {
+    ) -> Result<Commit, store::Error> {
+        if let Some(lost) = self.check(conn, attempt).await? {
             return Ok(lost);
         }
-        let posts = &found.polled.posts;
+        let posts = &attempt.poll.polled.posts;
         let batch = self.store_posts(conn, posts, last, &mut counter).await?;
-        self.finish(conn, found, batch, broken, counter).await
+        self.finish(conn, attempt.poll, batch, broken, counter)
+            .await
     }
 
     /// Stores posts and their matches.
-    pub(super) async fn store_posts(
+    async fn store_posts(
         &self,
         conn: &mut AsyncPgConnection,
         posts: &[Post],
@@ -168,10 +188,10 @@ impl Poll {
             None
         } else {
             let bytes = self.config.quotas.recent_post_bytes;
-            recent_posts::keep(conn, &self.feed.name, posts, Timestamp::now(), bytes).await?
+            recent_posts::insert(conn, &self.feed.name, posts, Timestamp::now(), bytes).await?
         };
         if self.has_late_posts() {
-            feed_post_ids::note(conn, &self.feed.name, posts, Timestamp::now()).await?;
+            feed_post_ids::record(conn, &self.feed.name, posts, Timestamp::now()).await?;
         }
         let batch = self
             .record(conn, posts.len() as u64, matches, counter)
@@ -180,15 +200,15 @@ impl Poll {
     }
 
     /// End of a poll's last transaction: skipped and deleted posts, the cursor, the lease, and the counters.
-    pub(super) async fn finish(
+    async fn finish(
         &self,
         conn: &mut AsyncPgConnection,
-        found: &Found<'_>,
+        poll: &CompletePoll,
         batch: Batch,
         refused: Vec<Quarantined>,
         counter: ScanCounter,
-    ) -> Result<Stored, store::Error> {
-        let polled = found.polled;
+    ) -> Result<Commit, store::Error> {
+        let polled = &poll.polled;
         let (feed, replica) = (&self.feed.name, self.backbone.replica);
         let skipped = polled.skipped.iter().map(|one| Quarantined {
             kind: if one.is_readable {
@@ -209,10 +229,10 @@ impl Poll {
         };
         let counts = DayCounts {
             posts,
-            late: found.late.posts,
+            late: poll.late.posts,
             gone: erased,
             quarantined: quarantined.len(),
-            ids: found.ids.clone(),
+            ids: poll.ids.clone(),
         };
         let missed = self.missed(polled);
         let gap = missed.map(|gap| FeedGap {
@@ -222,28 +242,28 @@ impl Poll {
             is_filled: false,
         });
         feeds::record_day(conn, feed, &counts, gap.as_ref()).await?;
-        feeds::fill_gaps(conn, feed, &found.late.filled).await?;
+        feeds::fill_gaps(conn, feed, &poll.late.filled).await?;
         let keeps = !self.is_stream();
         let cursor = polled.cursor.to_json();
         let outcome = PollOutcome::Read(Reading {
             cursor: (self.feed.cursor.as_ref() != Some(&cursor)).then_some(cursor),
             gap: missed.map(|gap| gap.to),
-            posts_per_day: Some(found.posts_per_day),
+            posts_per_day: Some(poll.posts_per_day),
             newest_post: polled.posts.iter().map(|post| post.time).max(),
-            kept_since: keeps.then_some(found.since),
-            // A gap that no Manager missed is one of the kept posts all the same.
+            kept_since: keeps.then_some(poll.since),
+            // A gap is one of the stored posts too, even if no Manager watched the feed then.
             kept_cut: batch
                 .kept_cut
                 .max(polled.gap.as_ref().and_then(|gap| gap.to)),
-            late_in: found.late.next_in,
-            late_reading: found.late.reading.clone(),
+            late_in: poll.late.next_in,
+            late_reading: poll.late.reading.clone(),
             notes_ids: self.has_late_posts(),
             caught_up: self.is_caught_up(polled),
             notice: (!polled.not_modified).then_some(polled.notice),
         });
-        let kept = feeds::release(conn, feed, replica, &outcome, found.next).await?;
+        let kept = feeds::release(conn, feed, replica, &outcome, poll.next).await?;
         counter.store(conn).await?;
-        Ok(Stored::Scans {
+        Ok(Commit::Scans {
             batch,
             erased,
             quarantined,
@@ -251,28 +271,28 @@ impl Poll {
         })
     }
 
-    /// Returns a result if something forbids to store, under the feed's lock.
-    pub(super) async fn check(
+    /// Locks the feed, and returns the poll's result if it must not be stored.
+    async fn check(
         &self,
         conn: &mut AsyncPgConnection,
-        found: &Found<'_>,
-    ) -> Result<Option<Stored>, store::Error> {
+        attempt: &Attempt<'_>,
+    ) -> Result<Option<Commit>, store::Error> {
         let (feed, replica) = (&self.feed.name, self.backbone.replica);
         if !feeds::lock(conn, feed, replica, self.feed.cursor.as_ref()).await? {
-            return Ok(Some(Stored::LeaseLost));
+            return Ok(Some(Commit::LeaseLost));
         }
-        if !found.polled.posts.is_empty() && !is_current(conn, found.index, feed).await? {
-            return Ok(Some(Stored::Behind { stored: 0 }));
+        if !attempt.poll.polled.posts.is_empty() && !is_current(conn, attempt.index, feed).await? {
+            return Ok(Some(Commit::Behind { stored: 0 }));
         }
         Ok(None)
     }
 
-    pub(super) fn counter(&self, found: &Found<'_>) -> ScanCounter {
+    fn counter(&self, attempt: &Attempt<'_>) -> ScanCounter {
         let counter = ScanCounter::new(self.config.quotas.scans_per_day);
-        counter.refusing_accounts(found.racing.clone())
+        counter.refusing_accounts(attempt.racing.clone())
     }
 
-    /// Stores Scans with their events; `posts` were read. Posts of a feed's first reading count as past ones.
+    /// Stores Scans; `posts` were read. Posts of a feed's first reading count as past ones.
     async fn record(
         &self,
         conn: &mut AsyncPgConnection,
@@ -288,11 +308,10 @@ impl Poll {
         };
         let recorded = scans::record_from(conn, feed, posts, matches, now, origin, counter).await?;
         let refused = recorded.refused;
-        let dropped = refused_posts::keep(conn, feed, &refused).await?;
+        let dropped = refused_posts::insert(conn, feed, &refused).await?;
         self.limits
             .used_up
-            .note(refused.iter().map(|(manager, _)| manager.namespace));
-        tell_of(conn, &recorded.made).await?;
+            .add(refused.iter().map(|(manager, _)| manager.namespace));
         Ok(Batch {
             made: recorded.made,
             refused: refused.len(),
@@ -301,9 +320,9 @@ impl Poll {
         })
     }
 
-    /// Counts and logs the Scans of a transaction, after its commit.
-    pub(super) fn tell_batch(&self, batch: &Batch) {
-        self.backbone.outbox.wake();
+    /// Publishes, counts and logs the Scans of a transaction, after its commit.
+    fn report_batch(&self, batch: &Batch) {
+        publish(&self.backbone.events, &batch.made);
         let label = [self.watched.name()];
         metrics::SCANS
             .with_label_values(&label)
@@ -321,15 +340,6 @@ impl Poll {
     }
 }
 
-/// The record of a post whose matching panicked. The panic itself is in the log.
-pub(super) fn broken_by_us(post: &Post) -> Quarantined {
-    Quarantined {
-        kind: QuarantineKind::Unreadable,
-        post_id: Some(post.id.clone()),
-        reason: "an internal error".to_owned(),
-    }
-}
-
 /// Counts and logs refused matches that are not kept any longer.
 pub(crate) fn report_dropped(matches: usize) {
     metrics::DROPPED.inc_by(matches as u64);
@@ -341,15 +351,10 @@ pub(crate) fn report_dropped(matches: usize) {
     }
 }
 
-/// Enqueues the events of Scans, in the transaction that created them.
-pub(crate) async fn tell_of(
-    conn: &mut AsyncPgConnection,
-    made: &[ScanName],
-) -> Result<(), store::Error> {
-    let events = made.iter().map(|name| ScanCreated {
+/// Publishes the events of Scans, after the commit that created them.
+pub(crate) fn publish(events: &EventPublisher, made: &[ScanName]) {
+    events.publish_all(made.iter().map(|name| ScanCreated {
         name: *name,
         create_time: name.scan.time(),
-    });
-    outbox::enqueue_all(conn, events).await?;
-    Ok(())
+    }));
 }

@@ -20,12 +20,12 @@ use crate::{
 /// A poll that takes at least so long is slow. The next poll of its feed then counts as slow as well.
 pub(crate) const SLOW: Duration = Duration::from_secs(5);
 
-/// Polls and look-backs with a large document at a time.
+/// Maximum number of polls and look-backs that hold a large document at a time.
 const LARGE: usize = 12;
 
 /// Limits of what an account takes from others.
 pub(crate) struct Limits {
-    /// Connections that its polls store with at a time.
+    /// Database connections that its polls use at a time.
     pub(crate) connections: Shares,
     /// Places for large documents.
     large: Arc<Places>,
@@ -43,7 +43,7 @@ impl Limits {
         }
     }
 
-    /// Runs work of an account, which has a place from its first large document to its end.
+    /// Runs work of an account. It takes a place at its first large document, and holds it to the end.
     pub(crate) fn in_turn<W: Future>(
         &self,
         account: Id,

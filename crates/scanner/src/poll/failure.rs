@@ -32,7 +32,7 @@ impl Poll {
         let slow = begin.elapsed() > SLOW;
         let error = format!("{:#}", anyhow::Error::from(error));
         self.watched
-            .tell_failure(&self.feed.name.masked(), reason, &error);
+            .report_failure(&self.feed.name.masked(), reason, &error);
         let next = Next {
             poll_in: wait,
             slow,
@@ -51,7 +51,7 @@ impl Poll {
                 requests: 0,
                 reset_in,
             };
-            platforms::Budget::told(&*self.watched.budget, left).await;
+            platforms::Budget::record_remaining(&*self.watched.budget, left).await;
         }
     }
 

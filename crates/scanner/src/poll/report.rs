@@ -8,7 +8,7 @@ use super::context::Poll;
 use crate::metrics;
 
 impl Poll {
-    pub(super) fn tell(&self, polled: &Polled, erased: usize) {
+    pub(super) fn report(&self, polled: &Polled, erased: usize) {
         let label = [self.watched.name()];
         metrics::POSTS
             .with_label_values(&label)
@@ -40,7 +40,7 @@ impl Poll {
     }
 
     /// Counts and logs what was skipped, after the commit.
-    pub(super) fn tell_quarantined(&self, posts: &[Quarantined]) {
+    pub(super) fn report_quarantined(&self, posts: &[Quarantined]) {
         let Some(last) = posts.last() else {
             return;
         };

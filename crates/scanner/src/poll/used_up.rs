@@ -1,8 +1,9 @@
-//! Namespaces whose account's quota refused a match a moment ago: their next matches are refused without being explained.
+//! Namespaces whose account's quota refused a match a moment ago. Their next matches are refused without an
+//! explanation.
 //!
-//! A poll asks nothing for it, because it learns of a used-up quota when it stores. All are forgotten together after
-//! [`MEMORY`], so at most one block of matches of such an account is explained in that time. What was refused although
-//! the account had Scans again is kept, and made by a backfill.
+//! This needs no query, because a poll learns of a used-up quota when it stores. All Namespaces are forgotten together
+//! after [`MEMORY`], so at most one block of matches of such an account is explained in that time. A match that is
+//! refused although the account has Scans again is kept, and a backfill makes its Scan.
 
 use std::{
     collections::HashSet,
@@ -20,7 +21,7 @@ pub(crate) struct UsedUp(Mutex<State>);
 
 #[derive(Debug, Default)]
 struct State {
-    /// When the oldest was noted.
+    /// Time of the oldest entry.
     time: Option<Instant>,
     namespaces: Arc<HashSet<Id>>,
 }
@@ -34,7 +35,7 @@ impl UsedUp {
         Arc::clone(&state.namespaces)
     }
 
-    pub(crate) fn note(&self, namespaces: impl Iterator<Item = Id>) {
+    pub(crate) fn add(&self, namespaces: impl Iterator<Item = Id>) {
         let mut state = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         for namespace in namespaces {
             if !state.namespaces.contains(&namespace) {
@@ -52,15 +53,15 @@ mod tests {
     #[tokio::test(start_paused = true)]
     async fn what_was_refused_is_remembered_for_a_while() {
         let (used_up, namespace) = (UsedUp::default(), Id::generate());
-        used_up.note([namespace].into_iter());
+        used_up.add([namespace].into_iter());
         let noted = used_up.namespaces();
         tokio::time::advance(MEMORY / 2).await;
-        used_up.note([Id::generate()].into_iter());
+        used_up.add([Id::generate()].into_iter());
         assert_eq!(noted.len(), 1);
         assert_eq!(used_up.namespaces().len(), 2);
         tokio::time::advance(MEMORY / 2).await;
         assert!(used_up.namespaces().is_empty());
-        used_up.note([namespace].into_iter());
+        used_up.add([namespace].into_iter());
         assert!(used_up.namespaces().contains(&namespace));
     }
 }

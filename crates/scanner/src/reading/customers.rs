@@ -1,4 +1,4 @@
-//! The reader needs vectors of what customers sell. They take about 100 ms of work for each Manager, and some 40 kB.
+//! Vectors of what customers sell, for the reader. They take about 100 ms of work for each Manager, and some 40 kB.
 
 use std::{
     hash::{BuildHasher, RandomState},
@@ -20,10 +20,10 @@ const GENERATION_BYTES: usize = 20 << 20;
 /// Memory of a Manager, and of one whose posts are not compared.
 const ENTRY_BYTES: usize = 100;
 
-/// What a customer sells, or why posts are not compared with it.
+/// A customer as the reader knows it, or the reason why posts are not compared with it.
 pub(super) type Sold = Result<Arc<Customer>, ReaderOutcome>;
 
-/// Customers that were read. Those that no post concerned for longest are dropped first.
+/// Cache of customers that were read. The least recently used are dropped first.
 pub(super) struct Customers(Mutex<Generations<ManagerName, (u64, Sold)>>);
 
 impl Customers {

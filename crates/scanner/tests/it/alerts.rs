@@ -4,12 +4,13 @@ use std::time::Duration;
 
 use domain::Timestamp;
 use platform_simulator::{BLUESKY, Fault, FaultKind, NewPost};
-use runtime::config::{PlatformConfig, PostReader};
-use test_support::Alert;
+use runtime::config::PostReader;
+use store::roles::Service;
+use test_support::{Alert, eventually};
 
 use crate::{
     quarantine::refuse_poison,
-    support::{HACKER_NEWS, LEMMY, World, configured, post},
+    support::{HACKER_NEWS, LEMMY, World, post},
 };
 
 /// Makes the database refuse changes of a table.
@@ -112,16 +113,65 @@ async fn alert_fires_when_polls_cannot_be_stored() {
     replica.stop().await;
 }
 
+/// The log reads as if a Manager of the feed changed between any two looks.
 #[tokio::test]
-async fn alerts_fire_when_a_platform_fails() {
+async fn alert_fires_when_plans_change_faster_than_polls_are_stored() {
+    let world = World::new().await;
+    let manager = world.manager("kettle", &[LEMMY]).await;
+    let grant = format!(
+        "GRANT SELECT ON plan_changes TO {}",
+        Service::Scanner.role()
+    );
+    run_each(
+        &world,
+        &[
+            "ALTER TABLE plan_changes RENAME TO logged",
+            "CREATE VIEW plan_changes AS \
+             SELECT version, namespace_id, manager_id, change_time, gen_random_uuid() AS nonce FROM logged",
+            &grant,
+        ],
+    )
+    .await;
+    let replica = world.ready_scanner().await;
+    let alert = Alert::watch("EarshotPollsNotStored", &replica).await;
+    world.publish("lemmy", "A kettle");
+    alert.repeats().fires().await;
+    eventually("the feed shows why", async || {
+        world.feed(LEMMY, "last_error").await
+            == "cannot store a poll: plans or quotas change faster than a poll can be stored"
+    })
+    .await;
+    run_each(
+        &world,
+        &[
+            "DROP VIEW plan_changes",
+            "ALTER TABLE logged RENAME TO plan_changes",
+        ],
+    )
+    .await;
+    world.until_scanned(manager, 1).await;
+    replica.stop().await;
+}
+
+async fn answer_all_requests_with(status: u64) {
     let world = World::new().await;
     world.manager("kettle", &[LEMMY]).await;
     let replica = world.ready_scanner().await;
     let failing = Alert::watch("EarshotFeedsFailing", &replica).await;
-    let errors = Fault::new("lemmy", FaultKind::Status, 500);
+    let errors = Fault::new("lemmy", FaultKind::Status, status);
     world.platforms.fail(errors.times(1_000));
     failing.fires().await;
     replica.stop().await;
+}
+
+#[tokio::test]
+async fn alerts_fire_when_a_platform_fails() {
+    answer_all_requests_with(500).await;
+}
+
+#[tokio::test]
+async fn alert_fires_when_a_platform_accepts_no_credentials() {
+    answer_all_requests_with(401).await;
 }
 
 #[tokio::test]
@@ -144,7 +194,7 @@ async fn alert_fires_when_a_busy_platform_falls_silent() {
     let mut alert = Alert::watch("EarshotPlatformSilent", &replica).await;
     world.publish("lemmy", "A kettle");
     world.until_scanned(manager, 1).await;
-    alert.note_usual().await;
+    alert.record_usual().await;
     alert.fires().await;
     replica.stop().await;
 }
@@ -175,11 +225,7 @@ async fn alert_fires_when_the_budget_of_a_platform_is_spent() {
 #[tokio::test]
 async fn alert_fires_when_a_stream_is_an_hour_behind() {
     let mut world = World::new().await;
-    let settings = world.platforms.settings_of(BLUESKY);
-    world.config.platforms.push(PlatformConfig {
-        items_url: None,
-        ..configured(settings)
-    });
+    world.add_stream();
     let hour = Duration::from_hours(1);
     world.platforms.set_now(Timestamp::now().minus(hour));
     let replica = world.ready_scanner().await;

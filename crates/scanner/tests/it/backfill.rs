@@ -2,13 +2,12 @@
 
 use std::{collections::BTreeSet, time::Duration};
 
-use domain::{ManagerName, Reach, Timestamp, manager::SourceType};
+use domain::{ManagerName, Reach, Timestamp};
 use platform_simulator::{Fault, FaultKind, NewPost};
-use runtime::config::{Access, Kind, PlatformConfig};
 use store::backfills::{self, FeedReach};
 use test_support::eventually;
 
-use crate::support::{HACKER_NEWS, LEMMY, World, metric, post, watching};
+use crate::support::{HACKER_NEWS, LEMMY, World, blogs, metric, post, watching};
 
 pub(crate) const DAY: u64 = 24 * 60;
 
@@ -440,16 +439,7 @@ async fn stored_posts_from_before_the_accounts_first_watch_are_matched_within_th
     const FEED: &str = "blogs:https://b.example/x";
     let mut world = World::new().await;
     world.config.scanner.backfill = Duration::from_hours(24);
-    let blogs = PlatformConfig {
-        name: "blogs".to_owned(),
-        kind: Kind::Feed,
-        source: SourceType::Forum,
-        base_url: None,
-        items_url: None,
-        poll_interval: None,
-        access: Access::default(),
-    };
-    world.config.platforms.push(blogs);
+    world.config.platforms.push(blogs(Duration::from_hours(1)));
     let globex = world
         .fixture
         .beside(&mut world.database.connect().await, "globex")
@@ -471,7 +461,7 @@ async fn stored_posts_from_before_the_accounts_first_watch_are_matched_within_th
     };
     let posts = [post("An old kettle", 40), post("A new kettle", 2)];
     let feed = FEED.parse().unwrap();
-    store::recent_posts::keep(&mut conn, &feed, &posts, Timestamp::now(), u32::MAX)
+    store::recent_posts::insert(&mut conn, &feed, &posts, Timestamp::now(), u32::MAX)
         .await
         .unwrap();
     let later = world

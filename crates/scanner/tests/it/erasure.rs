@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use platform_simulator::{Fault, FaultKind};
 use store::{erasure, recent_posts};
-use test_support::eventually;
+use test_support::{Alert, eventually};
 
 use crate::support::{HACKER_NEWS, LEMMY, World, configured, post};
 
@@ -91,6 +91,50 @@ async fn a_recheck_blanks_posts_that_are_gone_at_their_source() {
         .await;
     assert_eq!(ids, [published[0].post_id.clone()]);
     assert_eq!(world.database.count("missing_posts").await, 0);
+    replica.stop().await;
+}
+
+#[tokio::test]
+async fn post_that_cannot_be_blanked_keeps_no_other_waiting() {
+    let mut world = World::new().await;
+    for platform in &mut world.config.platforms {
+        platform.access.erase_deleted = Some(platform.name == "lemmy");
+    }
+    for statement in [
+        "CREATE FUNCTION refuse() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN RAISE 'nothing at all'; END $$",
+        "CREATE TRIGGER refuse BEFORE UPDATE ON posts FOR EACH ROW \
+         WHEN (OLD.title = 'A kettle full of poison') EXECUTE FUNCTION refuse()",
+    ] {
+        world.database.run(statement).await;
+    }
+    let manager = world.manager("kettle", &[LEMMY]).await;
+    let replica = world.ready_scanner().await;
+    let published = world.platforms.publish(vec![
+        post("lemmy", "A kettle full of poison"),
+        post("lemmy", "A kettle to be regretted"),
+        post("lemmy", "A kettle that stays"),
+    ]);
+    world.until_scanned(manager, 3).await;
+    let alert = Alert::watch("EarshotWorkSetAside", &replica).await;
+    assert!(world.platforms.delete(published[0].id));
+    assert!(world.platforms.delete(published[1].id));
+    walk(&world, "lemmy").await;
+    assert_eq!(world.database.count("missing_posts").await, 2);
+    an_hour_passes(&world).await;
+    let rests = "rechecks WHERE platform = 'lemmy' AND next_time > now() + interval '50 minutes'";
+    eventually("the next look is an hour later", async || {
+        world.database.count(rests).await == 1
+    })
+    .await;
+    assert_eq!(world.database.count(BLANK).await, 1);
+    assert_eq!(world.database.count("missing_posts").await, 1);
+    alert.fires().await;
+    world.database.run("DROP TRIGGER refuse ON posts").await;
+    an_hour_passes(&world).await;
+    eventually("it is blank", async || {
+        world.database.count(BLANK).await == 2
+    })
+    .await;
     replica.stop().await;
 }
 

@@ -99,37 +99,6 @@ async fn a_failing_feed_backs_off_alone_and_recovers() {
     assert_eq!(world.database.count(&others).await, 0);
 }
 
-#[tokio::test]
-async fn retry_after_of_a_platform_is_respected() {
-    let world = World::new().await;
-    let manager = world.manager("kettle", &[LEMMY]).await;
-    world.platforms.fail(fault(FaultKind::RetryAfter, 1, 2));
-    // The first poll is throttled.
-    let begin = Instant::now();
-    let replica = world.ready_scanner().await;
-    world.publish("lemmy", "A kettle that listens");
-    world.until_scanned(manager, 1).await;
-    assert!(begin.elapsed() >= Duration::from_secs(2));
-    replica.stop().await;
-}
-
-#[tokio::test]
-async fn malformed_responses_of_a_platform_stop_nothing() {
-    let world = World::new().await;
-    let manager = world.manager("kettle", &[LEMMY]).await;
-    let replica = world.ready_scanner().await;
-    for (kind, value) in [
-        (FaultKind::Garbage, 0),
-        (FaultKind::Reset, 0),
-        (FaultKind::Huge, 64 * 1024 * 1024),
-    ] {
-        world.platforms.fail(fault(kind, 1, value));
-    }
-    world.publish("lemmy", "A kettle that listens");
-    world.until_scanned(manager, 1).await;
-    replica.stop().await;
-}
-
 #[tokio::test(flavor = "multi_thread")]
 async fn platform_with_every_kind_of_failure_loses_no_post_and_delays_no_other() {
     logs::keep();

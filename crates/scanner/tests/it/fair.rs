@@ -6,8 +6,6 @@ use std::{
 };
 
 use diesel_async::SimpleAsyncConnection as _;
-use domain::manager::SourceType;
-use runtime::config::{Access, Kind, PlatformConfig};
 use test_support::{Answer, TestServer, eventually};
 use tokio::sync::watch;
 
@@ -24,23 +22,10 @@ fn rss() -> Answer {
     }
 }
 
-fn blogs(poll_interval: Duration) -> PlatformConfig {
-    PlatformConfig {
-        name: "blogs".to_owned(),
-        kind: Kind::Feed,
-        source: SourceType::Forum,
-        base_url: None,
-        items_url: None,
-        poll_interval: Some(poll_interval),
-        access: Access::default(),
-    }
-}
-
 #[tokio::test]
 async fn feeds_that_never_answer_do_not_delay_another_accounts_first_poll() {
     const HOSTILE: usize = 100;
-    let mut world = World::new().await;
-    world.config.platforms = vec![blogs(Duration::from_millis(200))];
+    let world = World::of_blogs(Duration::from_millis(200)).await;
     let silent = TestServer::start(|_, _| Answer::after(Duration::from_secs(600), rss())).await;
     let quick = TestServer::start(|_, _| rss()).await;
     let feeds: Vec<String> = (0..HOSTILE)
@@ -72,8 +57,7 @@ async fn feeds_that_never_answer_do_not_delay_another_accounts_first_poll() {
 #[tokio::test]
 async fn polls_of_many_feeds_of_one_site_are_spread() {
     const FEEDS: usize = 40;
-    let mut world = World::new().await;
-    world.config.platforms = vec![blogs(Duration::from_hours(1))];
+    let world = World::of_blogs(Duration::from_hours(1)).await;
     let site = TestServer::start(|_, _| rss()).await;
     let feeds: Vec<String> = (0..FEEDS)
         .map(|n| format!("blogs:{}", site.url(&format!("/f{n}"))))
@@ -107,9 +91,8 @@ async fn most_waiting(world: &World, what: &str, is_so: &str) -> i64 {
 async fn polls_of_one_account_that_wait_for_the_database_leave_connections_to_others() {
     const SHARE: u32 = 2;
     const FEEDS: usize = 6;
-    let mut world = World::new().await;
+    let mut world = World::of_blogs(Duration::from_hours(1)).await;
     world.config.database.max_connections = 2 * SHARE;
-    world.config.platforms = vec![blogs(Duration::from_hours(1))];
     let (release, released) = watch::channel(false);
     let site = TestServer::start(move |_, _| Answer::once(&released, rss())).await;
     let feeds: Vec<String> = (0..FEEDS)

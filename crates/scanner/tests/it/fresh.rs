@@ -121,7 +121,7 @@ async fn every_change_of_a_manager_reaches_the_index_of_each_replica_in_time() {
 
         let name = world.manager("kettle", &[LEMMY]).await;
         if tells {
-            world.tell_applied(name).await;
+            world.publish_applied(name).await;
         }
         let has_kettle = |plan: &str| plan.contains("kettl");
         indexes.until(name, "new", has_kettle).await;
@@ -142,7 +142,7 @@ async fn every_change_of_a_manager_reaches_the_index_of_each_replica_in_time() {
             let version = change(&world, name, wish).await;
             if tells {
                 let version = version.expect("scanners must know");
-                world.tell_changed(name, version).await;
+                world.publish_changed(name, version).await;
             }
             let is = |plan: &str| plan.is_empty() == holds.is_empty() && plan.contains(holds);
             fastest = fastest.min(indexes.until(name, what, is).await);
@@ -154,7 +154,7 @@ async fn every_change_of_a_manager_reaches_the_index_of_each_replica_in_time() {
             .unwrap()
             .expect("it was there");
         if tells {
-            world.tell_changed(name, version).await;
+            world.publish_changed(name, version).await;
         }
         indexes.until(name, "deleted", str::is_empty).await;
         assert!(!tells || fastest < BY_EVENT, "{fastest:?}");
@@ -271,7 +271,7 @@ async fn unreadable_plan_keeps_the_old_one_and_affects_no_other() {
         );
         let version = version.await.unwrap();
         if nth % 2 == 0 {
-            world.tell_changed(odd, version).await;
+            world.publish_changed(odd, version).await;
         }
         world.publish("lemmy", &format!("Kettle and toaster {nth}: {what}"));
         world.until_scanned(other, nth).await;

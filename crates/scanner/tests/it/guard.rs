@@ -2,26 +2,9 @@
 
 use std::time::Duration;
 
-use domain::manager::SourceType;
-use runtime::config::{Access, Kind, PlatformConfig};
 use test_support::{Answer, TestServer, eventually};
 
 use crate::support::World;
-
-/// A world with a platform whose feeds are addresses from customers.
-async fn world() -> World {
-    let mut world = World::new().await;
-    world.config.platforms = vec![PlatformConfig {
-        name: "blogs".to_owned(),
-        kind: Kind::Feed,
-        source: SourceType::Forum,
-        base_url: None,
-        items_url: None,
-        poll_interval: Some(Duration::from_millis(200)),
-        access: Access::default(),
-    }];
-    world
-}
 
 fn rss(title: &str) -> Answer {
     feed_of(
@@ -51,7 +34,7 @@ fn feed_of(title: &str, declarations: &str) -> Answer {
 
 #[tokio::test]
 async fn internal_feed_addresses_are_forbidden_and_not_fetched() {
-    let mut world = world().await;
+    let mut world = World::of_blogs(Duration::from_millis(200)).await;
     world.config.outbound.allow_cidrs.clear();
     let server = TestServer::start(|_, _| rss("a")).await;
     let port = server.url("/").parse::<url::Url>().unwrap().port().unwrap();
@@ -85,7 +68,7 @@ async fn internal_feed_addresses_are_forbidden_and_not_fetched() {
 /// The address itself is allowed here, but its redirect is not.
 #[tokio::test]
 async fn feeds_that_redirect_to_internal_addresses_are_forbidden() {
-    let world = world().await;
+    let world = World::of_blogs(Duration::from_millis(200)).await;
     let server = TestServer::start(|_, request| match &*request.path {
         "/mapped" => Answer::redirect("http://[::ffff:10.0.0.1]/feed"),
         _ => Answer::redirect("http://169.254.169.254/latest/meta-data/"),
@@ -110,7 +93,7 @@ async fn feeds_that_redirect_to_internal_addresses_are_forbidden() {
 /// Entities that a document declares are not expanded: neither to ever longer texts, nor from files.
 #[tokio::test]
 async fn xml_entities_are_not_expanded() {
-    let world = world().await;
+    let world = World::of_blogs(Duration::from_millis(200)).await;
     let server = TestServer::start(|_, request| match &*request.path {
         "/bomb" => rss("&d;"),
         "/file" => rss("&x;"),

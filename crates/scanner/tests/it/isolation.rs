@@ -2,25 +2,10 @@
 
 use std::time::Duration;
 
-use domain::{ManagerName, manager::SourceType};
-use runtime::config::{Access, Kind, PlatformConfig};
+use domain::ManagerName;
 use test_support::{Answer, Fixture, TestServer, eventually};
 
 use crate::support::{World, watching};
-
-async fn world() -> World {
-    let mut world = World::new().await;
-    world.config.platforms = vec![PlatformConfig {
-        name: "blogs".to_owned(),
-        kind: Kind::Feed,
-        source: SourceType::Forum,
-        base_url: None,
-        items_url: None,
-        poll_interval: Some(Duration::from_millis(200)),
-        access: Access::default(),
-    }];
-    world
-}
 
 /// A feed with one entry, whose id is on the requested host.
 fn rss(host: &str, title: &str) -> Answer {
@@ -53,7 +38,7 @@ async fn shown(world: &World, manager: ManagerName) -> String {
 #[tokio::test]
 async fn feeds_on_one_host_neither_reveal_nor_replace_entries_of_each_other() {
     for hostile_is_first in [false, true] {
-        let world = world().await;
+        let world = World::of_blogs(Duration::from_millis(200)).await;
         let server = TestServer::start(|_, request| {
             let host = request.header("host").unwrap_or_default();
             match &*request.path {
@@ -79,7 +64,7 @@ async fn feeds_on_one_host_neither_reveal_nor_replace_entries_of_each_other() {
             let manager = accounts[account]
                 .applied_manager(&mut conn, &instructions, &[])
                 .await;
-            world.tell_applied(manager).await;
+            world.publish_applied(manager).await;
             world.until_scanned(manager, 2).await;
             managers.push((account, manager));
         }
@@ -115,7 +100,7 @@ async fn feeds_on_one_host_neither_reveal_nor_replace_entries_of_each_other() {
 #[tokio::test]
 async fn errors_of_a_feed_do_not_show_its_token() {
     crate::logs::keep();
-    let world = world().await;
+    let world = World::of_blogs(Duration::from_millis(200)).await;
     let server = TestServer::start(|_, _| Answer::Status(404)).await;
     let feed = format!("blogs:{}", server.url("/gone-feed.xml?token=canary"));
     world.manager("kettle", &[&feed]).await;

@@ -219,7 +219,7 @@ async fn threshold_decides_without_an_answer() {
     }
     assert!(counted("earshot_model_requests_total", "refused") > refused);
     assert!(counted("earshot_model_requests_total", "rate_limited") > limited);
-    for outcome in ["timeout", "invalid", "resting"] {
+    for outcome in ["timeout", "invalid", "paused"] {
         assert!(counted("earshot_model_requests_total", outcome) > 0.0);
     }
     assert!(counted("earshot_judgements_total", "undecided") >= 22.0);

@@ -31,7 +31,7 @@ async fn change(
     .unwrap();
     let plan_version = updated.plan_version.expect("scanners must know");
     if tells {
-        world.tell_changed(name, plan_version).await;
+        world.publish_changed(name, plan_version).await;
     }
 }
 
@@ -73,7 +73,7 @@ async fn deleted_manager_matches_nothing_with_or_without_an_event() {
             .unwrap()
             .expect("it was there");
         if tells {
-            world.tell_changed(gone, version).await;
+            world.publish_changed(gone, version).await;
         }
         world.publish("lemmy", "Second kettle");
         world.publish("hackernews", "Third kettle");

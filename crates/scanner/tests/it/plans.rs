@@ -19,7 +19,7 @@ async fn a_new_plan_works_after_its_event() {
     let replica = world.ready_scanner().await;
     world.publish("hackernews", "A kettle that listens");
     let manager = world.manager("kettle", &[HACKER_NEWS]).await;
-    world.tell_applied(manager).await;
+    world.publish_applied(manager).await;
     world.until_scanned(manager, 1).await;
     replica.stop().await;
 }

@@ -4,14 +4,13 @@ use std::time::Duration;
 
 use domain::{ManagerName, Timestamp};
 use platform_simulator::{BLUESKY, NewPost};
-use runtime::config::PlatformConfig;
 use store::{
     managers,
     quotas::{self, Change},
 };
 use test_support::{Replica, eventually};
 
-use crate::support::{HACKER_NEWS, LEMMY, World, configured, watching};
+use crate::support::{HACKER_NEWS, LEMMY, World, watching};
 
 async fn raise(world: &World, quota: u32) {
     let mut conn = world.database.connect().await;
@@ -102,7 +101,7 @@ async fn delayed_poll_does_not_delay_others_of_its_account() {
     world.publish("lemmy", "Kettle of lemmy");
     eventually("the poll waits with its Scan", async || {
         let waiting = "pg_stat_activity WHERE datname = current_database() AND wait_event_type = 'Lock' \
-             AND query LIKE 'INSERT INTO feed_days%'";
+             AND query LIKE '%INSERT INTO feed_days%'";
         world.database.count(waiting).await == 1
     })
     .await;
@@ -129,11 +128,7 @@ fn said(text: &str) -> NewPost {
 async fn used_up_stream() -> (World, ManagerName, Replica) {
     let mut world = World::new().await;
     world.config.quotas.scans_per_day = 2;
-    let settings = world.platforms.settings_of(BLUESKY);
-    world.config.platforms.push(PlatformConfig {
-        items_url: None,
-        ..configured(settings)
-    });
+    world.add_stream();
     let manager = world.manager("kettle", &["bluesky:jetstream"]).await;
     let replica = world.ready_scanner().await;
     eventually("the stream is read", async || {

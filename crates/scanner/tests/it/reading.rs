@@ -174,16 +174,17 @@ async fn posts_that_cannot_be_read_keep_their_score() {
 
 #[tokio::test]
 async fn a_scanner_without_usable_files_scans() {
-    let empty = tempfile::tempdir().unwrap();
-    let damaged = tempfile::tempdir().unwrap();
+    let [empty, damaged, newer] = [(); 3].map(|()| tempfile::tempdir().unwrap());
     for file in ["encoder.bin", "head.bin"] {
-        let mut bytes = fs::read(Path::new(MODEL).join(file)).unwrap();
-        if let Some(last) = bytes.last_mut() {
-            *last ^= 1;
+        let bytes = fs::read(Path::new(MODEL).join(file)).unwrap();
+        // The version `1`, which becomes `2`, is after seven letters.
+        for (folder, at) in [(&damaged, bytes.len() - 1), (&newer, 7)] {
+            let mut bytes = bytes.clone();
+            bytes[at] ^= 3;
+            fs::write(folder.path().join(file), bytes).unwrap();
         }
-        fs::write(damaged.path().join(file), bytes).unwrap();
     }
-    for folder in [&empty, &damaged] {
+    for folder in [&empty, &damaged, &newer] {
         let mut world = World::new().await;
         world.config.scanner.reader = Some(PostReader {
             folder: folder.path().to_str().unwrap().to_owned(),

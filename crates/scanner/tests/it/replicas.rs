@@ -1,6 +1,6 @@
 //! Several scanners with the same feeds.
 
-use std::{collections::BTreeSet, time::Duration};
+use std::time::Duration;
 
 use diesel_async::SimpleAsyncConnection as _;
 use platform_simulator::{Fault, FaultKind};
@@ -11,36 +11,6 @@ use crate::{
     erasure::until_walked,
     support::{HACKER_NEWS, LEMMY, World, metric},
 };
-
-#[tokio::test]
-async fn two_replicas_share_a_burst() {
-    let world = World::new().await;
-    let feeds = [HACKER_NEWS, LEMMY, "lemmy:c/rust", "blog:newest"];
-    let manager = world.manager("kettle", &feeds).await;
-    let replicas = [world.ready_scanner().await, world.ready_scanner().await];
-    let mut expected = BTreeSet::new();
-    for number in 0..40 {
-        for platform in ["hackernews", "lemmy", "feed:blog"] {
-            let title = format!("Kettle {number} of {platform}");
-            world.publish(platform, &title);
-            expected.insert(title);
-        }
-        if number % 8 == 0 {
-            tokio::time::sleep(Duration::from_millis(100)).await;
-        }
-    }
-    world.until_scanned(manager, 120).await;
-    for path in ["/hackernews", "/lemmy", "/feeds"] {
-        world.until_asked(path).await;
-    }
-    for replica in replicas {
-        replica.stop().await;
-    }
-    let scanned = world.scanned(manager).await;
-    assert_eq!(scanned.len(), 120, "a Scan was made twice");
-    assert_eq!(scanned.into_iter().collect::<BTreeSet<_>>(), expected);
-    assert_eq!(world.database.count("posts").await, 120);
-}
 
 fn late(milliseconds: u64) -> Fault {
     Fault::new("lemmy", FaultKind::Delay, milliseconds)

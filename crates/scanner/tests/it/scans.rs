@@ -18,7 +18,7 @@ async fn matches_become_scans_with_one_event_each() {
     let world = World::new().await;
     let mut events = world
         .bus
-        .work(bus::topology::SCAN_CREATED, ScanCreated::KEYS, 8);
+        .work(bus::topology::SCAN_CREATED, ScanCreated::KEYS);
     let kettles = world.manager("kettle", &[HACKER_NEWS, LEMMY]).await;
     let others = world.manager("kettle", &[LEMMY]).await;
     let replica = world.ready_scanner().await;
@@ -44,7 +44,6 @@ async fn matches_become_scans_with_one_event_each() {
             let message = Message::decode(&delivery.payload).unwrap();
             let event = ScanCreated::from_any(message.event).unwrap();
             told.insert(event.name.scan.to_uuid().to_string());
-            delivery.settle.ack().await.unwrap();
         }
     }
     let stored = world.database.texts("id", "scans").await;
@@ -53,7 +52,7 @@ async fn matches_become_scans_with_one_event_each() {
 }
 
 #[tokio::test]
-async fn scans_events_and_cursor_are_stored_together_or_not_at_all() {
+async fn scans_posts_and_cursor_are_stored_together_or_not_at_all() {
     let world = World::new().await;
     let manager = world.manager("kettle", &[LEMMY]).await;
     let replica = world.ready_scanner().await;
@@ -62,24 +61,24 @@ async fn scans_events_and_cursor_are_stored_together_or_not_at_all() {
     })
     .await;
 
-    // No event can be enqueued.
+    // No Scan can be stored.
     world
         .database
         .run(
             "CREATE FUNCTION refuse() RETURNS trigger LANGUAGE plpgsql AS \
-             $$ BEGIN RAISE EXCEPTION 'the outbox is full'; END $$",
+             $$ BEGIN RAISE EXCEPTION 'the disk is full'; END $$",
         )
         .await;
     world
         .database
-        .run("CREATE TRIGGER refuse BEFORE INSERT ON outbox EXECUTE FUNCTION refuse()")
+        .run("CREATE TRIGGER refuse BEFORE INSERT ON scans EXECUTE FUNCTION refuse()")
         .await;
     world.publish("lemmy", "A kettle that listens");
     eventually("the failure shows", async || {
         world
             .feed(LEMMY, "last_error")
             .await
-            .contains("the outbox is full")
+            .contains("the disk is full")
     })
     .await;
     assert_eq!(world.database.count("scans").await, 0);
@@ -91,7 +90,7 @@ async fn scans_events_and_cursor_are_stored_together_or_not_at_all() {
     let most = 2 + 2 * begin.elapsed().as_secs();
     assert!(asked <= most, "asked {asked} times, more than {most}");
 
-    world.database.run("DROP TRIGGER refuse ON outbox").await;
+    world.database.run("DROP TRIGGER refuse ON scans").await;
     world.until_scanned(manager, 1).await;
     assert_eq!(world.feed(LEMMY, "failure_count").await, "0");
     replica.stop().await;

@@ -4,11 +4,10 @@ use std::collections::BTreeSet;
 
 use domain::ManagerName;
 use platform_simulator::{BLUESKY, NewPost};
-use runtime::config::PlatformConfig;
 use test_support::{Replica, eventually};
 use uuid::Uuid;
 
-use crate::support::{World, configured};
+use crate::support::World;
 
 const STREAM: &str = "bluesky:jetstream";
 
@@ -77,11 +76,7 @@ async fn holder(world: &World) -> Uuid {
 
 async fn world_with_a_stream() -> (World, ManagerName) {
     let mut world = World::new().await;
-    let settings = world.platforms.settings_of(BLUESKY);
-    world.config.platforms.push(PlatformConfig {
-        items_url: None,
-        ..configured(settings)
-    });
+    world.add_stream();
     world.log_leases().await;
     let manager = world.manager("kettle", &[STREAM]).await;
     (world, manager)

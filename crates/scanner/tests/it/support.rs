@@ -5,11 +5,11 @@ use std::{collections::BTreeSet, sync::Arc, time::Duration};
 use bus::{Bus, InProcess};
 use domain::{FeedName, Instructions, ManagerName, Timestamp, manager::SourceType};
 use events::{ManagerApplied, ManagerChanged};
-use platform_simulator::{NewPost, Simulator};
+use platform_simulator::{BLUESKY, NewPost, Simulator};
 use platforms::Settings;
 use runtime::{
     Config,
-    config::{Kind, PlatformConfig},
+    config::{Access, Kind, PlatformConfig},
 };
 use store::plans;
 use test_support::{Fixture, Replica, TestDatabase, eventually, publish};
@@ -40,6 +40,23 @@ impl World {
             config,
             bus: Arc::new(InProcess::new()),
         }
+    }
+
+    /// A world whose only platform is `blogs`, of feeds that customers name.
+    pub(crate) async fn of_blogs(poll_interval: Duration) -> Self {
+        let mut world = Self::new().await;
+        world.config.platforms = vec![blogs(poll_interval)];
+        world
+    }
+
+    /// Adds the stream of Bluesky.
+    pub(crate) fn add_stream(&mut self) {
+        let settings = self.platforms.settings_of(BLUESKY);
+        self.config.platforms.push(PlatformConfig {
+            // Authors are not looked up.
+            items_url: None,
+            ..configured(settings)
+        });
     }
 
     /// Records in the table `log` every lease that is taken and ended, and in `pauses` every replica whose heartbeat
@@ -104,7 +121,7 @@ impl World {
             .await
     }
 
-    pub(crate) async fn tell_applied(&self, name: ManagerName) {
+    pub(crate) async fn publish_applied(&self, name: ManagerName) {
         let plan_version = self.plan_version().await;
         let event = ManagerApplied {
             name,
@@ -150,10 +167,11 @@ impl World {
         let mut conn = self.database.connect().await;
         let (feeds, quotas) = (&instructions.feeds, &test_support::QUOTAS);
         let plan_version = plans::record_change(&mut conn, name, feeds, quotas, Timestamp::now());
-        self.tell_changed(name, plan_version.await.unwrap()).await;
+        self.publish_changed(name, plan_version.await.unwrap())
+            .await;
     }
 
-    pub(crate) async fn tell_changed(&self, name: ManagerName, plan_version: i64) {
+    pub(crate) async fn publish_changed(&self, name: ManagerName, plan_version: i64) {
         publish(&self.bus, ManagerChanged { name, plan_version }).await;
     }
 
@@ -251,6 +269,19 @@ pub(crate) fn configured(settings: Settings) -> PlatformConfig {
         items_url: settings.items_url,
         poll_interval: Some(Duration::from_millis(200)),
         access: settings.access,
+    }
+}
+
+/// Configures the platform `blogs`, of feeds that customers name.
+pub(crate) fn blogs(poll_interval: Duration) -> PlatformConfig {
+    PlatformConfig {
+        name: "blogs".to_owned(),
+        kind: Kind::Feed,
+        source: SourceType::Forum,
+        base_url: None,
+        items_url: None,
+        poll_interval: Some(poll_interval),
+        access: Access::default(),
     }
 }
 

@@ -10,7 +10,8 @@ use std::{
 
 use chrono::{DateTime, Utc};
 use diesel::{
-    OptionalExtension as _, QueryableByName, sql_query,
+    prelude::*,
+    sql_query,
     sql_types::{
         Array, BigInt, Bool, Double, Integer, Jsonb, Nullable, SmallInt, Text, Timestamptz,
         Uuid as SqlUuid,
@@ -22,7 +23,10 @@ use uuid::Uuid;
 
 use super::Waiting;
 use crate::{
-    QueryResult, words,
+    QueryResult,
+    prepared::query,
+    schema::{backfills, look_backs},
+    words,
     work::{
         self, Claim, Claimed, Leased, SUSPECT,
         candidates::{self, CandidateRow},
@@ -68,28 +72,27 @@ pub(super) async fn join(
         id: i64,
     }
     // A leased one may be reading already. Served by look_backs_feed_idx.
-    let joined: Option<Row> = sql_query(
-        "UPDATE look_backs SET since = least(since, $3) WHERE id = ( \
-             SELECT id FROM look_backs WHERE feed = $1 AND notify = $2 AND cursor IS NULL AND leased_by IS NULL \
-             LIMIT 1 FOR UPDATE SKIP LOCKED) RETURNING id",
+    let joined: Option<Row> = query!(
+        "look_backs/join",
+        Text: waiting.feed.as_str(),
+        Bool: waiting.notify,
+        Timestamptz: since.to_chrono(),
     )
-    .bind::<Text, _>(waiting.feed.as_str())
-    .bind::<Bool, _>(waiting.notify)
-    .bind::<Timestamptz, _>(since.to_chrono())
     .get_result(conn)
     .await
     .optional()?;
     if let Some(Row { id }) = joined {
         return Ok(id);
     }
-    let made: Row =
-        sql_query("INSERT INTO look_backs (feed, notify, since) VALUES ($1, $2, $3) RETURNING id")
-            .bind::<Text, _>(waiting.feed.as_str())
-            .bind::<Bool, _>(waiting.notify)
-            .bind::<Timestamptz, _>(since.to_chrono())
-            .get_result(conn)
-            .await?;
-    Ok(made.id)
+    diesel::insert_into(look_backs::table)
+        .values((
+            look_backs::feed.eq(waiting.feed.as_str()),
+            look_backs::notify.eq(waiting.notify),
+            look_backs::since.eq(since.to_chrono()),
+        ))
+        .returning(look_backs::id)
+        .get_result(conn)
+        .await
 }
 
 /// Number of look-backs that a look reads without regard to their accounts.
@@ -188,15 +191,13 @@ pub async fn lease(
         return Ok(Claimed::default());
     }
     let ids: Vec<i64> = chosen.iter().map(|(id, _)| *id).collect();
-    let rows: Vec<Row> = sql_query(format!(
-        "WITH due AS (SELECT id FROM look_backs WHERE id = ANY ($4) AND {free} FOR UPDATE SKIP LOCKED) \
-         UPDATE look_backs AS l SET leased_by = $1, crash_count = {crashes} FROM due WHERE l.id = due.id \
-         RETURNING l.id, feed, notify, since, cursor, failure_count, crash_count"
-    ))
-    .bind::<SqlUuid, _>(claim.replica)
-    .bind::<Bool, _>(claim.take_over)
-    .bind::<Array<Text>, _>(claim.known)
-    .bind::<Array<BigInt>, _>(ids)
+    let rows: Vec<Row> = query!(
+        "look_backs/lease",
+        SqlUuid: claim.replica,
+        Bool: claim.take_over,
+        Array<Text>: claim.known,
+        Array<BigInt>: ids,
+    )
     .load(conn)
     .await?;
     let accounts: HashMap<i64, Id> = chosen.into_iter().collect();
@@ -245,11 +246,10 @@ pub async fn readers(conn: &mut AsyncPgConnection, id: i64) -> QueryResult<Vec<R
         #[diesel(sql_type = Nullable<Timestamptz>)]
         catch_up_since: Option<DateTime<Utc>>,
     }
-    let rows: Vec<Row> = sql_query(
-        "SELECT namespace_id, manager_id, since, before, catch_up_since FROM backfills \
-         WHERE look_back_id = $1 AND since IS NOT NULL AND before IS NOT NULL",
+    let rows: Vec<Row> = query!(
+        "look_backs/readers",
+        BigInt: id,
     )
-    .bind::<BigInt, _>(id)
     .load(conn)
     .await?;
     let readers = rows.into_iter().map(|row| Reader {
@@ -271,20 +271,19 @@ pub async fn lock(
     look_back: &LookBack,
     replica: Uuid,
 ) -> QueryResult<bool> {
-    let held = sql_query(
-        "SELECT FROM look_backs WHERE id = $1 AND leased_by = $2 AND cursor IS NOT DISTINCT FROM $3 FOR UPDATE",
+    let held = query!(
+        "look_backs/lock",
+        BigInt: look_back.id,
+        SqlUuid: replica,
+        Nullable<Jsonb>: look_back.cursor.clone().map(words::json),
     )
-    .bind::<BigInt, _>(look_back.id)
-    .bind::<SqlUuid, _>(replica)
-    .bind::<Nullable<Jsonb>, _>(look_back.cursor.clone().map(words::json))
     .execute(conn)
     .await?;
     // Before any clock, as a deletion of Managers does. Served by `backfills_look_back_idx`.
-    sql_query(
-        "SELECT FROM backfills WHERE look_back_id = $1 \
-         ORDER BY namespace_id, manager_id, feed, notify FOR UPDATE",
+    query!(
+        "look_backs/lock_backfills",
+        BigInt: look_back.id,
     )
-    .bind::<BigInt, _>(look_back.id)
     .execute(conn)
     .await?;
     Ok(held > 0)
@@ -298,29 +297,22 @@ pub async fn start_again(
     id: i64,
     managers: &BTreeSet<ManagerName>,
 ) -> QueryResult<i64> {
-    #[derive(QueryableByName)]
-    struct Count {
-        #[diesel(sql_type = BigInt)]
-        count: i64,
-    }
     let column = |id: fn(&ManagerName) -> Id| -> Vec<Uuid> {
         managers.iter().map(|name| id(name).to_uuid()).collect()
     };
-    sql_query(
-        "UPDATE backfills SET state = 'WAITING', look_back_id = NULL, before = NULL, \
-             create_time = clock_timestamp(), update_time = clock_timestamp() \
-         WHERE look_back_id = $1 AND (namespace_id, manager_id) IN (SELECT * FROM unnest($2, $3))",
+    query!(
+        "look_backs/start_again",
+        BigInt: id,
+        Array<SqlUuid>: column(|name| name.namespace),
+        Array<SqlUuid>: column(|name| name.manager),
     )
-    .bind::<BigInt, _>(id)
-    .bind::<Array<SqlUuid>, _>(column(|name| name.namespace))
-    .bind::<Array<SqlUuid>, _>(column(|name| name.manager))
     .execute(conn)
     .await?;
-    let left: Count = sql_query("SELECT count(*) AS count FROM backfills WHERE look_back_id = $1")
-        .bind::<BigInt, _>(id)
+    backfills::table
+        .filter(backfills::look_back_id.eq(id))
+        .count()
         .get_result(conn)
-        .await?;
-    Ok(left.count)
+        .await
 }
 
 /// Ends a step with more to read, from `cursor` on. Stores that the platform could not return posts before
@@ -332,15 +324,13 @@ pub async fn go_on(
     unreached: Option<Timestamp>,
     wait: Duration,
 ) -> QueryResult<()> {
-    sql_query(
-        "UPDATE look_backs SET cursor = $2, leased_by = NULL, failure_count = 0, crash_count = 0, \
-             reach_time = greatest(reach_time, $3), \
-             next_time = clock_timestamp() + $4 * interval '1 second' WHERE id = $1",
+    query!(
+        "look_backs/go_on",
+        BigInt: id,
+        Jsonb: words::json(cursor),
+        Nullable<Timestamptz>: unreached.map(Timestamp::to_chrono),
+        Double: wait.as_secs_f64(),
     )
-    .bind::<BigInt, _>(id)
-    .bind::<Jsonb, _>(words::json(cursor))
-    .bind::<Nullable<Timestamptz>, _>(unreached.map(Timestamp::to_chrono))
-    .bind::<Double, _>(wait.as_secs_f64())
     .execute(conn)
     .await?;
     Ok(())
@@ -352,14 +342,11 @@ pub async fn finish(
     id: i64,
     unreached: Option<Timestamp>,
 ) -> QueryResult<()> {
-    sql_query(
-        "WITH gone AS (DELETE FROM look_backs WHERE id = $1 RETURNING id, reach_time) \
-         UPDATE backfills AS b SET state = 'DONE', look_back_id = NULL, update_time = clock_timestamp(), \
-             reach_time = least(b.before, greatest(b.since, gone.reach_time, $2)) \
-         FROM gone WHERE b.look_back_id = gone.id",
+    query!(
+        "look_backs/finish",
+        BigInt: id,
+        Nullable<Timestamptz>: unreached.map(Timestamp::to_chrono),
     )
-    .bind::<BigInt, _>(id)
-    .bind::<Nullable<Timestamptz>, _>(unreached.map(Timestamp::to_chrono))
     .execute(conn)
     .await?;
     Ok(())
@@ -367,14 +354,11 @@ pub async fn finish(
 
 /// Ends a look-back that cannot be stored, and sets aside its backfills.
 pub async fn give_up(conn: &mut AsyncPgConnection, id: i64, error: &str) -> QueryResult<()> {
-    sql_query(
-        "WITH gone AS (DELETE FROM look_backs WHERE id = $1 RETURNING id) \
-         UPDATE backfills AS b SET state = 'FAILED', look_back_id = NULL, error = $2, \
-             update_time = clock_timestamp() \
-         FROM gone WHERE b.look_back_id = gone.id",
+    query!(
+        "look_backs/give_up",
+        BigInt: id,
+        Text: words::text(error),
     )
-    .bind::<BigInt, _>(id)
-    .bind::<Text, _>(words::text(error))
     .execute(conn)
     .await?;
     Ok(())
@@ -389,14 +373,13 @@ pub async fn fail(
     put_off: bool,
     wait: Duration,
 ) -> QueryResult<()> {
-    sql_query(
-        "UPDATE look_backs SET leased_by = NULL, failure_count = failure_count + $3, crash_count = 0, \
-             next_time = clock_timestamp() + $4 * interval '1 second' WHERE id = $1 AND leased_by = $2",
+    query!(
+        "look_backs/fail",
+        BigInt: id,
+        SqlUuid: replica,
+        Integer: i32::from(!put_off),
+        Double: wait.as_secs_f64(),
     )
-    .bind::<BigInt, _>(id)
-    .bind::<SqlUuid, _>(replica)
-    .bind::<Integer, _>(i32::from(!put_off))
-    .bind::<Double, _>(wait.as_secs_f64())
     .execute(conn)
     .await?;
     Ok(())

@@ -2,13 +2,12 @@
 
 use diesel::{
     prelude::*,
-    sql_query,
     sql_types::{Bool, Text, Timestamptz, Uuid as SqlUuid},
 };
 use diesel_async::{AsyncPgConnection, RunQueryDsl};
 use domain::{ConnectionName, Timestamp};
 
-use crate::{QueryResult, schema::connections};
+use crate::{QueryResult, prepared::query, schema::connections};
 
 /// Stops deliveries to a Connection, for `reason`; new deliveries wait. A Connection that is disabled already keeps
 /// its reason.
@@ -59,19 +58,14 @@ pub async fn disable_unchanged(
         #[diesel(sql_type = Bool)]
         active: bool,
     }
-    let found: Found = sql_query(
-        "WITH off AS ( \
-             UPDATE connections SET state = 'DISABLED', state_reason = $3, update_time = $4 \
-             WHERE namespace_id = $1 AND id = $2 AND state = 'ACTIVE' AND update_time = $5 RETURNING id \
-         ) \
-         SELECT EXISTS (SELECT FROM off) AS off, \
-             EXISTS (SELECT FROM connections WHERE namespace_id = $1 AND id = $2 AND state = 'ACTIVE') AS active",
+    let found: Found = query!(
+        "connections/disable_unchanged",
+        SqlUuid: name.namespace.to_uuid(),
+        SqlUuid: name.connection.to_uuid(),
+        Text: reason,
+        Timestamptz: now.to_chrono(),
+        Timestamptz: update_time.to_chrono(),
     )
-    .bind::<SqlUuid, _>(name.namespace.to_uuid())
-    .bind::<SqlUuid, _>(name.connection.to_uuid())
-    .bind::<Text, _>(reason)
-    .bind::<Timestamptz, _>(now.to_chrono())
-    .bind::<Timestamptz, _>(update_time.to_chrono())
     .get_result(conn)
     .await?;
     Ok(match found {

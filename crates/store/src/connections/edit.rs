@@ -8,7 +8,7 @@ use domain::{
 };
 use uuid::Uuid;
 
-use super::{Row, SEALED, seal_headers, seal_secrets, seal_url, stored_rate};
+use super::{ConnectionRow, SEALED, seal_headers, seal_secrets, seal_url, stored_rate};
 use crate::{
     Error, QueryResult,
     namespaces::Deletion,
@@ -26,9 +26,9 @@ pub async fn lock(
     sealer: &Sealer,
     name: ConnectionName,
 ) -> Result<Option<Connection>, Error> {
-    let found: Option<Row> = connections::table
+    let found: Option<ConnectionRow> = connections::table
         .find((name.namespace.to_uuid(), name.connection.to_uuid()))
-        .select(Row::as_select())
+        .select(ConnectionRow::as_select())
         .for_no_key_update()
         .first(conn)
         .await
@@ -51,8 +51,8 @@ struct Changes<'a> {
     state_reason: Option<Option<&'a str>>,
 }
 
-/// Call with the Connection [`lock`]ed. A change that changes nothing also keeps `updateTime`. A change with a url
-/// closes the circuit breaker, even if the address stays the same: its owner wants it to be tried now.
+/// Changes a Connection, which must be [`lock`]ed. A change that changes nothing also keeps `updateTime`. A change with
+/// a url closes the circuit breaker, even if the address stays the same: its owner wants it to be tried now.
 pub async fn update(
     conn: &mut AsyncPgConnection,
     sealer: &Sealer,
@@ -87,11 +87,11 @@ pub async fn update(
             ConnectionState::Disabled => Some(PAUSED),
         });
     }
-    let row: Row = diesel::update(
+    let row: ConnectionRow = diesel::update(
         connections::table.find((name.namespace.to_uuid(), name.connection.to_uuid())),
     )
     .set((changes, connections::update_time.eq(now.to_chrono())))
-    .returning(Row::as_returning())
+    .returning(ConnectionRow::as_returning())
     .get_result(conn)
     .await?;
     row.open_or_mask(sealer)

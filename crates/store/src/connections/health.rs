@@ -4,7 +4,7 @@ use std::collections::HashMap;
 
 use chrono::{DateTime, Utc};
 use diesel::{
-    QueryableByName, sql_query,
+    QueryableByName,
     sql_types::{Array, BigInt, Bool, Integer, Nullable, SmallInt, Timestamptz, Uuid as SqlUuid},
 };
 use diesel_async::{AsyncPgConnection, RunQueryDsl};
@@ -14,10 +14,10 @@ use domain::{
 };
 use uuid::Uuid;
 
-use crate::{QueryResult, lanes};
+use crate::{QueryResult, lanes, prepared::query};
 
 #[derive(QueryableByName)]
-struct Row {
+struct ConnectionHealthRow {
     #[diesel(sql_type = SqlUuid)]
     namespace_id: Uuid,
     #[diesel(sql_type = SqlUuid)]
@@ -37,7 +37,7 @@ struct Row {
     oldest_pending_time: Option<DateTime<Utc>>,
 }
 
-impl Row {
+impl ConnectionHealthRow {
     fn health(&self) -> Health {
         let count = u32::try_from(self.recent_count).unwrap_or(0).min(31);
         let told = (0..count).filter(|bit| self.recent_outcomes.cast_unsigned() >> bit & 1 == 1);
@@ -64,25 +64,15 @@ pub async fn health(
     connections: &[ConnectionName],
 ) -> QueryResult<HashMap<ConnectionName, Health>> {
     let [namespaces, ids] = lanes::keys(connections.iter().copied());
-    let rows: Vec<Row> = sql_query(
-        "SELECT l.namespace_id, l.connection_id, l.recent_outcomes, l.recent_count, l.last_success_time, \
-             l.open_until > clock_timestamp() AS open, w.pending, w.oldest_pending_time \
-         FROM unnest($1, $2) AS given (namespace_id, connection_id) \
-         JOIN connection_lanes AS l ON l.namespace_id = given.namespace_id AND l.connection_id = given.connection_id \
-         CROSS JOIN LATERAL ( \
-             SELECT count(*) AS pending, min(create_time) AS oldest_pending_time FROM ( \
-                 SELECT d.create_time FROM deliveries AS d \
-                 WHERE d.namespace_id = l.namespace_id AND d.connection_id = l.connection_id \
-                   AND d.state IN ('PENDING', 'RETRYING') ORDER BY d.next_attempt_time LIMIT $3 \
-             ) AS waiting \
-         ) AS w",
+    let rows: Vec<ConnectionHealthRow> = query!(
+        "connections/health",
+        Array<SqlUuid>: namespaces,
+        Array<SqlUuid>: ids,
+        BigInt: i64::from(MAX_COUNTED),
     )
-    .bind::<Array<SqlUuid>, _>(namespaces)
-    .bind::<Array<SqlUuid>, _>(ids)
-    .bind::<BigInt, _>(i64::from(MAX_COUNTED))
     .load(conn)
     .await?;
-    let name = |row: &Row| ConnectionName {
+    let name = |row: &ConnectionHealthRow| ConnectionName {
         namespace: Id::from_uuid(row.namespace_id),
         connection: Id::from_uuid(row.connection_id),
     };

@@ -1,7 +1,7 @@
 //! Encrypts values of earlier keys again with the current one, and addresses that earlier releases stored unsealed.
 
 use diesel::{
-    QueryableByName, sql_query,
+    QueryableByName,
     sql_types::{BigInt, Bytea, Nullable, Text, Uuid as SqlUuid},
 };
 use diesel_async::{AsyncPgConnection, RunQueryDsl};
@@ -11,6 +11,7 @@ use uuid::Uuid;
 use super::{SEALED, seal_url, secrets_of, url_of};
 use crate::{
     Error,
+    prepared::query,
     seal::{OpenError, Sealer},
 };
 
@@ -27,7 +28,7 @@ pub struct Resealed {
 }
 
 #[derive(QueryableByName)]
-struct Row {
+struct SealedConnection {
     #[diesel(sql_type = SqlUuid)]
     namespace_id: Uuid,
     #[diesel(sql_type = SqlUuid)]
@@ -56,13 +57,12 @@ pub async fn reseal(
     let [namespace, connection] = after.map_or([Uuid::nil(); 2], |name| {
         [name.namespace.to_uuid(), name.connection.to_uuid()]
     });
-    let rows: Vec<Row> = sql_query(
-        "SELECT namespace_id, id, url, url_sealed, headers_sealed, signing_secrets_sealed FROM connections \
-         WHERE (namespace_id, id) > ($1, $2) ORDER BY namespace_id, id LIMIT $3",
+    let rows: Vec<SealedConnection> = query!(
+        "connections/next_sealed",
+        SqlUuid: namespace,
+        SqlUuid: connection,
+        BigInt: limit,
     )
-    .bind::<SqlUuid, _>(namespace)
-    .bind::<SqlUuid, _>(connection)
-    .bind::<BigInt, _>(limit)
     .load(conn)
     .await?;
     let mut done = Resealed::default();
@@ -89,7 +89,7 @@ struct Sealed {
     secrets: Option<Vec<u8>>,
 }
 
-impl Row {
+impl SealedConnection {
     /// Returns `None` if everything is already sealed with the current key.
     fn resealed(&self, name: ConnectionName, sealer: &Sealer) -> Result<Option<Sealed>, OpenError> {
         let url = match &self.url_sealed {
@@ -113,21 +113,19 @@ impl Row {
     }
 
     async fn replace(&self, conn: &mut AsyncPgConnection, sealed: Sealed) -> Result<usize, Error> {
-        let changed = sql_query(
-            "UPDATE connections SET headers_sealed = $3, signing_secrets_sealed = $4, url_sealed = $5, url = $6 \
-             WHERE namespace_id = $1 AND id = $2 AND headers_sealed = $7 \
-               AND signing_secrets_sealed IS NOT DISTINCT FROM $8 AND url_sealed IS NOT DISTINCT FROM $9 AND url = $10",
+        let changed = query!(
+            "connections/reseal",
+            SqlUuid: self.namespace_id,
+            SqlUuid: self.id,
+            Bytea: sealed.headers,
+            Nullable<Bytea>: sealed.secrets,
+            Nullable<Bytea>: sealed.url,
+            Text: SEALED,
+            Bytea: &self.headers_sealed,
+            Nullable<Bytea>: self.signing_secrets_sealed.as_ref(),
+            Nullable<Bytea>: self.url_sealed.as_ref(),
+            Text: &self.url,
         )
-        .bind::<SqlUuid, _>(self.namespace_id)
-        .bind::<SqlUuid, _>(self.id)
-        .bind::<Bytea, _>(sealed.headers)
-        .bind::<Nullable<Bytea>, _>(sealed.secrets)
-        .bind::<Nullable<Bytea>, _>(sealed.url)
-        .bind::<Text, _>(SEALED)
-        .bind::<Bytea, _>(&self.headers_sealed)
-        .bind::<Nullable<Bytea>, _>(self.signing_secrets_sealed.as_ref())
-        .bind::<Nullable<Bytea>, _>(self.url_sealed.as_ref())
-        .bind::<Text, _>(&self.url)
         .execute(conn)
         .await?;
         Ok(changed)

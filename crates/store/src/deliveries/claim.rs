@@ -4,7 +4,7 @@ use std::{collections::HashMap, sync::Arc};
 
 use chrono::{DateTime, Utc};
 use diesel::{
-    QueryableByName, sql_query,
+    QueryableByName,
     sql_types::{
         Array, BigInt, Bool, Integer, Nullable, SmallInt, Text, Timestamptz, Uuid as SqlUuid,
     },
@@ -13,17 +13,13 @@ use diesel_async::{AsyncPgConnection, RunQueryDsl};
 use domain::{ConnectionName, DeliveryName, Id, ScanName};
 use uuid::Uuid;
 
-use super::{
-    Age, Claimed, EndpointRow, Opening, Unsendable, endpoint_columns, orphans::cancel_erased,
-    time_of,
-};
+use super::{Age, Claimed, EndpointRow, Opening, Unsendable, orphans::cancel_erased, time_of};
 use crate::{
     QueryResult,
-    connections::per_minute,
     fair::{Places, Round},
     lanes,
-    prepared::Prepared,
-    scans::{PostRow, post_columns},
+    prepared::query,
+    scans::PostRow,
     seal::Sealer,
 };
 
@@ -35,62 +31,6 @@ pub const MAX_URGENT: i64 = 2;
 pub struct Want {
     pub connection: ConnectionName,
     pub count: u32,
-}
-
-// OFFSET makes the planner look up each Scan and post by its whole key. For partitions without statistics, for
-// example of a new week, it would otherwise read all Scans of a Manager for each delivery.
-macro_rules! lease {
-    ($($due:expr),+) => {
-        concat!(
-            "WITH due AS (", $($due,)+ "), leased AS ( \
-                 UPDATE deliveries AS d SET state = 'IN_FLIGHT', leased_by = $1, next_attempt_time = NULL, \
-                     update_time = clock_timestamp() \
-                 FROM due WHERE d.namespace_id = due.namespace_id AND d.connection_id = due.connection_id \
-                   AND d.create_time = due.create_time AND d.id = due.id \
-                 RETURNING d.namespace_id, d.connection_id, d.id, d.manager_id, d.scan_id, d.attempt_count, \
-                     d.schedule_base, d.last_status_code, d.reopen_time, d.urgent, d.traceparent, due.due_time \
-             ) \
-             SELECT l.namespace_id, l.connection_id, l.id, l.manager_id, l.scan_id, l.attempt_count, \
-                 l.schedule_base, l.last_status_code, l.reopen_time, l.urgent, l.traceparent, n.account_id, p.erase_time IS NOT NULL AS erased, \
-                 statement_timestamp() AS now, ",
-            endpoint_columns!(),
-            post_columns!(),
-            " FROM leased AS l \
-             JOIN connections AS c ON c.namespace_id = l.namespace_id AND c.id = l.connection_id \
-             JOIN namespaces AS n ON n.id = l.namespace_id \
-             JOIN managers AS m ON m.namespace_id = l.namespace_id AND m.id = l.manager_id \
-             CROSS JOIN LATERAL ( \
-                 SELECT s.post_receive_time, s.post_id FROM scans AS s \
-                 WHERE s.namespace_id = l.namespace_id AND s.manager_id = l.manager_id \
-                   AND s.create_time = id_time(l.scan_id) AND s.id = l.scan_id OFFSET 0 \
-             ) AS s \
-             CROSS JOIN LATERAL ( \
-                 SELECT p.* FROM posts AS p WHERE p.receive_time = s.post_receive_time AND p.id = s.post_id OFFSET 0 \
-             ) AS p \
-             ORDER BY l.due_time"
-        )
-    };
-}
-
-// The inner limit exceeds any requested count and exists only for the planner. For an unknown limit the planner
-// assumes a tenth of all rows, and would sort a backlog instead of walking its index. Rows are locked as they are
-// read.
-macro_rules! due_of {
-    ($($only:expr)?) => {
-        lease!(
-            "SELECT due.* FROM unnest($2, $3, $4) AS given (namespace_id, connection_id, count) ",
-            $($only,)?
-            "CROSS JOIN LATERAL ( \
-                 SELECT * FROM ( \
-                     SELECT d.namespace_id, d.connection_id, d.create_time, d.id, d.next_attempt_time AS due_time \
-                     FROM deliveries AS d \
-                     WHERE d.namespace_id = given.namespace_id AND d.connection_id = given.connection_id \
-                       AND d.state IN ('PENDING', 'RETRYING') AND d.next_attempt_time <= statement_timestamp() \
-                     ORDER BY d.next_attempt_time LIMIT 1024 FOR UPDATE SKIP LOCKED \
-                 ) AS next LIMIT given.count \
-             ) AS due"
-        )
-    };
 }
 
 /// Leases due deliveries of these Connections to `replica`: up to each Connection's count, the longest due first.
@@ -108,15 +48,20 @@ pub async fn claim(
     replica: Uuid,
     wants: &[Want],
 ) -> QueryResult<Vec<Claimed>> {
-    let sql = due_of!(concat!(
-        "JOIN connections AS c ON c.namespace_id = given.namespace_id AND c.id = given.connection_id \
-           AND c.state = 'ACTIVE' AND ",
-        per_minute!(),
-        " IS NULL \
-         JOIN connection_lanes AS l ON l.namespace_id = given.namespace_id \
-           AND l.connection_id = given.connection_id AND l.open_until IS NULL "
-    ));
-    claim_by(conn, sealer, replica, wants, sql).await
+    if wants.is_empty() {
+        return Ok(Vec::new());
+    }
+    let [namespaces, ids] = lanes::keys(wants.iter().map(|want| want.connection));
+    let rows: Vec<TaskRow> = query!(
+        "deliveries/claim",
+        SqlUuid: replica,
+        Array<SqlUuid>: namespaces,
+        Array<SqlUuid>: ids,
+        Array<Integer>: counts(wants),
+    )
+    .load(conn)
+    .await?;
+    without_erased(conn, sealer, replica, rows).await
 }
 
 /// Same as [`claim`], for Connections whose lanes the transaction has locked. The caller knows what may be sent to
@@ -127,34 +72,27 @@ pub async fn claim_locked(
     replica: Uuid,
     wants: &[Want],
 ) -> QueryResult<Vec<Claimed>> {
-    claim_by(conn, sealer, replica, wants, due_of!()).await
-}
-
-async fn claim_by(
-    conn: &mut AsyncPgConnection,
-    sealer: &Sealer,
-    replica: Uuid,
-    wants: &[Want],
-    sql: &'static str,
-) -> QueryResult<Vec<Claimed>> {
     if wants.is_empty() {
         return Ok(Vec::new());
     }
     let [namespaces, ids] = lanes::keys(wants.iter().map(|want| want.connection));
-    let counts: Vec<i32> = wants
-        .iter()
-        .map(|want| want.count.try_into().unwrap_or(i32::MAX))
-        .collect();
-    let rows: Vec<TaskRow> = Prepared(
-        sql_query(sql)
-            .bind::<SqlUuid, _>(replica)
-            .bind::<Array<SqlUuid>, _>(namespaces)
-            .bind::<Array<SqlUuid>, _>(ids)
-            .bind::<Array<Integer>, _>(counts),
+    let rows: Vec<TaskRow> = query!(
+        "deliveries/claim_locked",
+        SqlUuid: replica,
+        Array<SqlUuid>: namespaces,
+        Array<SqlUuid>: ids,
+        Array<Integer>: counts(wants),
     )
     .load(conn)
     .await?;
     without_erased(conn, sealer, replica, rows).await
+}
+
+fn counts(wants: &[Want]) -> Vec<i32> {
+    wants
+        .iter()
+        .map(|want| want.count.try_into().unwrap_or(i32::MAX))
+        .collect()
 }
 
 /// Leases to `replica` deliveries that a person requested, even if their Connection has an open circuit breaker or a
@@ -166,8 +104,7 @@ async fn claim_by(
 /// Served by `deliveries_urgent_idx`, which is mostly empty. Only the longest due are ranked, because a Connection
 /// may have thousands; once it or its account has its share, a claim skips all of them and reaches the next. The
 /// sum of an account's rank and of a delivery's turn is what it would hold and what others would have taken, which
-/// together must be within the free capacity. The last conditions are written so that only the primary key can serve
-/// them: by the other index each row of the share would be compared with all requested deliveries.
+/// together must be within the free capacity.
 pub async fn claim_urgent(
     conn: &mut AsyncPgConnection,
     sealer: &Sealer,
@@ -197,46 +134,17 @@ pub async fn claim_urgent(
         .holders()
         .map(|(account, count)| (account.to_uuid(), number(count)))
         .unzip();
-    let rows: Vec<TaskRow> = Prepared(
-        sql_query(lease!(
-            "SELECT d.namespace_id, d.connection_id, d.create_time, d.id, d.next_attempt_time AS due_time \
-             FROM (SELECT * FROM ( \
-                 SELECT by_account.*, row_number() OVER (ORDER BY account_rank, next_attempt_time, id) AS turn \
-                 FROM ( \
-                     SELECT by_connection.*, coalesce(holders.count, 0) + row_number() OVER ( \
-                         PARTITION BY account_id ORDER BY next_attempt_time, id) AS account_rank \
-                     FROM ( \
-                         SELECT next.*, coalesce(held.count, 0) + row_number() OVER ( \
-                             PARTITION BY next.connection_id ORDER BY next.next_attempt_time, next.id) AS rank, \
-                             (SELECT account_id FROM namespaces WHERE id = next.namespace_id) AS account_id \
-                         FROM ( \
-                             SELECT d.namespace_id, d.connection_id, d.create_time, d.id, d.next_attempt_time \
-                             FROM deliveries AS d WHERE d.urgent AND d.state IN ('PENDING', 'RETRYING') \
-                               AND d.next_attempt_time <= statement_timestamp() AND d.connection_id <> ALL ($2) \
-                               AND d.namespace_id NOT IN (SELECT id FROM namespaces WHERE account_id = ANY ($3)) \
-                               AND EXISTS (SELECT FROM connections AS c WHERE c.namespace_id = d.namespace_id \
-                                   AND c.id = d.connection_id AND c.state = 'ACTIVE') \
-                             ORDER BY d.next_attempt_time LIMIT 1024 \
-                         ) AS next LEFT JOIN unnest($4, $5) AS held (connection_id, count) USING (connection_id) \
-                     ) AS by_connection LEFT JOIN unnest($6, $7) AS holders (account_id, count) USING (account_id) \
-                     WHERE rank <= $8 \
-                 ) AS by_account \
-             ) AS in_turn WHERE account_rank + turn <= $9 + 1) AS share \
-             JOIN deliveries AS d ON d.namespace_id = share.namespace_id AND d.connection_id = share.connection_id \
-               AND d.create_time = share.create_time AND d.id = share.id \
-             WHERE coalesce(d.urgent, false) AND d.state || '' IN ('PENDING', 'RETRYING') \
-               AND d.next_attempt_time + interval '0' <= statement_timestamp() \
-             ORDER BY d.next_attempt_time FOR UPDATE OF d SKIP LOCKED"
-        ))
-        .bind::<SqlUuid, _>(replica)
-        .bind::<Array<SqlUuid>, _>(full)
-        .bind::<Array<SqlUuid>, _>(refused)
-        .bind::<Array<SqlUuid>, _>(partial)
-        .bind::<Array<BigInt>, _>(counts)
-        .bind::<Array<SqlUuid>, _>(accounts)
-        .bind::<Array<BigInt>, _>(account_counts)
-        .bind::<BigInt, _>(MAX_URGENT)
-        .bind::<BigInt, _>(number(places.free())),
+    let rows: Vec<TaskRow> = query!(
+        "deliveries/claim_urgent",
+        SqlUuid: replica,
+        Array<SqlUuid>: full,
+        Array<SqlUuid>: refused,
+        Array<SqlUuid>: partial,
+        Array<BigInt>: counts,
+        Array<SqlUuid>: accounts,
+        Array<BigInt>: account_counts,
+        BigInt: MAX_URGENT,
+        BigInt: number(places.free()),
     )
     .load(conn)
     .await?;
@@ -246,8 +154,8 @@ pub async fn claim_urgent(
     without_erased(conn, sealer, replica, rows).await
 }
 
-/// Returns the leased deliveries that can be sent. A crash before the cancellation leaves leases that
-/// [`super::free_orphans`] cancels.
+/// Cancels leased deliveries whose posts were erased, and returns the others. After a crash in between,
+/// [`super::free_orphans`] cancels them.
 async fn without_erased(
     conn: &mut AsyncPgConnection,
     sealer: &Sealer,

@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use chrono::{DateTime, Utc};
 use diesel::{
-    QueryableByName, sql_query,
+    QueryableByName,
     sql_types::{Array, Bool, Integer, Nullable, Text, Timestamptz, Uuid as SqlUuid},
 };
 use diesel_async::{AsyncPgConnection, RunQueryDsl};
@@ -12,15 +12,15 @@ use domain::{ConnectionName, DeliveryName, Id, ScanName};
 use uuid::Uuid;
 
 use super::{
-    Age, EndpointRow, Opening, Task, endpoint_columns,
+    Age, EndpointRow, Opening, Task,
     notice_filters::{self, Filtered},
     posts, time_of,
 };
-use crate::{QueryResult, connections::per_minute, lanes::Due, prepared::Prepared, seal::Sealer};
+use crate::{QueryResult, lanes::Due, prepared::query, seal::Sealer};
 
 #[derive(QueryableByName)]
 #[diesel(check_for_backend(diesel::pg::Pg))]
-struct Row {
+struct NewDelivery {
     #[diesel(sql_type = SqlUuid)]
     namespace_id: Uuid,
     #[diesel(sql_type = SqlUuid)]
@@ -51,7 +51,7 @@ struct Row {
     endpoint: EndpointRow,
 }
 
-impl Row {
+impl NewDelivery {
     fn scan(&self) -> ScanName {
         ScanName {
             namespace: Id::from_uuid(self.namespace_id),
@@ -98,12 +98,12 @@ impl From<&Made> for Made {
     }
 }
 
-/// Outcome of the deliveries of some Scans.
+/// Result of creating the deliveries of some Scans.
 #[derive(Debug)]
 pub struct FannedOut<P> {
     /// Leased deliveries that can be sent without another read of the database, each with its permit.
     pub tasks: Vec<(Task, P)>,
-    /// Connections with waiting deliveries in the database, for [`crate::lanes::note_due`] after the commit. Leaves
+    /// Connections with waiting deliveries in the database, for [`crate::lanes::mark_due`] after the commit. Leaves
     /// out Connections that are disabled or whose circuit breaker is open: they are looked at when that ends.
     pub waiting: BTreeSet<Due>,
     /// Scans that were not marked, because the notices of their account have too many filters for one transaction.
@@ -141,50 +141,18 @@ pub async fn fan_out<P>(
     let surplus = notice_filters::surplus(conn, &scans).await?;
     scans.retain(|scan| !surplus.contains(scan));
     let column = |value: fn(&ScanName) -> Uuid| -> Vec<Uuid> { scans.iter().map(value).collect() };
-    // Posts are looked up one by one: without statistics the planner would read all of them for each Scan. It also
-    // often expects no Scan without deliveries, and would read that index instead of finding a Scan by its key; IS
-    // NOT TRUE prevents that.
-    let mut rows: Vec<Row> = Prepared(
-        sql_query(concat!(
-            "WITH marked AS ( \
-                 UPDATE scans AS s SET fanned_out = true \
-                 FROM unnest($1, $2, $3, $4) AS given (namespace_id, manager_id, create_time, id) \
-                 WHERE s.namespace_id = given.namespace_id AND s.manager_id = given.manager_id \
-                   AND s.create_time = given.create_time AND s.id = given.id AND s.fanned_out IS NOT TRUE \
-                 RETURNING s.namespace_id, s.manager_id, s.id, s.post_id, s.post_receive_time \
-             ) \
-             SELECT m.namespace_id, m.manager_id, m.id AS scan_id, c.id AS connection_id, l.account_id, \
-                 c.state = 'ACTIVE' AND l.open_until IS NULL AND ",
-            per_minute!(),
-            " IS NULL AND coalesce(l.next_due_time > statement_timestamp(), true) AS clear, \
-                 c.state = 'ACTIVE' AND coalesce(l.open_until <= statement_timestamp(), true) AS due, \
-                 l.open_until IS NOT NULL OR ",
-            per_minute!(),
-            " IS NOT NULL AS restrained, \
-                 p.erase_time IS NOT NULL AS erased, n.filter, ",
-            endpoint_columns!(),
-            "m.post_id, m.post_receive_time, \
-                 coalesce(octet_length(p.title), 0) + coalesce(octet_length(p.text), 0) AS post_bytes \
-             FROM marked AS m \
-             CROSS JOIN LATERAL ( \
-                 SELECT title, text, erase_time FROM posts WHERE receive_time = m.post_receive_time AND id = m.post_id LIMIT 1 \
-             ) AS p \
-             JOIN manager_notices AS n ON n.namespace_id = m.namespace_id AND n.manager_id = m.manager_id \
-             JOIN connections AS c ON c.namespace_id = n.namespace_id AND c.id = n.connection_id \
-             JOIN connection_lanes AS l ON l.namespace_id = c.namespace_id AND l.connection_id = c.id \
-             ORDER BY m.id, n.position"
-        ))
-        .bind::<Array<SqlUuid>, _>(column(|scan| scan.namespace.to_uuid()))
-        .bind::<Array<SqlUuid>, _>(column(|scan| scan.manager.to_uuid()))
-        .bind::<Array<Timestamptz>, _>(
-            scans.iter().map(|scan| time_of(scan.scan)).collect::<Vec<_>>(),
-        )
-        .bind::<Array<SqlUuid>, _>(column(|scan| scan.scan.to_uuid())),
+    let times = scans.iter().map(|scan| time_of(scan.scan));
+    let mut rows: Vec<NewDelivery> = query!(
+        "deliveries/fan_out",
+        Array<SqlUuid>: column(|scan| scan.namespace.to_uuid()),
+        Array<SqlUuid>: column(|scan| scan.manager.to_uuid()),
+        Array<Timestamptz>: times.collect::<Vec<_>>(),
+        Array<SqlUuid>: column(|scan| scan.scan.to_uuid()),
     )
     .load(conn)
     .await?;
 
-    let filtered = rows.iter().filter_map(Row::filtered);
+    let filtered = rows.iter().filter_map(NewDelivery::filtered);
     let refused = notice_filters::refused(conn, filtered).await?;
     rows.retain(|row| row.filtered().is_none_or(|one| !refused.contains(&one)));
 
@@ -194,14 +162,14 @@ pub async fn fan_out<P>(
         surplus,
     };
     // Only the posts of deliveries with a permit are read: the caller bounds their sizes.
-    let admitted = |row: Row| {
+    let admitted = |row: NewDelivery| {
         let bytes = usize::try_from(row.post_bytes).unwrap_or(0);
         let may_be_sent = row.clear && !row.erased;
         let permit =
             may_be_sent.then(|| admit(row.connection(), Id::from_uuid(row.account_id), bytes));
         (row, permit.flatten())
     };
-    let rows: Vec<(Row, Option<P>)> = rows.into_iter().map(admitted).collect();
+    let rows: Vec<(NewDelivery, Option<P>)> = rows.into_iter().map(admitted).collect();
     let leased = rows.iter().filter(|(_, permit)| permit.is_some());
     let keys = leased.map(|(row, _)| (row.post_id, row.post_receive_time));
     let posts = posts::load(conn, keys.collect()).await?;
@@ -278,31 +246,21 @@ async fn insert(
         return Ok(());
     }
     let column = |value: fn(&Insert) -> Uuid| -> Vec<Uuid> { inserts.iter().map(value).collect() };
-    Prepared(
-        sql_query(
-            "INSERT INTO deliveries (namespace_id, connection_id, id, create_time, update_time, manager_id, scan_id, \
-                 state, leased_by, next_attempt_time, traceparent, last_error) \
-             SELECT namespace_id, connection_id, id, create_time, clock_timestamp(), manager_id, scan_id, \
-                 CASE WHEN erased THEN 'CANCELLED' WHEN leased THEN 'IN_FLIGHT' ELSE 'PENDING' END, \
-                 CASE WHEN leased THEN $1 END, CASE WHEN NOT leased AND NOT erased THEN clock_timestamp() END, traceparent, \
-                 CASE WHEN erased THEN 'post_deleted' END \
-             FROM unnest($2, $3, $4, $5, $6, $7, $8, $9, $10) \
-                 AS d (namespace_id, connection_id, id, create_time, manager_id, scan_id, leased, traceparent, erased)",
-        )
-        .bind::<SqlUuid, _>(replica)
-        .bind::<Array<SqlUuid>, _>(column(|one| one.delivery.namespace.to_uuid()))
-        .bind::<Array<SqlUuid>, _>(column(|one| one.delivery.connection.to_uuid()))
-        .bind::<Array<SqlUuid>, _>(column(|one| one.delivery.delivery.to_uuid()))
-        .bind::<Array<Timestamptz>, _>(
-            inserts.iter().map(|one| time_of(one.delivery.delivery)).collect::<Vec<_>>(),
-        )
-        .bind::<Array<SqlUuid>, _>(column(|one| one.scan.manager.to_uuid()))
-        .bind::<Array<SqlUuid>, _>(column(|one| one.scan.scan.to_uuid()))
-        .bind::<Array<Bool>, _>(inserts.iter().map(|one| one.leased).collect::<Vec<_>>())
-        .bind::<Array<Nullable<Text>>, _>(
-            inserts.iter().map(|one| one.traceparent.as_deref()).collect::<Vec<_>>(),
-        )
-        .bind::<Array<Bool>, _>(inserts.iter().map(|one| one.erased).collect::<Vec<_>>()),
+    let times = inserts.iter().map(|one| time_of(one.delivery.delivery));
+    let traces = inserts.iter().map(|one| one.traceparent.as_deref());
+    let flags = |flag: fn(&Insert) -> bool| -> Vec<bool> { inserts.iter().map(flag).collect() };
+    query!(
+        "deliveries/insert",
+        SqlUuid: replica,
+        Array<SqlUuid>: column(|one| one.delivery.namespace.to_uuid()),
+        Array<SqlUuid>: column(|one| one.delivery.connection.to_uuid()),
+        Array<SqlUuid>: column(|one| one.delivery.delivery.to_uuid()),
+        Array<Timestamptz>: times.collect::<Vec<_>>(),
+        Array<SqlUuid>: column(|one| one.scan.manager.to_uuid()),
+        Array<SqlUuid>: column(|one| one.scan.scan.to_uuid()),
+        Array<Bool>: flags(|one| one.leased),
+        Array<Nullable<Text>>: traces.collect::<Vec<_>>(),
+        Array<Bool>: flags(|one| one.erased),
     )
     .execute(conn)
     .await?;

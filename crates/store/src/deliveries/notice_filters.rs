@@ -5,14 +5,14 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use diesel::{
-    QueryableByName, sql_query,
+    QueryableByName,
     sql_types::{Array, BigInt, Uuid as SqlUuid},
 };
 use diesel_async::{AsyncPgConnection, RunQueryDsl};
 use domain::{ScanName, filter::Filter, list::SCAN_FIELDS};
 use uuid::Uuid;
 
-use crate::{QueryResult, prepared::Prepared, scans};
+use crate::{QueryResult, prepared::query, scans};
 
 /// Number of filters of an account after which its other Scans with filters are left for later transactions. A Scan has
 /// at most ten.
@@ -45,24 +45,12 @@ pub(super) async fn surplus(
         return Ok(BTreeSet::new());
     }
     let column = |value: fn(&ScanName) -> Uuid| -> Vec<Uuid> { scans.iter().map(value).collect() };
-    let found: Vec<Found> = Prepared(
-        sql_query(
-            "SELECT position FROM ( \
-                 SELECT given.position, count, sum(count) OVER ( \
-                     PARTITION BY n.account_id ORDER BY given.id, given.position \
-                     ROWS BETWEEN UNBOUNDED PRECEDING AND 1 PRECEDING) AS before \
-                 FROM unnest($1, $2, $3) WITH ORDINALITY AS given (namespace_id, manager_id, id, position) \
-                 CROSS JOIN LATERAL ( \
-                     SELECT count(*) FROM manager_notices AS f WHERE f.namespace_id = given.namespace_id \
-                         AND f.manager_id = given.manager_id AND f.filter IS NOT NULL \
-                 ) AS f \
-                 JOIN namespaces AS n ON n.id = given.namespace_id \
-             ) AS filtered WHERE count > 0 AND before >= $4",
-        )
-        .bind::<Array<SqlUuid>, _>(column(|scan| scan.namespace.to_uuid()))
-        .bind::<Array<SqlUuid>, _>(column(|scan| scan.manager.to_uuid()))
-        .bind::<Array<SqlUuid>, _>(column(|scan| scan.scan.to_uuid()))
-        .bind::<BigInt, _>(i64::try_from(PER_ACCOUNT).unwrap_or(i64::MAX)),
+    let found: Vec<Found> = query!(
+        "deliveries/find_surplus",
+        Array<SqlUuid>: column(|scan| scan.namespace.to_uuid()),
+        Array<SqlUuid>: column(|scan| scan.manager.to_uuid()),
+        Array<SqlUuid>: column(|scan| scan.scan.to_uuid()),
+        BigInt: i64::try_from(PER_ACCOUNT).unwrap_or(i64::MAX),
     )
     .load(conn)
     .await?;

@@ -7,22 +7,18 @@ use std::{
 
 use chrono::{DateTime, Utc};
 use diesel::{
-    QueryableByName, sql_query,
+    QueryableByName,
     sql_types::{Array, Timestamptz, Uuid as SqlUuid},
 };
 use diesel_async::{AsyncPgConnection, RunQueryDsl};
 use domain::Post;
 use uuid::Uuid;
 
-use crate::{
-    QueryResult,
-    prepared::Prepared,
-    scans::{PostRow, post_columns},
-};
+use crate::{QueryResult, prepared::query, scans::PostRow};
 
 #[derive(QueryableByName)]
 #[diesel(check_for_backend(diesel::pg::Pg))]
-struct Row {
+struct KeyedPost {
     #[diesel(sql_type = SqlUuid)]
     key: Uuid,
     #[diesel(embed)]
@@ -38,17 +34,10 @@ pub(super) async fn load(
         return Ok(HashMap::new());
     }
     let (ids, times): (Vec<Uuid>, Vec<DateTime<Utc>>) = keys.into_iter().unzip();
-    let rows: Vec<Row> = Prepared(
-        sql_query(concat!(
-            "SELECT p.id AS key, ",
-            post_columns!(),
-            " FROM unnest($1, $2) AS given (id, receive_time) \
-             CROSS JOIN LATERAL ( \
-                 SELECT * FROM posts WHERE receive_time = given.receive_time AND id = given.id LIMIT 1 \
-             ) AS p WHERE p.erase_time IS NULL"
-        ))
-        .bind::<Array<SqlUuid>, _>(ids)
-        .bind::<Array<Timestamptz>, _>(times),
+    let rows: Vec<KeyedPost> = query!(
+        "deliveries/load_posts",
+        Array<SqlUuid>: ids,
+        Array<Timestamptz>: times,
     )
     .load(conn)
     .await?;

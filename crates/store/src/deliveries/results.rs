@@ -8,7 +8,6 @@ use std::{
 
 use diesel::{
     prelude::*,
-    sql_query,
     sql_types::{
         Array, Bool, Double, Integer, Nullable, SmallInt, Text, Timestamptz, Uuid as SqlUuid,
     },
@@ -20,7 +19,7 @@ use uuid::Uuid;
 use super::time_of;
 use crate::{
     QueryResult,
-    prepared::Prepared,
+    prepared::query,
     stats::{self, Deltas},
     words,
 };
@@ -86,7 +85,7 @@ impl AttemptResult {
 pub struct Recorded {
     /// Deliveries that were still leased to the replica, and have moved on.
     pub moved: HashSet<Id>,
-    /// Connections of deliveries that were requested again meanwhile and so wait: for [`crate::lanes::note_due`]
+    /// Connections of deliveries that were requested again meanwhile and so wait: for [`crate::lanes::mark_due`]
     /// after the commit.
     pub reopened: Vec<ConnectionName>,
 }
@@ -109,40 +108,25 @@ pub async fn record_results(
         let texts = results.iter().map(|result| text(&result.attempt));
         texts.map(|text| text.map(words::text)).collect()
     };
-    Prepared(
-        sql_query(
-            "INSERT INTO delivery_attempts (delivery_id, number, time, status_code, error, latency_ms, dns_ms, \
-                 connect_ms, tls_ms, first_byte_ms, address, response_body) \
-             SELECT * FROM unnest($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12) ON CONFLICT DO NOTHING",
-        )
-        .bind::<Array<SqlUuid>, _>(
-            results.iter().map(|result| result.delivery.delivery.to_uuid()).collect::<Vec<_>>(),
-        )
-        .bind::<Array<Integer>, _>(
-            results
-                .iter()
-                .map(|result| i32::try_from(result.attempt.number).unwrap_or(i32::MAX))
-                .collect::<Vec<_>>(),
-        )
-        .bind::<Array<Timestamptz>, _>(
-            results.iter().map(|result| result.attempt.time.to_chrono()).collect::<Vec<_>>(),
-        )
-        .bind::<Array<Nullable<SmallInt>>, _>(
-            results
-                .iter()
-                .map(|result| result.attempt.status_code.and_then(|code| i16::try_from(code).ok()))
-                .collect::<Vec<_>>(),
-        )
-        .bind::<Array<Nullable<Text>>, _>(texts(|attempt| attempt.error.as_deref()))
-        .bind::<Array<Integer>, _>(
-            results.iter().map(|result| millis(result.attempt.latency)).collect::<Vec<_>>(),
-        )
-        .bind::<Array<Nullable<Integer>>, _>(optional(|attempt| attempt.dns))
-        .bind::<Array<Nullable<Integer>>, _>(optional(|attempt| attempt.connect))
-        .bind::<Array<Nullable<Integer>>, _>(optional(|attempt| attempt.tls))
-        .bind::<Array<Nullable<Integer>>, _>(optional(|attempt| attempt.first_byte))
-        .bind::<Array<Nullable<Text>>, _>(texts(|attempt| attempt.address.as_deref()))
-        .bind::<Array<Nullable<Text>>, _>(texts(|attempt| attempt.response_body.as_deref())),
+    let ids = results.iter().map(|one| one.delivery.delivery.to_uuid());
+    let numbers =
+        { results.iter() }.map(|one| i32::try_from(one.attempt.number).unwrap_or(i32::MAX));
+    let times = results.iter().map(|one| one.attempt.time.to_chrono());
+    let latencies = results.iter().map(|one| millis(one.attempt.latency));
+    query!(
+        "deliveries/insert_attempts",
+        Array<SqlUuid>: ids.collect::<Vec<_>>(),
+        Array<Integer>: numbers.collect::<Vec<_>>(),
+        Array<Timestamptz>: times.collect::<Vec<_>>(),
+        Array<Nullable<SmallInt>>: status_codes(results),
+        Array<Nullable<Text>>: texts(|attempt| attempt.error.as_deref()),
+        Array<Integer>: latencies.collect::<Vec<_>>(),
+        Array<Nullable<Integer>>: optional(|attempt| attempt.dns),
+        Array<Nullable<Integer>>: optional(|attempt| attempt.connect),
+        Array<Nullable<Integer>>: optional(|attempt| attempt.tls),
+        Array<Nullable<Integer>>: optional(|attempt| attempt.first_byte),
+        Array<Nullable<Text>>: texts(|attempt| attempt.address.as_deref()),
+        Array<Nullable<Text>>: texts(|attempt| attempt.response_body.as_deref()),
     )
     .execute(conn)
     .await?;
@@ -176,41 +160,23 @@ pub async fn move_on(
             Verdict::Succeeded | Verdict::Exhausted | Verdict::Expired => None,
         })
         .collect();
-    let moved: Vec<Moved> = Prepared(sql_query(
-        "UPDATE deliveries AS d SET state = CASE WHEN d.reopen_asked THEN 'PENDING' ELSE r.state END, leased_by = NULL, \
-             attempt_count = d.attempt_count + 1, last_attempt_time = r.attempt_time, \
-             next_attempt_time = CASE WHEN d.reopen_asked THEN clock_timestamp() \
-                 ELSE clock_timestamp() + r.wait * interval '1 second' END, \
-             schedule_base = CASE WHEN d.reopen_asked THEN d.attempt_count + 1 ELSE d.schedule_base END, \
-             urgent = d.urgent AND d.reopen_asked, reopen_asked = false, update_time = clock_timestamp(), \
-             last_status_code = r.status_code, last_error = r.error, crash_count = 0 \
-         FROM unnest($1, $2, $3, $4, $5, $6, $7, $8, $9) \
-             AS r (namespace_id, connection_id, create_time, id, state, attempt_time, wait, status_code, error) \
-         WHERE d.namespace_id = r.namespace_id AND d.connection_id = r.connection_id \
-           AND d.create_time = r.create_time AND d.id = r.id AND d.leased_by = $10 \
-         RETURNING d.id, d.namespace_id, d.connection_id, d.scan_id, d.state = 'PENDING' AS reopened",
+    let keys = sorted.iter().map(|one| time_of(one.delivery.delivery));
+    let states = sorted.iter().map(|one| one.verdict.state().as_str());
+    let times = sorted.iter().map(|one| one.attempt.time.to_chrono());
+    let reasons = sorted.iter().map(|one| one.reason());
+    let moved: Vec<Moved> = query!(
+        "deliveries/move_on",
+        Array<SqlUuid>: column(|result| result.delivery.namespace.to_uuid()),
+        Array<SqlUuid>: column(|result| result.delivery.connection.to_uuid()),
+        Array<Timestamptz>: keys.collect::<Vec<_>>(),
+        Array<SqlUuid>: column(|result| result.delivery.delivery.to_uuid()),
+        Array<Text>: states.collect::<Vec<_>>(),
+        Array<Timestamptz>: times.collect::<Vec<_>>(),
+        Array<Nullable<Double>>: waits,
+        Array<Nullable<SmallInt>>: status_codes(&sorted),
+        Array<Nullable<Text>>: reasons.collect::<Vec<_>>(),
+        SqlUuid: replica,
     )
-    .bind::<Array<SqlUuid>, _>(column(|result| result.delivery.namespace.to_uuid()))
-    .bind::<Array<SqlUuid>, _>(column(|result| result.delivery.connection.to_uuid()))
-    .bind::<Array<Timestamptz>, _>(
-        sorted.iter().map(|result| time_of(result.delivery.delivery)).collect::<Vec<_>>(),
-    )
-    .bind::<Array<SqlUuid>, _>(column(|result| result.delivery.delivery.to_uuid()))
-    .bind::<Array<Text>, _>(sorted.iter().map(|result| result.verdict.state().as_str()).collect::<Vec<_>>())
-    .bind::<Array<Timestamptz>, _>(
-        sorted.iter().map(|result| result.attempt.time.to_chrono()).collect::<Vec<_>>(),
-    )
-    .bind::<Array<Nullable<Double>>, _>(waits)
-    .bind::<Array<Nullable<SmallInt>>, _>(
-        sorted
-            .iter()
-            .map(|result| result.attempt.status_code.and_then(|code| i16::try_from(code).ok()))
-            .collect::<Vec<_>>(),
-    )
-    .bind::<Array<Nullable<Text>>, _>(
-        sorted.iter().map(|result| result.reason()).collect::<Vec<_>>(),
-    )
-    .bind::<SqlUuid, _>(replica))
     .load(conn)
     .await?;
     stats::append(conn, &deltas(&sorted, &moved)).await?;
@@ -268,6 +234,13 @@ fn deltas(results: &[&AttemptResult], moved: &[Moved]) -> Deltas {
         }
     }
     deltas
+}
+
+fn status_codes(results: &[&AttemptResult]) -> Vec<Option<i16>> {
+    let codes = results.iter().map(|one| one.attempt.status_code);
+    codes
+        .map(|code| code.and_then(|code| i16::try_from(code).ok()))
+        .collect()
 }
 
 fn millis(duration: Duration) -> i32 {

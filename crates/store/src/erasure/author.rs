@@ -8,7 +8,7 @@ use std::collections::BTreeMap;
 
 use chrono::{DateTime, TimeDelta, Utc};
 use diesel::{
-    QueryableByName, sql_query,
+    QueryableByName,
     sql_types::{Array, BigInt, Nullable, Text, Timestamptz, Uuid as SqlUuid},
 };
 use diesel_async::{AsyncPgConnection, RunQueryDsl};
@@ -16,7 +16,7 @@ use domain::User;
 use uuid::Uuid;
 
 use super::blank;
-use crate::QueryResult;
+use crate::{QueryResult, prepared::query};
 
 /// Number of rows that one statement erases.
 const AT_ONCE: usize = 500;
@@ -49,7 +49,7 @@ impl Author {
 }
 
 #[derive(QueryableByName)]
-struct Row {
+struct AuthorPost {
     #[diesel(sql_type = Text)]
     user_id: String,
     #[diesel(sql_type = Text)]
@@ -62,15 +62,6 @@ struct Row {
     id: Uuid,
     #[diesel(sql_type = Text)]
     feed: String,
-}
-
-/// SQL condition: one of the columns `user_id`, `user_name`, `user_url` is `$2`, as mutes of authors compare them.
-macro_rules! is_author {
-    () => {
-        "EXISTS (SELECT FROM unnest(ARRAY[user_id, user_name, user_url]) AS given \
-             WHERE rtrim(regexp_replace(lower(btrim(given)), '^/?(@|!|u/|r/|c/)?', ''), '/') \
-                 = rtrim(regexp_replace(lower(btrim($2)), '^/?(@|!|u/|r/|c/)?', ''), '/'))"
-    };
 }
 
 /// Returns the authors on `platform` whose id, name or profile address is `author`, with their stored posts. There
@@ -88,23 +79,17 @@ pub async fn find(
         newest: Option<DateTime<Utc>>,
     }
     let mut authors = BTreeMap::new();
-    let period: Period =
-        sql_query("SELECT min(receive_time) AS oldest, max(receive_time) AS newest FROM posts")
-            .get_result(conn)
-            .await?;
+    let period: Period = query!("erasure/period_of_posts").get_result(conn).await?;
     let (mut from, newest) = (period.oldest, period.newest);
     while let Some(start) = from.filter(|start| newest.is_some_and(|newest| *start <= newest)) {
         let end = start + TimeDelta::days(1);
-        let rows: Vec<Row> = sql_query(concat!(
-            "SELECT user_id, user_name, user_url, receive_time AS time, id, feed FROM posts \
-             WHERE receive_time >= $3 AND receive_time < $4 AND split_part(feed, ':', 1) = $1 \
-                 AND erase_time IS NULL AND ",
-            is_author!()
-        ))
-        .bind::<Text, _>(platform)
-        .bind::<Text, _>(author)
-        .bind::<Timestamptz, _>(start)
-        .bind::<Timestamptz, _>(end)
+        let rows: Vec<AuthorPost> = query!(
+            "erasure/find_posts",
+            Text: platform,
+            Text: author,
+            Timestamptz: start,
+            Timestamptz: end,
+        )
         .load(conn)
         .await?;
         for row in rows {
@@ -113,18 +98,11 @@ pub async fn find(
         }
         from = Some(end);
     }
-    let rows: Vec<Row> = sql_query(concat!(
-        "SELECT * FROM ( \
-             SELECT post -> 'user' ->> 'id' AS user_id, post -> 'user' ->> 'name' AS user_name, \
-                 post -> 'user' ->> 'url' AS user_url, time, post_key AS id, feed \
-             FROM (SELECT post_key, feed, time, post FROM recent_posts \
-                   UNION SELECT post_key, feed, time, post FROM refused_posts) AS kept \
-             WHERE split_part(feed, ':', 1) = $1) AS recent \
-         WHERE ",
-        is_author!()
-    ))
-    .bind::<Text, _>(platform)
-    .bind::<Text, _>(author)
+    let rows: Vec<AuthorPost> = query!(
+        "erasure/find_recent",
+        Text: platform,
+        Text: author,
+    )
     .load(conn)
     .await?;
     for row in rows {
@@ -134,7 +112,7 @@ pub async fn find(
     Ok(authors.into_values().collect())
 }
 
-fn entry(authors: &mut BTreeMap<[String; 3], Author>, row: Row) -> &mut Author {
+fn entry(authors: &mut BTreeMap<[String; 3], Author>, row: AuthorPost) -> &mut Author {
     let key = [
         row.user_id.clone(),
         row.user_name.clone(),
@@ -164,11 +142,11 @@ pub async fn count_scans(conn: &mut AsyncPgConnection, authors: &[Author]) -> Qu
         .flat_map(|author| author.posts.chunks(AT_ONCE))
     {
         let (times, ids): (Vec<_>, Vec<_>) = some.iter().copied().unzip();
-        let row: Number = sql_query(
-            "SELECT count(*) AS number FROM scans WHERE post_receive_time = ANY ($1) AND post_id = ANY ($2)",
+        let row: Number = query!(
+            "erasure/count_scans",
+            Array<Timestamptz>: times,
+            Array<SqlUuid>: ids,
         )
-        .bind::<Array<Timestamptz>, _>(times)
-        .bind::<Array<SqlUuid>, _>(ids)
         .get_result(conn)
         .await?;
         number += row.number;
@@ -183,23 +161,20 @@ pub async fn erase(conn: &mut AsyncPgConnection, authors: &[Author]) -> QueryRes
         for some in author.recent.chunks(AT_ONCE) {
             let (keys, feeds): (Vec<Uuid>, Vec<String>) = some.iter().cloned().unzip();
             done.recent_posts += some.len();
-            // Locked in the usual orders.
-            for statement in [
-                "DELETE FROM recent_posts WHERE (post_key, feed) IN ( \
-                     SELECT post_key, feed FROM recent_posts \
-                     WHERE (post_key, feed) IN (SELECT * FROM unnest($1, $2)) \
-                     ORDER BY post_key, feed FOR UPDATE)",
-                "DELETE FROM refused_posts WHERE ctid = ANY (ARRAY ( \
-                     SELECT ctid FROM refused_posts \
-                     WHERE (post_key, feed) IN (SELECT * FROM unnest($1, $2)) \
-                     ORDER BY namespace_id, manager_id, feed, post_key FOR UPDATE))",
-            ] {
-                sql_query(statement)
-                    .bind::<Array<SqlUuid>, _>(&keys)
-                    .bind::<Array<Text>, _>(&feeds)
-                    .execute(conn)
-                    .await?;
-            }
+            query!(
+                "erasure/delete_recent",
+                Array<SqlUuid>: &keys,
+                Array<Text>: &feeds,
+            )
+            .execute(conn)
+            .await?;
+            query!(
+                "erasure/delete_refused",
+                Array<SqlUuid>: &keys,
+                Array<Text>: &feeds,
+            )
+            .execute(conn)
+            .await?;
         }
         for some in author.posts.chunks(AT_ONCE) {
             let (times, ids) = some.iter().copied().unzip();

@@ -2,15 +2,12 @@
 //! answer 404 for posts that exist.
 
 use diesel::{
-    QueryableByName, sql_query,
+    QueryableByName,
     sql_types::{Array, BigInt, Text},
 };
 use diesel_async::{AsyncPgConnection, RunQueryDsl};
 
-use crate::QueryResult;
-
-/// Condition that a second look decides.
-const IS_DUE: &str = "first_time <= clock_timestamp() - interval '1 hour'";
+use crate::{QueryResult, prepared::query};
 
 #[derive(QueryableByName)]
 struct Missing {
@@ -25,59 +22,60 @@ pub async fn due(
     platform: &str,
     limit: usize,
 ) -> QueryResult<Vec<String>> {
-    let found: Vec<Missing> = sql_query(format!(
-        "SELECT post_id FROM missing_posts WHERE platform = $1 AND {IS_DUE} ORDER BY first_time, post_id LIMIT $2"
-    ))
-    .bind::<Text, _>(platform)
-    .bind::<BigInt, _>(i64::try_from(limit).unwrap_or(i64::MAX))
+    let found: Vec<Missing> = query!(
+        "erasure/due",
+        Text: platform,
+        BigInt: i64::try_from(limit).unwrap_or(i64::MAX),
+    )
     .load(conn)
     .await?;
     Ok(found.into_iter().map(|missing| missing.post_id).collect())
 }
 
-/// Notes the result of a look, and returns those of `gone` that were not found an hour ago either. By primary key.
-pub async fn note(
+/// Records the result of a look, and returns those of `gone` that were not found an hour ago either. By primary key.
+pub async fn record(
     conn: &mut AsyncPgConnection,
     platform: &str,
     found: &[String],
     gone: &[String],
 ) -> QueryResult<Vec<String>> {
-    sql_query("DELETE FROM missing_posts WHERE platform = $1 AND post_id = ANY ($2)")
-        .bind::<Text, _>(platform)
-        .bind::<Array<Text>, _>(found)
-        .execute(conn)
-        .await?;
-    let decided: Vec<Missing> = sql_query(format!(
-        "DELETE FROM missing_posts WHERE platform = $1 AND post_id = ANY ($2) AND {IS_DUE} RETURNING post_id"
-    ))
-    .bind::<Text, _>(platform)
-    .bind::<Array<Text>, _>(gone)
+    query!(
+        "erasure/forget_found",
+        Text: platform,
+        Array<Text>: found,
+    )
+    .execute(conn)
+    .await?;
+    let decided: Vec<Missing> = query!(
+        "erasure/decide",
+        Text: platform,
+        Array<Text>: gone,
+    )
     .load(conn)
     .await?;
     let decided: Vec<String> = decided.into_iter().map(|missing| missing.post_id).collect();
-    sql_query(
-        "INSERT INTO missing_posts (platform, post_id) \
-         SELECT $1, post_id FROM unnest($2) AS gone (post_id) WHERE post_id <> ALL ($3) ON CONFLICT DO NOTHING",
+    query!(
+        "erasure/insert_missing",
+        Text: platform,
+        Array<Text>: gone,
+        Array<Text>: &decided,
     )
-    .bind::<Text, _>(platform)
-    .bind::<Array<Text>, _>(gone)
-    .bind::<Array<Text>, _>(&decided)
     .execute(conn)
     .await?;
     Ok(decided)
 }
 
-/// Puts the second look at these posts off, after an implausible answer. By primary key.
+/// Puts the second look at these posts off, after an implausible answer or a refusal of the database. By primary key.
 pub async fn put_off(
     conn: &mut AsyncPgConnection,
     platform: &str,
     post_ids: &[String],
 ) -> QueryResult<()> {
-    sql_query(
-        "UPDATE missing_posts SET first_time = clock_timestamp() WHERE platform = $1 AND post_id = ANY ($2)",
+    query!(
+        "erasure/put_off",
+        Text: platform,
+        Array<Text>: post_ids,
     )
-    .bind::<Text, _>(platform)
-    .bind::<Array<Text>, _>(post_ids)
     .execute(conn)
     .await?;
     Ok(())

@@ -15,9 +15,9 @@ use uuid::Uuid;
 use super::UNWATCHED_FOR;
 use crate::QueryResult;
 
-/// Notes that the Manager's account watches these feeds, which exist. Call before the Manager is among their watchers.
-/// One statement by primary keys; writes nothing for feeds that the account has watched before.
-pub(crate) async fn note_watch(
+/// Records that the Manager's account watches these feeds, which exist. Call before the Manager is among their
+/// watchers. One statement by primary keys; writes nothing for feeds that the account has watched before.
+pub(crate) async fn record_watch(
     conn: &mut AsyncPgConnection,
     manager: ManagerName,
     feeds: &[&str],
@@ -60,9 +60,6 @@ pub struct AccountFeed {
 /// Forgets feeds that accounts have not watched for [`UNWATCHED_FOR`], among the next `limit` after `after`. An account
 /// that comes back later sees nothing from before. Returns the last of them, or `None` at the end. Served by the primary
 /// keys and `feed_watchers_pkey`.
-///
-/// # Errors
-/// If the database does not answer.
 pub async fn forget_left(
     conn: &mut AsyncPgConnection,
     after: &AccountFeed,

@@ -4,7 +4,7 @@ use std::{collections::HashMap, time::Duration};
 
 use chrono::{DateTime, Utc};
 use diesel::{
-    QueryableByName, sql_query,
+    QueryableByName,
     sql_types::{
         Array, BigInt, Bool, Double, Integer, Nullable, Text, Timestamptz, Uuid as SqlUuid,
     },
@@ -12,7 +12,7 @@ use diesel::{
 use diesel_async::{AsyncPgConnection, RunQueryDsl};
 use domain::{FeedName, Id, Timestamp};
 
-use crate::{QueryResult, prepared::Prepared, words};
+use crate::{QueryResult, prepared::query, words};
 
 /// Days in an answer, including today.
 const DAYS: i32 = 7;
@@ -114,55 +114,41 @@ pub async fn record_day(
     }
     let number = |count: usize| i64::try_from(count).unwrap_or(i64::MAX);
     let ids = &counts.ids;
-    Prepared(
-        sql_query(
-            "INSERT INTO feed_days (feed, day, posts, late, gone, quarantined, gaps, ids_read, ids_other, ids_gone, \
-                 ids_up_to) \
-             VALUES ($1, (now() AT TIME ZONE 'UTC')::date, $2, $3, $4, $5, $6, $7, $8, $9, $10) \
-             ON CONFLICT (feed, day) DO UPDATE SET posts = feed_days.posts + excluded.posts, \
-                 late = feed_days.late + excluded.late, gone = feed_days.gone + excluded.gone, \
-                 quarantined = feed_days.quarantined + excluded.quarantined, \
-                 gaps = feed_days.gaps + excluded.gaps, ids_read = feed_days.ids_read + excluded.ids_read, \
-                 ids_other = feed_days.ids_other + excluded.ids_other, \
-                 ids_gone = feed_days.ids_gone + excluded.ids_gone, \
-                 ids_up_to = coalesce(excluded.ids_up_to, feed_days.ids_up_to)",
-        )
-        .bind::<Text, _>(feed.as_str())
-        .bind::<BigInt, _>(number(counts.posts))
-        .bind::<BigInt, _>(number(counts.late))
-        .bind::<BigInt, _>(number(counts.gone))
-        .bind::<BigInt, _>(number(counts.quarantined))
-        .bind::<BigInt, _>(i64::from(gap.is_some()))
-        .bind::<BigInt, _>(signed(ids.read))
-        .bind::<BigInt, _>(signed(ids.other))
-        .bind::<BigInt, _>(signed(ids.gone))
-        .bind::<Nullable<BigInt>, _>(ids.up_to.map(signed)),
+    query!(
+        "feeds/record_day",
+        Text: feed.as_str(),
+        BigInt: number(counts.posts),
+        BigInt: number(counts.late),
+        BigInt: number(counts.gone),
+        BigInt: number(counts.quarantined),
+        BigInt: i64::from(gap.is_some()),
+        BigInt: signed(ids.read),
+        BigInt: signed(ids.other),
+        BigInt: signed(ids.gone),
+        Nullable<BigInt>: ids.up_to.map(signed),
     )
     .execute(conn)
     .await?;
     if let Some(gap) = gap {
         record_gap(conn, feed, gap).await?;
     }
-    for (ids, statement) in [
-        (
-            &ids.missing,
-            "INSERT INTO feed_missing_ids (feed, id, miss_time) SELECT $1, id, now() FROM unnest($2) AS id \
-             ON CONFLICT DO NOTHING",
-        ),
-        (
-            &ids.explained,
-            "DELETE FROM feed_missing_ids WHERE feed = $1 AND id = ANY ($2)",
-        ),
-    ] {
-        if ids.is_empty() {
-            continue;
-        }
-        let ids: Vec<i64> = ids.iter().copied().map(signed).collect();
-        sql_query(statement)
-            .bind::<Text, _>(feed.as_str())
-            .bind::<Array<BigInt>, _>(ids)
-            .execute(conn)
-            .await?;
+    if !ids.missing.is_empty() {
+        query!(
+            "feeds/record_missing_ids",
+            Text: feed.as_str(),
+            Array<BigInt>: all_signed(&ids.missing),
+        )
+        .execute(conn)
+        .await?;
+    }
+    if !ids.explained.is_empty() {
+        query!(
+            "feeds/forget_missing_ids",
+            Text: feed.as_str(),
+            Array<BigInt>: all_signed(&ids.explained),
+        )
+        .execute(conn)
+        .await?;
     }
     Ok(())
 }
@@ -171,36 +157,27 @@ fn signed(count: u64) -> i64 {
     i64::try_from(count).unwrap_or(i64::MAX)
 }
 
+fn all_signed(ids: &[u64]) -> Vec<i64> {
+    ids.iter().copied().map(signed).collect()
+}
+
 /// Served by `feed_gaps_feed_idx`: at most [`MAX_GAPS`] entries are read.
 async fn record_gap(
     conn: &mut AsyncPgConnection,
     feed: &FeedName,
     gap: &FeedGap,
 ) -> QueryResult<()> {
-    sql_query(
-        "WITH forgotten AS ( \
-             DELETE FROM feed_gaps WHERE feed = $1 AND id <= ( \
-                 SELECT id FROM feed_gaps WHERE feed = $1 ORDER BY id DESC OFFSET $5 - 1 LIMIT 1) \
-         ) INSERT INTO feed_gaps (feed, find_time, start_time, end_time, reason) \
-         VALUES ($1, now(), $2, $3, $4)",
+    query!(
+        "feeds/record_gap",
+        Text: feed.as_str(),
+        Nullable<Timestamptz>: gap.from.map(Timestamp::to_chrono),
+        Timestamptz: gap.to.to_chrono(),
+        Text: words::text(&gap.reason),
+        BigInt: MAX_GAPS,
     )
-    .bind::<Text, _>(feed.as_str())
-    .bind::<Nullable<Timestamptz>, _>(gap.from.map(Timestamp::to_chrono))
-    .bind::<Timestamptz, _>(gap.to.to_chrono())
-    .bind::<Text, _>(words::text(&gap.reason))
-    .bind::<BigInt, _>(MAX_GAPS)
     .execute(conn)
     .await?;
     Ok(())
-}
-
-/// Joins the row of `account_feeds` as `a`, for the account of a Namespace and the feed in `feed`, and `since`.
-fn join_account(feed: &str, namespace: &str) -> String {
-    format!(
-        "LEFT JOIN account_feeds AS a ON a.feed = {feed} \
-             AND a.account_id = (SELECT account_id FROM namespaces WHERE id = {namespace}) \
-         CROSS JOIN LATERAL (SELECT coalesce(a.watch_time, '-infinity') AS since) AS watched"
-    )
 }
 
 /// Returns the last days of these feeds, newest first, without what was before the Namespace's account watched them.
@@ -237,32 +214,12 @@ pub async fn days_of(
         ids_up_to: Option<i64>,
     }
     let names: Vec<&str> = feeds.iter().map(|feed| feed.as_str()).collect();
-    let own = [
-        "posts",
-        "late",
-        "gone",
-        "quarantined",
-        "gaps",
-        "ids_read",
-        "ids_other",
-        "ids_gone",
-    ]
-    .map(|sum| {
-        format!("greatest(d.{sum} - coalesce((others.before->>'{sum}')::bigint, 0), 0) AS {sum}")
-    })
-    .join(", ");
-    let account = join_account("d.feed", "$3");
-    let days: Vec<Day> = sql_query(format!(
-        "SELECT d.feed, to_char(d.day, 'YYYY-MM-DD') AS day, {own}, ids_up_to FROM feed_days AS d {account} \
-         CROSS JOIN LATERAL (SELECT (since AT TIME ZONE 'UTC')::date AS first_day) AS first \
-         CROSS JOIN LATERAL (SELECT CASE WHEN d.day = first_day THEN a.before->'day' END AS before) AS others \
-         WHERE d.feed = ANY ($1) AND d.day > (clock_timestamp() AT TIME ZONE 'UTC')::date - $2 \
-             AND d.day >= first_day AND to_jsonb(d) IS DISTINCT FROM others.before \
-         ORDER BY d.feed, d.day DESC"
-    ))
-    .bind::<Array<Text>, _>(&names)
-    .bind::<Integer, _>(DAYS)
-    .bind::<SqlUuid, _>(namespace.to_uuid())
+    let days: Vec<Day> = query!(
+        "feeds/days",
+        Array<Text>: &names,
+        Integer: DAYS,
+        SqlUuid: namespace.to_uuid(),
+    )
     .load(conn)
     .await?;
     let mut gaps = gaps_of(conn, namespace, &names).await?;
@@ -316,19 +273,13 @@ async fn missing_of(
         #[diesel(sql_type = Array<BigInt>)]
         ids: Vec<i64>,
     }
-    let account = join_account("missing.feed", "$4");
-    let rows: Vec<Missing> = sql_query(format!(
-        "SELECT missing.feed, to_char(miss_time AT TIME ZONE 'UTC', 'YYYY-MM-DD') AS day, \
-             count(*) FILTER (WHERE NOT is_old) AS not_visible, count(*) FILTER (WHERE is_old) AS unexplained, \
-             coalesce((array_agg(id ORDER BY id) FILTER (WHERE is_old))[:$3], ARRAY[]::bigint[]) AS ids \
-         FROM feed_missing_ids AS missing {account} \
-         CROSS JOIN LATERAL (SELECT miss_time < clock_timestamp() - $2 * interval '1 second' AS is_old) AS aged \
-         WHERE missing.feed = ANY ($1) AND miss_time >= since GROUP BY 1, 2"
-    ))
-    .bind::<Array<Text>, _>(feeds)
-    .bind::<Double, _>(NOT_VISIBLE.as_secs_f64())
-    .bind::<Integer, _>(MAX_NAMED)
-    .bind::<SqlUuid, _>(namespace.to_uuid())
+    let rows: Vec<Missing> = query!(
+        "feeds/missing_ids",
+        Array<Text>: feeds,
+        Double: NOT_VISIBLE.as_secs_f64(),
+        Integer: MAX_NAMED,
+        SqlUuid: namespace.to_uuid(),
+    )
     .load(conn)
     .await?;
     let missing = rows.into_iter().map(|row| {
@@ -364,14 +315,11 @@ async fn gaps_of(
         #[diesel(sql_type = Bool)]
         is_filled: bool,
     }
-    let account = join_account("gap.feed", "$2");
-    let rows: Vec<Gap> = sql_query(format!(
-        "SELECT gap.feed, to_char(find_time AT TIME ZONE 'UTC', 'YYYY-MM-DD') AS day, start_time, end_time, reason, \
-             fill_time IS NOT NULL AS is_filled FROM feed_gaps AS gap {account} \
-         WHERE gap.feed = ANY ($1) AND find_time >= since ORDER BY id DESC"
-    ))
-    .bind::<Array<Text>, _>(feeds)
-    .bind::<SqlUuid, _>(namespace.to_uuid())
+    let rows: Vec<Gap> = query!(
+        "feeds/gaps",
+        Array<Text>: feeds,
+        SqlUuid: namespace.to_uuid(),
+    )
     .load(conn)
     .await?;
     let mut gaps: HashMap<(String, String), Vec<FeedGap>> = HashMap::new();
@@ -401,13 +349,12 @@ pub async fn open_gaps(
         #[diesel(sql_type = Timestamptz)]
         start_time: DateTime<Utc>,
     }
-    let rows: Vec<Row> = sql_query(
-        "SELECT id, start_time FROM feed_gaps \
-         WHERE feed = $1 AND fill_time IS NULL AND start_time > $2 AND end_time < $3",
+    let rows: Vec<Row> = query!(
+        "feeds/open_gaps",
+        Text: feed.as_str(),
+        Timestamptz: after.to_chrono(),
+        Timestamptz: before.to_chrono(),
     )
-    .bind::<Text, _>(feed.as_str())
-    .bind::<Timestamptz, _>(after.to_chrono())
-    .bind::<Timestamptz, _>(before.to_chrono())
     .load(conn)
     .await?;
     let gaps = rows.into_iter().map(|row| OpenGap {
@@ -428,26 +375,27 @@ pub async fn fill_gaps(
         return Ok(());
     }
     let ids: Vec<i64> = gaps.iter().map(|gap| gap.id).collect();
-    sql_query("UPDATE feed_gaps SET fill_time = now() WHERE feed = $1 AND id = ANY ($2)")
-        .bind::<Text, _>(feed.as_str())
-        .bind::<Array<BigInt>, _>(ids)
-        .execute(conn)
-        .await?;
+    query!(
+        "feeds/fill_gaps",
+        Text: feed.as_str(),
+        Array<BigInt>: ids,
+    )
+    .execute(conn)
+    .await?;
     Ok(())
 }
 
 /// Removes records of days that are older than `kept`. Reads the whole tables, which stay small, so call it rarely.
 pub async fn purge_days(conn: &mut AsyncPgConnection, kept: Duration) -> QueryResult<usize> {
-    let mut purged = 0;
-    for statement in [
-        "DELETE FROM feed_days WHERE day < (clock_timestamp() AT TIME ZONE 'UTC' - $1 * interval '1 second')::date",
-        "DELETE FROM feed_gaps WHERE find_time < clock_timestamp() - $1 * interval '1 second'",
-        "DELETE FROM feed_missing_ids WHERE miss_time < clock_timestamp() - $1 * interval '1 second'",
-    ] {
-        purged += sql_query(statement)
-            .bind::<Double, _>(kept.as_secs_f64())
-            .execute(conn)
-            .await?;
-    }
-    Ok(purged)
+    let seconds = kept.as_secs_f64();
+    let days = query!("feeds/purge_days", Double: seconds)
+        .execute(conn)
+        .await?;
+    let gaps = query!("feeds/purge_gaps", Double: seconds)
+        .execute(conn)
+        .await?;
+    let ids = query!("feeds/purge_missing_ids", Double: seconds)
+        .execute(conn)
+        .await?;
+    Ok(days + gaps + ids)
 }

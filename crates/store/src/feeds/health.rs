@@ -75,7 +75,7 @@ impl FeedState {
 }
 
 #[derive(QueryableByName)]
-struct Row {
+struct FeedHealthRow {
     #[diesel(sql_type = Text)]
     name: String,
     #[diesel(sql_type = Nullable<Text>)]
@@ -107,14 +107,14 @@ struct Row {
 }
 
 /// Returns the feeds that a Manager watches now, by name; none if it is disabled or was never applied. Shows nothing
-/// from before its account watched a feed. One statement: by `feed_watchers_manager_idx` and primary keys, and the Manager's newest Scans by theirs.
+/// from before its account watched a feed. One statement, by `feed_watchers_manager_idx` and primary keys.
 pub async fn health_of(
     conn: &mut AsyncPgConnection,
     manager: ManagerName,
 ) -> QueryResult<Vec<FeedHealth>> {
     // A failure to store is ours, so customers do not see the database's message. A feed that was never polled may be
     // in trouble with its whole platform.
-    let rows: Vec<Row> = sql_query(
+    let rows: Vec<FeedHealthRow> = sql_query(
         "WITH lately AS MATERIALIZED ( \
              SELECT s.create_time, p.feed FROM ( \
                  SELECT create_time, post_id, post_receive_time FROM scans \
@@ -160,7 +160,7 @@ pub async fn health_of(
     Ok(rows.into_iter().filter_map(read).collect())
 }
 
-fn read(row: Row) -> Option<FeedHealth> {
+fn read(row: FeedHealthRow) -> Option<FeedHealth> {
     let state = match row.trouble.as_deref() {
         Some("BLOCKED") => FeedState::Blocked,
         Some("BUDGET_SPENT") => FeedState::BudgetSpent,
@@ -239,9 +239,6 @@ const AHEAD: &str =
 
 /// Makes feeds due after the database's clock went back: otherwise their next polls would be late by the
 /// difference. Returns the number of feeds.
-///
-/// # Errors
-/// If the database does not answer.
 pub async fn follow_clock(conn: &mut AsyncPgConnection) -> QueryResult<usize> {
     // Not `least`, which would replace NULL.
     let not_ahead = ["next_poll_time", "last_poll_time", "read_time", "late_time"]

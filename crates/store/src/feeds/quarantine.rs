@@ -2,14 +2,11 @@
 
 use std::time::Duration;
 
-use diesel::{
-    sql_query,
-    sql_types::{Array, BigInt, Double, Nullable, Text},
-};
+use diesel::sql_types::{Array, BigInt, Double, Nullable, Text};
 use diesel_async::{AsyncPgConnection, RunQueryDsl};
 use domain::FeedName;
 
-use crate::{QueryResult, words};
+use crate::{QueryResult, prepared::query, words};
 
 /// Maximum number of posts of one feed that are listed.
 const LISTED: usize = 100;
@@ -76,25 +73,16 @@ pub async fn quarantine(
         .collect();
     let reasons: Vec<String> = listed.iter().map(|one| shortened(&one.reason)).collect();
     // Served by quarantined_posts_feed_idx: at most LISTED entries are read.
-    sql_query(
-        "WITH counted AS ( \
-             UPDATE feeds SET quarantine_count = quarantine_count + $6, \
-                 quarantine_time = clock_timestamp(), quarantine_reason = $7 WHERE name = $1 \
-         ), forgotten AS ( \
-             DELETE FROM quarantined_posts WHERE feed = $1 AND id <= ( \
-                 SELECT id FROM quarantined_posts WHERE feed = $1 \
-                 ORDER BY id DESC OFFSET $5 - cardinality($2) LIMIT 1) \
-         ) INSERT INTO quarantined_posts (feed, quarantine_time, kind, post_id, reason) \
-         SELECT $1, clock_timestamp(), kind, post_id, reason \
-         FROM unnest($2, $3, $4) AS given (kind, post_id, reason)",
+    query!(
+        "feeds/quarantine",
+        Text: feed.as_str(),
+        Array<Text>: kinds,
+        Array<Nullable<Text>>: ids,
+        Array<Text>: reasons,
+        BigInt: i64::try_from(LISTED).unwrap_or(i64::MAX),
+        BigInt: i64::try_from(posts.len()).unwrap_or(i64::MAX),
+        Text: shortened(&last.public_reason()),
     )
-    .bind::<Text, _>(feed.as_str())
-    .bind::<Array<Text>, _>(kinds)
-    .bind::<Array<Nullable<Text>>, _>(ids)
-    .bind::<Array<Text>, _>(reasons)
-    .bind::<BigInt, _>(i64::try_from(LISTED).unwrap_or(i64::MAX))
-    .bind::<BigInt, _>(i64::try_from(posts.len()).unwrap_or(i64::MAX))
-    .bind::<Text, _>(shortened(&last.public_reason()))
     .execute(conn)
     .await?;
     Ok(())
@@ -102,12 +90,9 @@ pub async fn quarantine(
 
 /// Removes old records. The count of each feed stays.
 pub async fn purge_quarantine(conn: &mut AsyncPgConnection) -> QueryResult<usize> {
-    sql_query(
-        "DELETE FROM quarantined_posts WHERE quarantine_time < clock_timestamp() - $1 * interval '1 second'",
-    )
-    .bind::<Double, _>(LISTED_FOR.as_secs_f64())
-    .execute(conn)
-    .await
+    query!("feeds/purge_quarantine", Double: LISTED_FOR.as_secs_f64())
+        .execute(conn)
+        .await
 }
 
 fn shortened(text: &str) -> String {

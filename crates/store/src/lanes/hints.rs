@@ -4,7 +4,7 @@
 use std::time::Duration;
 
 use diesel::{
-    QueryableByName, sql_query,
+    QueryableByName,
     sql_types::{Array, Bool, Double, Nullable, Uuid as SqlUuid},
 };
 use diesel_async::{AsyncPgConnection, RunQueryDsl};
@@ -12,11 +12,11 @@ use domain::ConnectionName;
 use uuid::Uuid;
 
 use super::{keys, name};
-use crate::{QueryResult, connections::per_minute, prepared::Prepared};
+use crate::{QueryResult, prepared::query};
 
 /// Records that something waits for these Connections, due now. Call after the commit that created it: a session that
 /// moved the hint before that commit has not seen it, and one that moves it afterwards does.
-pub async fn note_due(
+pub async fn mark_due(
     conn: &mut AsyncPgConnection,
     connections: &[ConnectionName],
 ) -> QueryResult<()> {
@@ -27,17 +27,10 @@ pub async fn note_due(
     sorted.sort_unstable();
     sorted.dedup();
     let [namespaces, ids] = keys(sorted.into_iter());
-    // Without a condition: PostgreSQL would evaluate it on the row as it was before another transaction's lock, and
-    // so miss that the hint has just been moved.
-    Prepared(
-        sql_query(
-            "UPDATE connection_lanes AS l SET next_due_time = least(coalesce(l.next_due_time, 'infinity'), \
-                 greatest(clock_timestamp(), l.open_until, l.probe_end_time, l.rate_time - interval '500 milliseconds')) \
-             FROM unnest($1, $2) AS given (namespace_id, connection_id) \
-             WHERE l.namespace_id = given.namespace_id AND l.connection_id = given.connection_id",
-        )
-        .bind::<Array<SqlUuid>, _>(namespaces)
-        .bind::<Array<SqlUuid>, _>(ids),
+    query!(
+        "lanes/mark_due",
+        Array<SqlUuid>: namespaces,
+        Array<SqlUuid>: ids,
     )
     .execute(conn)
     .await?;
@@ -86,15 +79,10 @@ pub async fn settle(
     }
     let [namespaces, ids] = keys(connections.iter().copied());
     // A separate statement takes the locks, so that the next one sees everything that was committed before.
-    let locked: Vec<Locked> = Prepared(
-        sql_query(
-            "SELECT l.namespace_id, l.connection_id FROM connection_lanes AS l \
-             JOIN unnest($1, $2) AS given (namespace_id, connection_id) \
-               ON l.namespace_id = given.namespace_id AND l.connection_id = given.connection_id \
-             ORDER BY l.namespace_id, l.connection_id FOR NO KEY UPDATE OF l SKIP LOCKED",
-        )
-        .bind::<Array<SqlUuid>, _>(namespaces)
-        .bind::<Array<SqlUuid>, _>(ids),
+    let locked: Vec<Locked> = query!(
+        "lanes/lock",
+        Array<SqlUuid>: namespaces,
+        Array<SqlUuid>: ids,
     )
     .load(conn)
     .await?;
@@ -102,25 +90,10 @@ pub async fn settle(
         .into_iter()
         .map(|row| (row.namespace_id, row.connection_id))
         .unzip();
-    let rows: Vec<Row> = Prepared(
-        sql_query(concat!(
-            "UPDATE connection_lanes AS l SET next_due_time = CASE WHEN c.state = 'ACTIVE' THEN ( \
-                 SELECT greatest(d.next_attempt_time, l.open_until, l.probe_end_time, \
-                     l.rate_time - interval '500 milliseconds') \
-                 FROM deliveries AS d WHERE d.namespace_id = given.namespace_id \
-                   AND d.connection_id = given.connection_id AND d.state IN ('PENDING', 'RETRYING') \
-                 ORDER BY d.next_attempt_time LIMIT 1) END \
-             FROM unnest($1, $2) AS given (namespace_id, connection_id) \
-             JOIN connections AS c ON c.namespace_id = given.namespace_id AND c.id = given.connection_id \
-             WHERE l.namespace_id = given.namespace_id AND l.connection_id = given.connection_id \
-             RETURNING l.namespace_id, l.connection_id, l.next_due_time IS NOT NULL AS waits, \
-                 extract(epoch FROM l.next_due_time - clock_timestamp())::float8 AS seconds, \
-                 l.open_until IS NOT NULL OR c.state <> 'ACTIVE' OR ",
-            per_minute!(),
-            " IS NOT NULL AS restrained"
-        ))
-        .bind::<Array<SqlUuid>, _>(namespaces)
-        .bind::<Array<SqlUuid>, _>(ids),
+    let rows: Vec<Row> = query!(
+        "lanes/settle",
+        Array<SqlUuid>: namespaces,
+        Array<SqlUuid>: ids,
     )
     .load(conn)
     .await?;

@@ -17,6 +17,7 @@ use uuid::Uuid;
 use super::{read, verdicts::forget_verdicts, write};
 use crate::{
     Error, QueryResult, backfills, namespaces, plans,
+    prepared::query,
     quotas::{ContentBytes, Limits},
     schema::managers,
     words,
@@ -171,20 +172,14 @@ pub async fn claim(
     let column = |id: fn(&ManagerName) -> Id| -> Vec<Uuid> {
         chosen.iter().map(|(name, _)| id(name).to_uuid()).collect()
     };
-    let taken: Vec<Taken> = sql_query(format!(
-        "WITH due AS ( \
-             SELECT m.namespace_id, m.id FROM managers AS m \
-             WHERE (m.namespace_id, m.id) IN (SELECT * FROM unnest($4, $5)) AND {free} \
-             FOR NO KEY UPDATE SKIP LOCKED \
-         ) UPDATE managers AS m SET compiled_by = $1, compiled_generation = m.generation, crash_count = {crashes} \
-         FROM due WHERE m.namespace_id = due.namespace_id AND m.id = due.id \
-         RETURNING m.id, m.generation, m.crash_count, m.id::text || ':' || m.generation AS key"
-    ))
-    .bind::<SqlUuid, _>(claim.replica)
-    .bind::<Bool, _>(claim.take_over)
-    .bind::<Array<Text>, _>(claim.known)
-    .bind::<Array<SqlUuid>, _>(column(|name| name.namespace))
-    .bind::<Array<SqlUuid>, _>(column(|name| name.manager))
+    let taken: Vec<Taken> = query!(
+        "managers/claim",
+        SqlUuid: claim.replica,
+        Bool: claim.take_over,
+        Array<Text>: claim.known,
+        Array<SqlUuid>: column(|name| name.namespace),
+        Array<SqlUuid>: column(|name| name.manager),
+    )
     .load(conn)
     .await?;
     let wanted = chosen.len();
@@ -214,7 +209,7 @@ pub async fn claim(
 
 /// Number of Managers in a state, and the longest time that one of them has waited for its compilation; 0 if none waits.
 #[derive(Debug, Clone, PartialEq, QueryableByName)]
-pub struct Standing {
+pub struct StateCount {
     #[diesel(sql_type = Text)]
     pub state: String,
     #[diesel(sql_type = BigInt)]
@@ -225,23 +220,14 @@ pub struct Standing {
 
 /// Counts Managers by state. In a table with more than `most` rows, those that are applied are estimated from the
 /// planner's statistics, as counting them reads all. Served by `managers_pending_idx` and `managers_failed_idx`.
-pub async fn standings(conn: &mut AsyncPgConnection, most: i64) -> QueryResult<Vec<Standing>> {
-    sql_query(
-        "WITH pending AS ( \
-             SELECT count(*) AS count, \
-                 coalesce(extract(epoch FROM greatest(clock_timestamp() - min(submit_time), interval '0')), 0)::float8 AS age \
-             FROM managers WHERE state = 'PENDING_APPLY' \
-         ), failed AS ( \
-             SELECT count(*) AS count FROM managers WHERE state = 'APPLY_FAILED' \
-         ), all_states AS ( \
-             SELECT CASE WHEN reltuples > $1 THEN reltuples::bigint ELSE (SELECT count(*) FROM managers) END AS count \
-             FROM pg_class WHERE oid = 'managers'::regclass \
-         ) SELECT 'PENDING_APPLY' AS state, count, age AS oldest_seconds FROM pending \
-         UNION ALL SELECT 'APPLY_FAILED', count, 0 FROM failed \
-         UNION ALL SELECT 'APPLIED', greatest(a.count - p.count - f.count, 0), 0 \
-             FROM all_states AS a, pending AS p, failed AS f",
+pub async fn count_by_state(
+    conn: &mut AsyncPgConnection,
+    most: i64,
+) -> QueryResult<Vec<StateCount>> {
+    query!(
+        "managers/count_by_state",
+        BigInt: most,
     )
-    .bind::<BigInt, _>(most)
     .load(conn)
     .await
 }

@@ -11,7 +11,9 @@ use domain::{
 };
 use uuid::Uuid;
 
-use super::{Row, codes, health, insert_notices, kind_words, load_notices, number, read, write};
+use super::{
+    ManagerRow, codes, health, insert_notices, kind_words, load_notices, number, read, write,
+};
 use crate::{
     Error, QueryResult, backfills, plans, purges,
     quotas::{ContentBytes, Limits},
@@ -32,25 +34,34 @@ pub async fn lock(
     conn: &mut AsyncPgConnection,
     name: ManagerName,
 ) -> Result<Option<Editable>, Error> {
-    let found: Option<(Row, i64)> = managers::table
+    let found: Option<(ManagerRow, i64)> = managers::table
         .find((name.namespace.to_uuid(), name.manager.to_uuid()))
-        .select((Row::as_select(), managers::generation))
+        .select((ManagerRow::as_select(), managers::generation))
         .for_no_key_update()
         .first(conn)
         .await
         .optional()?;
-    let Some((row, generation)) = found else {
-        return Ok(None);
-    };
+    match found {
+        Some(found) => editable(conn, found).await.map(Some),
+        None => Ok(None),
+    }
+}
+
+/// Adds what other tables hold of a Manager to its row.
+async fn editable(
+    conn: &mut AsyncPgConnection,
+    (row, generation): (ManagerRow, i64),
+) -> Result<Editable, Error> {
+    let namespace = Id::from_uuid(row.namespace_id);
     let submitted = row.submitted_instructions.as_ref().map(read).transpose()?;
-    let mut notices = load_notices(conn, name.namespace, &[row.id]).await?;
+    let mut notices = load_notices(conn, namespace, &[row.id]).await?;
     let notices = notices.remove(&row.id).unwrap_or_default();
-    let told = health::tell(conn, name.namespace, vec![row.read(notices)?]).await?;
-    Ok(told.into_iter().next().map(|manager| Editable {
-        manager,
+    let managers = health::add_health(conn, namespace, vec![row.read(notices)?]).await?;
+    Ok(Editable {
+        manager: managers.into_iter().next().ok_or(diesel::NotFound)?,
         submitted,
         generation,
-    }))
+    })
 }
 
 #[derive(Default, AsChangeset)]
@@ -69,9 +80,9 @@ struct Changes<'a> {
     duplicates: Option<&'a str>,
 }
 
-/// Call with the account, the Manager and its new Connections locked. An exceeded quota is an error. A change that needs compiling becomes a new generation and
-/// waits for the compiler; until then, the instructions in use stay in use. A change that changes nothing also
-/// keeps `updateTime`.
+/// Changes a Manager. It, its account and its new Connections must be locked. An exceeded quota is an error. A change
+/// that needs compiling becomes a new generation and waits for the compiler; until then, the instructions in use stay
+/// in use. A change that changes nothing also keeps `updateTime`.
 pub async fn update(
     conn: &mut AsyncPgConnection,
     current: Editable,
@@ -141,16 +152,16 @@ async fn edit(
     } else {
         None
     };
-    let (at_work, enabled): (Option<serde_json::Value>, bool) = diesel::update(row(name))
+    let mut written: (ManagerRow, i64) = diesel::update(row(name))
         .set((changes, managers::update_time.eq(now.to_chrono())))
-        .returning((managers::instructions, managers::enable))
+        .returning((ManagerRow::as_returning(), managers::generation))
         .get_result(conn)
         .await?;
     if let Some(content) = content {
         content.check(conn).await?;
     }
     if change.resubmits() {
-        submit(conn, name, now).await?;
+        written = submit(conn, name, now).await?;
     }
     if let Some(notices) = &change.notices {
         let (namespace, manager) = (name.namespace.to_uuid(), name.manager.to_uuid());
@@ -173,10 +184,11 @@ async fn edit(
             .languages
             .as_ref()
             .is_some_and(|new| *new != was.languages);
-    let changes_plan = match at_work {
+    let enabled = written.0.enable;
+    let changes_plan = match &written.0.instructions {
         Some(at_work) if enabled != current.manager.enable || changed_notices || changed_screen => {
             let feeds = if enabled {
-                feeds_of(&at_work)
+                feeds_of(at_work)
             } else {
                 Vec::new()
             };
@@ -185,7 +197,7 @@ async fn edit(
         }
         _ => false,
     };
-    Ok((reread(conn, name).await?, changes_plan))
+    Ok((unchanged(editable(conn, written).await?), changes_plan))
 }
 
 /// Feeds of instructions. A newer release may have written the rest, which only its scanners understand.
@@ -201,15 +213,15 @@ pub async fn resubmit(
     name: ManagerName,
     now: Timestamp,
 ) -> Result<Updated, Error> {
-    submit(conn, name, now).await?;
-    reread(conn, name).await
+    let written = submit(conn, name, now).await?;
+    editable(conn, written).await.map(unchanged)
 }
 
 async fn submit(
     conn: &mut AsyncPgConnection,
     name: ManagerName,
     now: Timestamp,
-) -> QueryResult<()> {
+) -> QueryResult<(ManagerRow, i64)> {
     diesel::update(row(name))
         .set((
             managers::state.eq(ManagerState::PendingApply.as_str()),
@@ -220,14 +232,9 @@ async fn submit(
             managers::apply_error_message.eq(None::<String>),
             managers::update_time.eq(now.to_chrono()),
         ))
-        .execute(conn)
-        .await?;
-    Ok(())
-}
-
-async fn reread(conn: &mut AsyncPgConnection, name: ManagerName) -> Result<Updated, Error> {
-    let current = lock(conn, name).await?.ok_or(diesel::NotFound)?;
-    Ok(unchanged(current))
+        .returning((ManagerRow::as_returning(), managers::generation))
+        .get_result(conn)
+        .await
 }
 
 fn unchanged(current: Editable) -> Updated {

@@ -1,27 +1,24 @@
 //! Number of verdicts of customers on a Manager's Scans since its last apply.
 
 use diesel::{
-    sql_query,
+    prelude::*,
     sql_types::{Timestamptz, Uuid as SqlUuid},
 };
 use diesel_async::{AsyncPgConnection, RunQueryDsl};
 use domain::{ManagerName, Scan};
 
-use crate::QueryResult;
+use crate::{QueryResult, prepared::query, schema::manager_verdicts};
 
 /// Counts a verdict on a Scan that is changed now, unless it was counted since the last apply. Call with the Scan as it
 /// was before.
 pub(crate) async fn count_verdict(conn: &mut AsyncPgConnection, scan: &Scan) -> QueryResult<()> {
-    sql_query(
-        "INSERT INTO manager_verdicts AS v (namespace_id, manager_id, count) \
-         SELECT namespace_id, id, 1 FROM managers \
-         WHERE namespace_id = $1 AND id = $2 AND mode = 'AUTOMATIC' AND ($3 = $4 OR $3 <= apply_time) \
-         ON CONFLICT (namespace_id, manager_id) DO UPDATE SET count = v.count + 1",
+    query!(
+        "managers/count_verdict",
+        SqlUuid: scan.name.namespace.to_uuid(),
+        SqlUuid: scan.name.manager.to_uuid(),
+        Timestamptz: scan.update_time.to_chrono(),
+        Timestamptz: scan.create_time.to_chrono(),
     )
-    .bind::<SqlUuid, _>(scan.name.namespace.to_uuid())
-    .bind::<SqlUuid, _>(scan.name.manager.to_uuid())
-    .bind::<Timestamptz, _>(scan.update_time.to_chrono())
-    .bind::<Timestamptz, _>(scan.create_time.to_chrono())
     .execute(conn)
     .await?;
     Ok(())
@@ -32,9 +29,8 @@ pub(crate) async fn forget_verdicts(
     conn: &mut AsyncPgConnection,
     name: ManagerName,
 ) -> QueryResult<()> {
-    sql_query("DELETE FROM manager_verdicts WHERE namespace_id = $1 AND manager_id = $2")
-        .bind::<SqlUuid, _>(name.namespace.to_uuid())
-        .bind::<SqlUuid, _>(name.manager.to_uuid())
+    let key = (name.namespace.to_uuid(), name.manager.to_uuid());
+    diesel::delete(manager_verdicts::table.find(key))
         .execute(conn)
         .await?;
     Ok(())

@@ -8,7 +8,7 @@
 //! feeds, the own rows of `feed_watchers`, rows of others without waiting for them, and feeds by name.
 
 use diesel::{
-    QueryableByName, sql_query,
+    QueryableByName,
     sql_types::{Array, Text, Uuid as SqlUuid},
 };
 use diesel_async::{AsyncPgConnection, RunQueryDsl};
@@ -17,7 +17,8 @@ use domain::{FeedName, ManagerName};
 use super::ids;
 use crate::{
     Error, QueryResult,
-    feeds::note_watch,
+    feeds::record_watch,
+    prepared::query,
     quotas::{self, Limits},
 };
 
@@ -38,32 +39,29 @@ pub(crate) async fn watch(
         let platforms: Vec<&str> = watched.iter().map(FeedName::platform).collect();
         // From here on `feeds::purge_unwatched` cannot delete them. It deletes no others, and those that it has
         // deleted are created again.
-        sql_query(
-            "SELECT FROM feeds WHERE name = ANY ($1) AND NOT watched ORDER BY name FOR KEY SHARE",
+        query!(
+            "plans/lock_unwatched",
+            Array<Text>: &names,
         )
-        .bind::<Array<Text>, _>(&names)
         .execute(conn)
         .await?;
-        sql_query(
-            "INSERT INTO feeds (name, platform, watched, next_poll_time, create_time) \
-             SELECT name, platform, true, clock_timestamp(), clock_timestamp() \
-             FROM unnest($1, $2) AS given (name, platform) ORDER BY name ON CONFLICT (name) DO NOTHING",
+        query!(
+            "plans/insert_feeds",
+            Array<Text>: &names,
+            Array<Text>: &platforms,
         )
-        .bind::<Array<Text>, _>(&names)
-        .bind::<Array<Text>, _>(&platforms)
         .execute(conn)
         .await?;
     }
     lock(conn, manager, &changed, &names).await?;
     if !names.is_empty() {
-        note_watch(conn, manager, &names).await?;
-        sql_query(
-            "INSERT INTO feed_watchers (feed, namespace_id, manager_id) \
-             SELECT DISTINCT name, $1, $2 FROM unnest($3) AS given (name) ORDER BY name ON CONFLICT DO NOTHING",
+        record_watch(conn, manager, &names).await?;
+        query!(
+            "plans/insert_watchers",
+            SqlUuid: manager.namespace.to_uuid(),
+            SqlUuid: manager.manager.to_uuid(),
+            Array<Text>: &names,
         )
-        .bind::<SqlUuid, _>(manager.namespace.to_uuid())
-        .bind::<SqlUuid, _>(manager.manager.to_uuid())
-        .bind::<Array<Text>, _>(&names)
         .execute(conn)
         .await?;
     }
@@ -96,14 +94,12 @@ async fn leave(
         feed: String,
     }
     let (namespaces, managers) = ids(managers);
-    let left: Vec<Left> = sql_query(
-        "DELETE FROM feed_watchers AS watcher USING unnest($1, $2) AS given (namespace_id, manager_id) \
-         WHERE watcher.namespace_id = given.namespace_id AND watcher.manager_id = given.manager_id \
-             AND watcher.feed <> ALL ($3) RETURNING watcher.feed",
+    let left: Vec<Left> = query!(
+        "plans/leave_feeds",
+        Array<SqlUuid>: &namespaces,
+        Array<SqlUuid>: &managers,
+        Array<Text>: stays,
     )
-    .bind::<Array<SqlUuid>, _>(&namespaces)
-    .bind::<Array<SqlUuid>, _>(&managers)
-    .bind::<Array<Text>, _>(stays)
     .load(conn)
     .await?;
     Ok(left.into_iter().map(|row| row.feed).collect())
@@ -118,22 +114,13 @@ async fn lock(
     come: &[&str],
 ) -> QueryResult<()> {
     // The nested loop over the sorted names takes the locks in their order, whatever their kind.
-    sql_query(
-        "SELECT FROM (SELECT DISTINCT name, leaves FROM \
-             (SELECT unnest($1), true UNION ALL SELECT unnest($2), false) AS given (name, leaves) ORDER BY name) AS given \
-         LEFT JOIN LATERAL (SELECT true AS stays FROM feed_watchers AS other WHERE given.leaves AND other.feed = given.name \
-             LIMIT 1 FOR KEY SHARE SKIP LOCKED) AS other ON true \
-         LEFT JOIN LATERAL (SELECT true FROM feeds WHERE given.leaves AND other.stays IS NULL AND feeds.name = given.name \
-             FOR UPDATE) AS last ON true \
-         LEFT JOIN LATERAL (SELECT true FROM feeds WHERE NOT given.leaves AND feeds.name = given.name \
-             AND NOT EXISTS (SELECT FROM feed_watchers AS own \
-                 WHERE own.feed = given.name AND own.namespace_id = $3 AND own.manager_id = $4) \
-             FOR KEY SHARE) AS new ON true",
+    query!(
+        "plans/lock_feeds",
+        Array<Text>: left,
+        Array<Text>: come,
+        SqlUuid: manager.namespace.to_uuid(),
+        SqlUuid: manager.manager.to_uuid(),
     )
-    .bind::<Array<Text>, _>(left)
-    .bind::<Array<Text>, _>(come)
-    .bind::<SqlUuid, _>(manager.namespace.to_uuid())
-    .bind::<SqlUuid, _>(manager.manager.to_uuid())
     .execute(conn)
     .await?;
     Ok(())
@@ -143,16 +130,10 @@ async fn lock(
 /// them. A feed that is watched again is due at once, and notes since when. One that is no longer watched keeps the time,
 /// which decides when it is deleted.
 async fn mark(conn: &mut AsyncPgConnection, names: &[String]) -> QueryResult<()> {
-    sql_query(
-        "WITH found AS (SELECT name, EXISTS (SELECT FROM feed_watchers WHERE feed = name) AS is_watched \
-             FROM feeds WHERE name = ANY ($1)), \
-         changed AS (SELECT feeds.name, is_watched FROM feeds JOIN found USING (name) \
-             WHERE watched IS DISTINCT FROM is_watched ORDER BY feeds.name FOR NO KEY UPDATE OF feeds) \
-         UPDATE feeds SET watched = is_watched, next_poll_time = clock_timestamp(), \
-             rewatch_time = CASE WHEN is_watched AND cursor IS NOT NULL THEN clock_timestamp() END \
-         FROM changed WHERE feeds.name = changed.name",
+    query!(
+        "plans/mark_watched",
+        Array<Text>: names,
     )
-    .bind::<Array<Text>, _>(names)
     .execute(conn)
     .await?;
     Ok(())

@@ -1,9 +1,9 @@
 //! Shares of accounts in a day's paid posts.
 //!
-//! Each of `n` accounts that watch a platform has one `n`th of its day. The unused part of a share is reserved for
-//! its account in proportion to the rest of the day: all of it at midnight, half at noon. Enough of it for a first read
-//! is reserved until the day ends. Everything else is available to any account. So a single account may spend the whole day at once, and among several, no account
-//! spends another's share before that account can no longer need it.
+//! Each of `n` accounts that watch a platform has one `n`th of its day. The unused part of a share is reserved for its
+//! account in proportion to the rest of the day: all of it at midnight, half at noon. Enough of it for a first read is
+//! reserved until the day ends. Everything else is available to any account. So a single account may spend the whole
+//! day at once. Among several, no account spends another's share before that account can no longer need it.
 
 use std::time::Duration;
 

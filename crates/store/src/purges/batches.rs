@@ -2,146 +2,125 @@
 
 use chrono::{DateTime, Utc};
 use diesel::{
-    OptionalExtension, QueryableByName, sql_query,
+    prelude::*,
     sql_types::{Array, BigInt, Timestamptz, Uuid as SqlUuid},
 };
 use diesel_async::{AsyncPgConnection, RunQueryDsl};
 use uuid::Uuid;
 
-use crate::QueryResult;
+use crate::{QueryResult, prepared::query, schema::scans};
 
-/// Owner of the rows.
-#[derive(Debug, Clone, Copy)]
-pub(super) enum Scope {
-    Namespace(Uuid),
-    Manager(Uuid, Uuid),
+#[derive(QueryableByName)]
+struct Last {
+    #[diesel(sql_type = Timestamptz)]
+    create_time: DateTime<Utc>,
 }
 
-impl Scope {
-    fn namespace(self) -> Uuid {
-        match self {
-            Self::Namespace(namespace) | Self::Manager(namespace, _) => namespace,
-        }
-    }
-
-    /// Returns the Manager or, for a Namespace, the Namespace again, which [`Scope::condition`] ignores.
-    fn manager(self) -> Uuid {
-        match self {
-            Self::Namespace(namespace) => namespace,
-            Self::Manager(_, manager) => manager,
-        }
-    }
-
-    /// Condition on `$1` and `$2`.
-    fn condition(self) -> &'static str {
-        match self {
-            Self::Namespace(_) => "namespace_id = $1 AND $2::uuid IS NOT NULL",
-            Self::Manager(..) => "namespace_id = $1 AND manager_id = $2",
-        }
-    }
-}
-
-/// Deletes the newest Scans, and cancels their unfinished deliveries. Served by `scans_pkey`, for a Namespace by
-/// `scans_namespace_idx`, and `deliveries_scan_idx`.
-pub(super) async fn scans(
+/// Deletes the newest Scans of a Manager, and cancels their unfinished deliveries. Served by `scans_pkey` and
+/// `deliveries_scan_idx`.
+pub(super) async fn scans_of_manager(
     conn: &mut AsyncPgConnection,
-    scope: Scope,
+    namespace: Uuid,
+    manager: Uuid,
     limit: i64,
 ) -> QueryResult<usize> {
-    #[derive(QueryableByName)]
-    struct Last {
-        #[diesel(sql_type = Timestamptz)]
-        create_time: DateTime<Utc>,
-    }
     #[derive(QueryableByName)]
     struct Gone {
         #[diesel(sql_type = SqlUuid)]
         id: Uuid,
     }
-    let condition = scope.condition();
     // A time bound instead of a list of keys, so that both statements read one range of one index.
-    let last: Option<Last> = sql_query(format!(
-        "SELECT min(create_time) AS create_time FROM ( \
-             SELECT create_time FROM scans WHERE {condition} ORDER BY create_time DESC LIMIT $3 \
-         ) AS newest HAVING count(*) > 0"
-    ))
-    .bind::<SqlUuid, _>(scope.namespace())
-    .bind::<SqlUuid, _>(scope.manager())
-    .bind::<BigInt, _>(limit)
+    let last: Option<Last> = query!(
+        "purges/last_scan_of_manager",
+        SqlUuid: namespace,
+        SqlUuid: manager,
+        BigInt: limit,
+    )
     .get_result(conn)
     .await
     .optional()?;
     let Some(Last { create_time }) = last else {
         return Ok(0);
     };
-    let gone: Vec<Gone> = sql_query(format!(
-        "DELETE FROM scans WHERE {condition} AND create_time >= $3 RETURNING id"
-    ))
-    .bind::<SqlUuid, _>(scope.namespace())
-    .bind::<SqlUuid, _>(scope.manager())
-    .bind::<Timestamptz, _>(create_time)
+    let gone: Vec<Gone> = query!(
+        "purges/scans_of_manager",
+        SqlUuid: namespace,
+        SqlUuid: manager,
+        Timestamptz: create_time,
+    )
     .load(conn)
     .await?;
     // Runs after the Scans, whose rows a fan-out locks, so that deliveries inserted meanwhile are visible here.
-    if let Scope::Manager(..) = scope {
-        sql_query(
-            "UPDATE deliveries SET state = 'CANCELLED', leased_by = NULL, next_attempt_time = NULL, \
-                 update_time = clock_timestamp() \
-             WHERE namespace_id = $1 AND manager_id = $2 AND scan_id = ANY ($3) \
-               AND state IN ('PENDING', 'RETRYING', 'IN_FLIGHT')",
-        )
-        .bind::<SqlUuid, _>(scope.namespace())
-        .bind::<SqlUuid, _>(scope.manager())
-        .bind::<Array<SqlUuid>, _>(gone.iter().map(|scan| scan.id).collect::<Vec<_>>())
-        .execute(conn)
-        .await?;
-    }
+    query!(
+        "purges/cancel_deliveries_of_scans",
+        SqlUuid: namespace,
+        SqlUuid: manager,
+        Array<SqlUuid>: gone.iter().map(|scan| scan.id).collect::<Vec<_>>(),
+    )
+    .execute(conn)
+    .await?;
     Ok(gone.len())
 }
 
-/// Served by `scan_keys_pkey`.
-pub(super) async fn scan_keys(
+/// Deletes the newest Scans of a Namespace. Served by `scans_namespace_idx`.
+pub(super) async fn scans_of_namespace(
     conn: &mut AsyncPgConnection,
-    scope: Scope,
+    namespace: Uuid,
     limit: i64,
 ) -> QueryResult<usize> {
-    of_scope(conn, "scan_keys", scope, limit).await
-}
-
-/// Served by `scan_likes_pkey`.
-pub(super) async fn scan_likes(
-    conn: &mut AsyncPgConnection,
-    scope: Scope,
-    limit: i64,
-) -> QueryResult<usize> {
-    of_scope(conn, "scan_likes", scope, limit).await
-}
-
-/// Served by `refused_posts_pkey`.
-pub(super) async fn refused_posts(
-    conn: &mut AsyncPgConnection,
-    scope: Scope,
-    limit: i64,
-) -> QueryResult<usize> {
-    of_scope(conn, "refused_posts", scope, limit).await
-}
-
-async fn of_scope(
-    conn: &mut AsyncPgConnection,
-    table: &str,
-    scope: Scope,
-    limit: i64,
-) -> QueryResult<usize> {
-    let condition = scope.condition();
-    sql_query(format!(
-        "DELETE FROM {table} WHERE ctid = ANY (ARRAY ( \
-             SELECT ctid FROM {table} WHERE {condition} LIMIT $3))"
-    ))
-    .bind::<SqlUuid, _>(scope.namespace())
-    .bind::<SqlUuid, _>(scope.manager())
-    .bind::<BigInt, _>(limit)
-    .execute(conn)
+    let last: Option<Last> = query!(
+        "purges/last_scan_of_namespace",
+        SqlUuid: namespace,
+        BigInt: limit,
+    )
+    .get_result(conn)
     .await
+    .optional()?;
+    let Some(Last { create_time }) = last else {
+        return Ok(0);
+    };
+    diesel::delete(scans::table)
+        .filter(scans::namespace_id.eq(namespace))
+        .filter(scans::create_time.ge(create_time))
+        .execute(conn)
+        .await
+}
+
+/// Deletes keys of Scans, keys of near-duplicates and refused posts, of a Manager or a whole Namespace. Served by the
+/// primary keys.
+pub(super) async fn keys(
+    conn: &mut AsyncPgConnection,
+    namespace: Uuid,
+    manager: Option<Uuid>,
+    limit: i64,
+) -> QueryResult<usize> {
+    // A range, so that one statement reads the index for both.
+    let first = manager.unwrap_or(Uuid::nil());
+    let last = manager.unwrap_or(Uuid::max());
+    let scan_keys = query!(
+        "purges/scan_keys",
+        SqlUuid: namespace,
+        SqlUuid: first,
+        SqlUuid: last,
+        BigInt: limit,
+    );
+    let scan_likes = query!(
+        "purges/scan_likes",
+        SqlUuid: namespace,
+        SqlUuid: first,
+        SqlUuid: last,
+        BigInt: limit,
+    );
+    let refused_posts = query!(
+        "purges/refused_posts",
+        SqlUuid: namespace,
+        SqlUuid: first,
+        SqlUuid: last,
+        BigInt: limit,
+    );
+    Ok(scan_keys.execute(conn).await?
+        + scan_likes.execute(conn).await?
+        + refused_posts.execute(conn).await?)
 }
 
 /// Cancels unfinished deliveries of a Connection. Served by `deliveries_due_by_connection_idx` and
@@ -152,25 +131,19 @@ pub(super) async fn cancel_deliveries(
     connection: Uuid,
     limit: i64,
 ) -> QueryResult<usize> {
-    let mut cancelled = 0;
-    for state in ["IN ('PENDING', 'RETRYING')", "= 'IN_FLIGHT'"] {
-        cancelled += sql_query(format!(
-            "WITH batch AS ( \
-                 SELECT create_time, id FROM deliveries \
-                 WHERE namespace_id = $1 AND connection_id = $2 AND state {state} \
-                 LIMIT $3 FOR UPDATE SKIP LOCKED \
-             ) UPDATE deliveries AS d SET state = 'CANCELLED', leased_by = NULL, next_attempt_time = NULL, \
-                   update_time = clock_timestamp() \
-               FROM batch WHERE d.namespace_id = $1 AND d.connection_id = $2 \
-                 AND d.create_time = batch.create_time AND d.id = batch.id"
-        ))
-        .bind::<SqlUuid, _>(namespace)
-        .bind::<SqlUuid, _>(connection)
-        .bind::<BigInt, _>(limit)
-        .execute(conn)
-        .await?;
-    }
-    Ok(cancelled)
+    let waiting = query!(
+        "purges/cancel_waiting",
+        SqlUuid: namespace,
+        SqlUuid: connection,
+        BigInt: limit,
+    );
+    let in_flight = query!(
+        "purges/cancel_in_flight",
+        SqlUuid: namespace,
+        SqlUuid: connection,
+        BigInt: limit,
+    );
+    Ok(waiting.execute(conn).await? + in_flight.execute(conn).await?)
 }
 
 /// Deletes a Namespace's deliveries with their attempts. Served by the primary keys of both.
@@ -188,31 +161,30 @@ pub(super) async fn deliveries(
         #[diesel(sql_type = SqlUuid)]
         id: Uuid,
     }
-    let keys: Vec<Key> = sql_query(
-        "SELECT connection_id, create_time, id FROM deliveries WHERE namespace_id = $1 \
-         LIMIT $2 FOR UPDATE",
+    let keys: Vec<Key> = query!(
+        "purges/lock_deliveries",
+        SqlUuid: namespace,
+        BigInt: limit,
     )
-    .bind::<SqlUuid, _>(namespace)
-    .bind::<BigInt, _>(limit)
     .load(conn)
     .await?;
     if keys.is_empty() {
         return Ok(0);
     }
     let ids: Vec<Uuid> = keys.iter().map(|key| key.id).collect();
-    sql_query("DELETE FROM delivery_attempts WHERE delivery_id = ANY ($1)")
-        .bind::<Array<SqlUuid>, _>(&ids)
-        .execute(conn)
-        .await?;
-    sql_query(
-        "DELETE FROM deliveries AS d USING unnest($2, $3, $4) AS key (connection_id, create_time, id) \
-         WHERE d.namespace_id = $1 AND d.connection_id = key.connection_id \
-           AND d.create_time = key.create_time AND d.id = key.id",
+    query!(
+        "purges/delete_attempts",
+        Array<SqlUuid>: &ids,
     )
-    .bind::<SqlUuid, _>(namespace)
-    .bind::<Array<SqlUuid>, _>(keys.iter().map(|key| key.connection_id).collect::<Vec<_>>())
-    .bind::<Array<Timestamptz>, _>(keys.iter().map(|key| key.create_time).collect::<Vec<_>>())
-    .bind::<Array<SqlUuid>, _>(&ids)
+    .execute(conn)
+    .await?;
+    query!(
+        "purges/delete_deliveries",
+        SqlUuid: namespace,
+        Array<SqlUuid>: keys.iter().map(|key| key.connection_id).collect::<Vec<_>>(),
+        Array<Timestamptz>: keys.iter().map(|key| key.create_time).collect::<Vec<_>>(),
+        Array<SqlUuid>: &ids,
+    )
     .execute(conn)
     .await
 }

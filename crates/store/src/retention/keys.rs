@@ -4,13 +4,13 @@
 
 use chrono::{DateTime, Utc};
 use diesel::{
-    QueryableByName, sql_query,
+    QueryableByName,
     sql_types::{BigInt, Nullable, Text},
 };
 use diesel_async::{AsyncPgConnection, RunQueryDsl};
 use uuid::Uuid;
 
-use crate::QueryResult;
+use crate::{QueryResult, prepared::query};
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Unpartitioned {
@@ -19,17 +19,6 @@ pub enum Unpartitioned {
     ScanKeys,
     /// Keys of near-duplicates.
     ScanLikes,
-}
-
-impl Unpartitioned {
-    fn as_str(self) -> &'static str {
-        match self {
-            Self::AuditEvents => "audit_events",
-            Self::PostKeys => "post_keys",
-            Self::ScanKeys => "scan_keys",
-            Self::ScanLikes => "scan_likes",
-        }
-    }
 }
 
 /// A purge of a table's old rows, oldest first.
@@ -42,7 +31,7 @@ pub struct Purge {
 }
 
 impl Purge {
-    /// Covers the rows of `table` from before `before`.
+    /// Creates a purge of the rows of `table` from before `before`.
     #[must_use]
     pub fn new(table: Unpartitioned, before: DateTime<Utc>) -> Self {
         Self {
@@ -63,37 +52,48 @@ impl Purge {
             #[diesel(sql_type = Nullable<Text>)]
             last: Option<String>,
         }
-        let table = self.table.as_str();
-        let (column, kind, first, end) = match self.table {
+        let (first, end) = match self.table {
             // Their ids contain the time.
             Unpartitioned::PostKeys => {
                 let end = first_id_of(self.before).to_string();
-                ("id", "uuid", Uuid::nil().to_string(), end)
+                (Uuid::nil().to_string(), end)
             }
-            // As its index has it.
             Unpartitioned::AuditEvents => {
                 let end = self.before.naive_utc().to_string();
-                let column = "(create_time AT TIME ZONE 'UTC')";
-                (column, "timestamp", "-infinity".to_owned(), end)
+                ("-infinity".to_owned(), end)
             }
             Unpartitioned::ScanKeys | Unpartitioned::ScanLikes => {
-                let end = self.before.to_rfc3339();
-                ("create_time", "timestamptz", "-infinity".to_owned(), end)
+                ("-infinity".to_owned(), self.before.to_rfc3339())
             }
         };
-        let gone: Gone = sql_query(format!(
-            "WITH gone AS ( \
-                 DELETE FROM {table} WHERE ctid = ANY (ARRAY( \
-                     SELECT ctid FROM {table} WHERE {column} >= $1::{kind} AND {column} < $2::{kind} \
-                     ORDER BY {column} LIMIT $3)) \
-                 RETURNING {column} AS at \
-             ) SELECT count(*) AS count, (SELECT at::text FROM gone ORDER BY at DESC LIMIT 1) AS last FROM gone"
-        ))
-        .bind::<Text, _>(self.last.as_ref().unwrap_or(&first))
-        .bind::<Text, _>(end)
-        .bind::<BigInt, _>(limit)
-        .get_result(conn)
-        .await?;
+        let first = self.last.as_ref().unwrap_or(&first);
+        let statement = match self.table {
+            Unpartitioned::AuditEvents => query!(
+                "retention/purge_audit_events",
+                Text: first,
+                Text: end,
+                BigInt: limit,
+            ),
+            Unpartitioned::PostKeys => query!(
+                "retention/purge_post_keys",
+                Text: first,
+                Text: end,
+                BigInt: limit,
+            ),
+            Unpartitioned::ScanKeys => query!(
+                "retention/purge_scan_keys",
+                Text: first,
+                Text: end,
+                BigInt: limit,
+            ),
+            Unpartitioned::ScanLikes => query!(
+                "retention/purge_scan_likes",
+                Text: first,
+                Text: end,
+                BigInt: limit,
+            ),
+        };
+        let gone: Gone = statement.get_result(conn).await?;
         self.last = gone.last.or(self.last.take());
         Ok(usize::try_from(gone.count).unwrap_or_default())
     }

@@ -11,7 +11,7 @@ use diesel_async::{AsyncConnection, AsyncPgConnection, RunQueryDsl};
 use domain::Timestamp;
 
 use super::Table;
-use crate::{QueryResult, error::is_lock_timeout};
+use crate::{QueryResult, error::is_lock_timeout, prepared::query};
 
 /// Partitions that ended less than this long ago would be created again by [`crate::migrations::ensure_partitions`].
 const NEVER_YOUNGER: Duration = Duration::from_secs(7 * 86_400);
@@ -53,17 +53,11 @@ pub async fn older_than(
         #[diesel(sql_type = Timestamptz)]
         end_time: DateTime<Utc>,
     }
-    let rows: Vec<Row> = sql_query(
-        "SELECT p.name, p.bounds[1]::timestamptz AS start_time, p.bounds[2]::timestamptz AS end_time FROM ( \
-             SELECT c.relname::text AS name, \
-                 regexp_match(pg_get_expr(c.relpartbound, c.oid), 'FROM \\(''(.*)''\\) TO \\(''(.*)''\\)') AS bounds \
-             FROM pg_inherits AS i JOIN pg_class AS c ON c.oid = i.inhrelid \
-             WHERE i.inhparent = $1::regclass \
-         ) AS p \
-         WHERE p.bounds[2]::timestamptz <= $2 ORDER BY end_time",
+    let rows: Vec<Row> = query!(
+        "retention/older_than",
+        Text: table.as_str(),
+        Timestamptz: now.minus(kept.max(NEVER_YOUNGER)).to_chrono(),
     )
-    .bind::<Text, _>(table.as_str())
-    .bind::<Timestamptz, _>(now.minus(kept.max(NEVER_YOUNGER)).to_chrono())
     .load(conn)
     .await?;
     let partition = |row: Row| Partition {
@@ -85,11 +79,10 @@ pub async fn kept_from(
         #[diesel(sql_type = diesel::sql_types::Nullable<Timestamptz>)]
         start_time: Option<DateTime<Utc>>,
     }
-    let first: First = sql_query(
-        "SELECT min((regexp_match(pg_get_expr(c.relpartbound, c.oid), 'FROM \\(''(.*)''\\) TO'))[1]::timestamptz) AS start_time \
-         FROM pg_inherits AS i JOIN pg_class AS c ON c.oid = i.inhrelid WHERE i.inhparent = $1::regclass",
+    let first: First = query!(
+        "retention/kept_from",
+        Text: table.as_str(),
     )
-    .bind::<Text, _>(table.as_str())
     .get_result(conn)
     .await?;
     Ok(first.start_time)
@@ -129,11 +122,13 @@ pub async fn drop_partition(
             if partition.table != Table::Posts && is_in_use(conn, partition).await? {
                 return Ok(Dropped::InUse);
             }
-            sql_query("SELECT drop_partition($1, $2)")
-                .bind::<Text, _>(table)
-                .bind::<Text, _>(&partition.name)
-                .execute(conn)
-                .await?;
+            query!(
+                "retention/drop_partition",
+                Text: table,
+                Text: &partition.name,
+            )
+            .execute(conn)
+            .await?;
             Ok(Dropped::Dropped)
         })
         .await;

@@ -13,9 +13,8 @@ use std::{
 use chrono::{DateTime, Utc};
 use diesel::{
     prelude::*,
-    sql_query,
     sql_types::{
-        Array, BigInt, Binary, Bool, Double, Jsonb, Nullable, Timestamptz, Uuid as SqlUuid,
+        Array, BigInt, Binary, Bool, Double, Integer, Jsonb, Nullable, Timestamptz, Uuid as SqlUuid,
     },
 };
 use diesel_async::{AsyncPgConnection, RunQueryDsl};
@@ -23,13 +22,13 @@ use domain::{Id, ManagerName, Place, Post, ScanName, scan::MAX_PLACES};
 use matching::likeness::{Likeness, Sketch};
 use uuid::Uuid;
 
-use crate::{Error, QueryResult, words};
+use crate::{Error, QueryResult, prepared::query, words};
 
 /// How long after a Scan a near-duplicate still belongs to it.
 pub const ALIKE_WITHIN: Duration = Duration::from_hours(7 * 24);
 
 /// A Manager, and a post's key.
-type Key = (ManagerName, Uuid);
+pub(super) type Key = (ManagerName, Uuid);
 
 /// Text that a later post may repeat.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
@@ -53,8 +52,22 @@ pub(super) struct Likes {
 }
 
 impl Likes {
-    /// Reads the Scans that share a key with `fresh`: posts of Managers that collapse duplicates. Served by `scan_likes_pkey`. Only posts that are silent too
-    /// may become places of a silent Scan.
+    /// Similarity keys of these posts, without any Scan.
+    pub(super) fn of(fresh: &[(Key, &Post)]) -> Self {
+        let mut computed: HashMap<Uuid, Likeness> = HashMap::new();
+        let own = fresh.iter().map(|&(key, post)| {
+            let likeness = computed.entry(key.1);
+            let likeness = likeness.or_insert_with(|| Likeness::of(post));
+            (key, likeness.clone())
+        });
+        Self {
+            own: own.collect(),
+            ..Self::default()
+        }
+    }
+
+    /// Reads the Scans that share a key with `fresh`, posts of Managers that collapse duplicates. Served by
+    /// `scan_likes_pkey`. Only posts that are silent too may become places of a silent Scan.
     pub(super) async fn load(
         conn: &mut AsyncPgConnection,
         fresh: &[(Key, &Post)],
@@ -73,13 +86,7 @@ impl Likes {
             #[diesel(sql_type = Nullable<Binary>)]
             sketch: Option<Vec<u8>>,
         }
-        let mut likes = Self::default();
-        let mut computed: HashMap<Uuid, Likeness> = HashMap::new();
-        for &(key, post) in fresh {
-            let likeness = computed.entry(key.1);
-            let likeness = likeness.or_insert_with(|| Likeness::of(post));
-            likes.own.insert(key, likeness.clone());
-        }
+        let mut likes = Self::of(fresh);
         if likes.own.is_empty() {
             return Ok(likes);
         }
@@ -91,20 +98,14 @@ impl Likes {
         let column = |id: fn(&ManagerName) -> Id| -> Vec<Uuid> {
             wanted.iter().map(|(name, _)| id(name).to_uuid()).collect()
         };
-        let rows: Vec<Like> = sql_query(
-            "SELECT l.namespace_id, l.manager_id, l.key, l.scan_id, l.sketch \
-             FROM unnest($1, $2, $3) AS given (namespace_id, manager_id, key) \
-             JOIN scan_likes AS l USING (namespace_id, manager_id, key) \
-             WHERE l.create_time > clock_timestamp() - $4 * interval '1 second' AND ($5 OR NOT l.silent) \
-               AND EXISTS (SELECT FROM scans AS s WHERE s.namespace_id = l.namespace_id \
-                   AND s.manager_id = l.manager_id AND s.create_time = l.create_time AND s.id = l.scan_id) \
-             ORDER BY l.create_time, l.scan_id",
+        let rows: Vec<Like> = query!(
+            "scans/find_likes",
+            Array<SqlUuid>: column(|name| name.namespace),
+            Array<SqlUuid>: column(|name| name.manager),
+            Array<BigInt>: wanted.iter().map(|(_, key)| *key).collect::<Vec<_>>(),
+            Double: ALIKE_WITHIN.as_secs_f64(),
+            Bool: silently,
         )
-        .bind::<Array<SqlUuid>, _>(column(|name| name.namespace))
-        .bind::<Array<SqlUuid>, _>(column(|name| name.manager))
-        .bind::<Array<BigInt>, _>(wanted.iter().map(|(_, key)| *key).collect::<Vec<_>>())
-        .bind::<Double, _>(ALIKE_WITHIN.as_secs_f64())
-        .bind::<Bool, _>(silently)
         .load(conn)
         .await?;
         for row in rows {
@@ -202,17 +203,16 @@ async fn insert_likes(
         return Ok(());
     }
     let columns = Columns::of(&scans);
-    sql_query(
-        "INSERT INTO scan_likes (namespace_id, manager_id, create_time, scan_id, key, sketch, silent) \
-         SELECT *, $7 FROM unnest($1, $2, $3, $4, $5, $6) ON CONFLICT DO NOTHING",
+    query!(
+        "scans/insert_likes",
+        Array<SqlUuid>: columns.namespaces,
+        Array<SqlUuid>: columns.managers,
+        Array<Timestamptz>: columns.times,
+        Array<SqlUuid>: columns.ids,
+        Array<BigInt>: keys,
+        Array<Nullable<Binary>>: sketches,
+        Bool: silently,
     )
-    .bind::<Array<SqlUuid>, _>(columns.namespaces)
-    .bind::<Array<SqlUuid>, _>(columns.managers)
-    .bind::<Array<Timestamptz>, _>(columns.times)
-    .bind::<Array<SqlUuid>, _>(columns.ids)
-    .bind::<Array<BigInt>, _>(keys)
-    .bind::<Array<Nullable<Binary>>, _>(sketches)
-    .bind::<Bool, _>(silently)
     .execute(conn)
     .await?;
     Ok(())
@@ -227,7 +227,7 @@ async fn append_places(
     if found.is_empty() {
         return Ok(());
     }
-    // The order of locks in other transactions too.
+    // Other transactions lock in this order too.
     found.sort_by_key(|(scan, _)| *scan);
     let scans: Vec<ScanName> = found.iter().map(|(scan, _)| *scan).collect();
     let places = found
@@ -236,19 +236,15 @@ async fn append_places(
         .collect::<Result<Vec<_>, _>>()
         .map_err(Error::Json)?;
     let columns = Columns::of(&scans);
-    sql_query(format!(
-        "UPDATE scans AS s SET places = jsonb_path_query_array(s.places || given.places, '$[0 to {}]') \
-         FROM unnest($1, $2, $3, $4, $5) AS given (namespace_id, manager_id, create_time, id, places) \
-         WHERE s.namespace_id = given.namespace_id AND s.manager_id = given.manager_id \
-           AND s.create_time = given.create_time AND s.id = given.id \
-           AND jsonb_array_length(s.places) < {MAX_PLACES}",
-        MAX_PLACES - 1
-    ))
-    .bind::<Array<SqlUuid>, _>(columns.namespaces)
-    .bind::<Array<SqlUuid>, _>(columns.managers)
-    .bind::<Array<Timestamptz>, _>(columns.times)
-    .bind::<Array<SqlUuid>, _>(columns.ids)
-    .bind::<Array<Jsonb>, _>(places)
+    query!(
+        "scans/append_places",
+        Array<SqlUuid>: columns.namespaces,
+        Array<SqlUuid>: columns.managers,
+        Array<Timestamptz>: columns.times,
+        Array<SqlUuid>: columns.ids,
+        Array<Jsonb>: places,
+        Integer: i32::try_from(MAX_PLACES).unwrap_or(i32::MAX),
+    )
     .execute(conn)
     .await?;
     Ok(())

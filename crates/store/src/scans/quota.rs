@@ -86,7 +86,7 @@ impl Quota {
         admitted
     }
 
-    /// How far the threshold has risen: 0 to 1.
+    /// Returns how far the threshold has risen: 0 to 1.
     fn pressure(&self) -> f64 {
         let max = f64::from(self.max);
         let free = max * self.elapsed.max(FREE_PART);

@@ -5,7 +5,8 @@
 //! one after the other.
 //!
 //! A match that exceeds the account's quota is refused: it returns its key, so that a later run over the same posts
-//! can create its Scan.
+//! can create its Scan. All limits of a transaction are read first, [`mod@decide`] applies them in memory, and then the
+//! outcome is written.
 //!
 //! Nine statements for a poll with matches, regardless of their number (one more for each further 250 posts); one,
 //! which counts, for a poll with posts and no match; none for one without posts. Locks are taken in one order
@@ -15,31 +16,30 @@
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 
 use chrono::{DateTime, TimeDelta, Utc};
-use diesel::{
-    sql_query,
-    sql_types::{Array, Bool, Jsonb, Timestamptz, Uuid as SqlUuid},
-};
+use diesel::sql_types::{Array, Bool, Jsonb, Timestamptz, Uuid as SqlUuid};
 use diesel_async::{AsyncPgConnection, RunQueryDsl};
 use domain::{FeedName, Id, ManagerName, Match, Post, ScanName, Timestamp};
 use uuid::Uuid;
 
 use self::{
     accounts::Capacity,
-    clocks::{Clocks, advance_clocks, lock_clocks, note_refused},
-    keys::{claim_keys, give_back_keys},
+    clocks::{Clocks, advance_clocks, lock_clocks, record_refused},
+    decide::{Limits, decide},
+    keys::{claim_keys, release_keys},
     posts::store_posts,
     readable::readable,
 };
-use super::likes::Likes;
+use super::likes::{Key, Likes};
 use crate::{
-    Error, QueryResult, feed_post_ids,
-    prepared::Prepared,
+    Error, QueryResult,
+    prepared::query,
     stats::{self, Deltas},
     words,
 };
 
 mod accounts;
 mod clocks;
+mod decide;
 mod keys;
 mod posts;
 mod readable;
@@ -134,7 +134,7 @@ async fn make<'a>(
     let stored = store_posts(conn, feed, &posts, now).await?;
 
     // Sorted: every transaction locks them in this order.
-    let wanted: BTreeSet<(ManagerName, Uuid)> = matches
+    let wanted: BTreeSet<Key> = matches
         .iter()
         .map(|one| (one.manager, post_key(one.post)))
         .collect();
@@ -143,93 +143,41 @@ async fn make<'a>(
         return Ok(Recorded::default());
     }
     let Clocks {
-        mut quotas,
+        quotas,
         collapsing,
         accounts,
     } = lock_clocks(conn, &fresh).await?;
     // Without a clock the Manager was deleted during the poll. Its keys are purged and must not come back.
-    let gone: Vec<(ManagerName, Uuid)> = fresh
+    let gone: Vec<Key> = fresh
         .extract_if(.., |(manager, _)| !quotas.contains_key(manager))
         .collect();
-    give_back_keys(conn, &gone).await?;
-    // A near-duplicate, or a match that a limit rejects, keeps its key: it is decided only once.
+    release_keys(conn, &gone).await?;
     let silently = matches!(origin, Origin::Past { silently: true, .. });
     let collapsed: Vec<_> = matches
         .iter()
         .map(|one| ((one.manager, post_key(one.post)), one.post))
         .filter(|(key, _)| collapsing.contains(&key.0) && fresh.contains(key))
         .collect();
-    let mut likes = Likes::load(conn, &collapsed, silently).await?;
-    let mut capacity = Capacity::new(counter, accounts);
-    let mut decided = BTreeSet::new();
-    let mut put_off = Vec::new();
-    let mut refused = Vec::new();
-    for one in matches {
-        let key = (one.manager, post_key(one.post));
-        if !fresh.contains(&key) || !decided.insert(key) {
-            continue;
-        }
-        if likes.is_again(key, one.post) {
-            fresh.remove(&key);
-            continue;
-        }
-        // A new post spends a part of its Manager's limit on its own day, even if the quota refuses it. When it
-        // comes again, it spends nothing. A repeated backfill must not spend it each time.
-        let is_past = matches!(origin, Origin::Past { .. });
-        let refuse_first = is_past && !capacity.is_left(&one.manager);
-        if let Some(Some(quota)) = quotas.get_mut(&one.manager)
-            && !refuse_first
-        {
-            let admitted = match origin {
-                Origin::Poll => quota.admits(one.matched.score),
-                Origin::FirstReading => quota.admits_past(),
-                Origin::Past { silently, catch_up } => {
-                    let since = catch_up.get(&one.manager);
-                    let was_admitted = since.is_some_and(|since| one.post.time >= *since);
-                    silently || was_admitted || quota.admits_past()
-                }
-            };
-            if !admitted {
-                fresh.remove(&key);
-                deltas.suppressed(one.manager, now, 1);
-                if !matches!(origin, Origin::Poll) {
-                    put_off.push(key);
-                }
-                continue;
-            }
-        }
-        if !capacity.is_left(&one.manager) {
-            fresh.remove(&key);
-            put_off.push(key);
-            refused.push((one.manager, one.post));
-            continue;
-        }
-        capacity.spend(&one.manager);
-        likes.is_new(key);
-    }
-    // A repeated backfill returns the keys of matches that exceeded the quota.
-    give_back_keys(conn, &put_off).await?;
-    if !matches!(origin, Origin::Past { .. }) {
-        // A backdated post must not make a Manager read years of its feeds. The first reading of a feed has a start,
-        // and other polls look for posts of a week.
-        let earliest = match origin {
-            Origin::Poll => now.minus(feed_post_ids::MAX_AGE),
-            Origin::FirstReading | Origin::Past { .. } => Timestamp::UNIX_EPOCH,
-        };
-        note_refused(conn, &oldest(&refused, earliest.to_chrono())).await?;
-    }
-    let mut clocks = advance_clocks(conn, &fresh, &quotas).await?;
+    let mut limits = Limits {
+        quotas,
+        capacity: Capacity::new(counter, accounts),
+        likes: Likes::load(conn, &collapsed, silently).await?,
+    };
 
+    let decisions = decide(matches, fresh, origin, &mut limits);
+
+    for manager in &decisions.suppressed {
+        deltas.suppressed(*manager, now, 1);
+    }
+    release_keys(conn, &decisions.released).await?;
+    record_refused(conn, &decisions.refused_since(origin, now)).await?;
+    let mut clocks = advance_clocks(conn, &decisions.scans, &limits.quotas).await?;
     let mut made_of = HashMap::new();
-    let mut names = Vec::with_capacity(fresh.len());
-    let mut rows = Vec::with_capacity(fresh.len());
-    for one in matches {
-        let key = (one.manager, post_key(one.post));
-        let row = row_key(feed, one.post);
-        let (Some(post), true) = (stored.get(&row), fresh.remove(&key)) else {
-            continue;
-        };
-        let Some(clock) = clocks.get_mut(&one.manager) else {
+    let mut names = Vec::with_capacity(decisions.scans.len());
+    let mut rows = Vec::with_capacity(decisions.scans.len());
+    for (key, one) in decisions.scans {
+        let stored = stored.get(&row_key(feed, one.post));
+        let (Some(post), Some(clock)) = (stored, clocks.get_mut(&one.manager)) else {
             continue;
         };
         let time = *clock;
@@ -250,25 +198,11 @@ async fn make<'a>(
         made_of.insert(key, name);
     }
     insert_scans(conn, &names, rows, silently).await?;
-    likes.store(conn, &made_of, silently).await?;
+    limits.likes.store(conn, &made_of, silently).await?;
     Ok(Recorded {
         made: names,
-        refused,
+        refused: decisions.refused,
     })
-}
-
-/// Returns the time of each Manager's oldest post, or `earliest` if that is later.
-fn oldest(
-    posts: &[(ManagerName, &Post)],
-    earliest: DateTime<Utc>,
-) -> BTreeMap<ManagerName, DateTime<Utc>> {
-    let mut oldest = BTreeMap::new();
-    for (manager, post) in posts {
-        let time = post.time.to_chrono().max(earliest);
-        let since = oldest.entry(*manager).or_insert(time);
-        *since = time.min(*since);
-    }
-    oldest
 }
 
 /// One statement for any number of Scans, because a poll may match for thousands of Managers.
@@ -288,22 +222,16 @@ async fn insert_scans(
         .map(|(_, post, _)| post.time().to_chrono())
         .collect();
     let matched: Vec<_> = rows.into_iter().map(|(_, _, matched)| matched).collect();
-    Prepared(
-        sql_query(
-            "INSERT INTO scans (namespace_id, manager_id, id, create_time, update_time, post_id, \
-             post_receive_time, value, matched, fanned_out) \
-         SELECT namespace_id, manager_id, id, time, time, post_id, post_time, true, matched, $8 \
-         FROM unnest($1, $2, $3, $4, $5, $6, $7) \
-             AS given (namespace_id, manager_id, id, time, post_id, post_time, matched)",
-        )
-        .bind::<Array<SqlUuid>, _>(ids(|name| name.namespace))
-        .bind::<Array<SqlUuid>, _>(ids(|name| name.manager))
-        .bind::<Array<SqlUuid>, _>(ids(|name| name.scan))
-        .bind::<Array<Timestamptz>, _>(times)
-        .bind::<Array<SqlUuid>, _>(post_ids)
-        .bind::<Array<Timestamptz>, _>(post_times)
-        .bind::<Array<Jsonb>, _>(matched)
-        .bind::<Bool, _>(silently),
+    query!(
+        "scans/insert",
+        Array<SqlUuid>: ids(|name| name.namespace),
+        Array<SqlUuid>: ids(|name| name.manager),
+        Array<SqlUuid>: ids(|name| name.scan),
+        Array<Timestamptz>: times,
+        Array<SqlUuid>: post_ids,
+        Array<Timestamptz>: post_times,
+        Array<Jsonb>: matched,
+        Bool: silently,
     )
     .execute(conn)
     .await?;

@@ -11,7 +11,7 @@ use std::collections::{BTreeMap, HashMap};
 
 use chrono::{DateTime, Utc};
 use diesel::{
-    QueryableByName, sql_query,
+    QueryableByName,
     sql_types::{
         Array, BigInt, Bool, Integer, Jsonb, Nullable, Text, Timestamptz, Uuid as SqlUuid,
     },
@@ -21,7 +21,7 @@ use domain::{Timestamp, stats::Interval};
 use uuid::Uuid;
 
 use super::{Counts, seconds};
-use crate::{Error, QueryResult, prepared::Prepared};
+use crate::{Error, QueryResult, prepared::query};
 
 /// Number of points per statement. A point of a day may have two hundred buckets, and each pooled connection keeps
 /// a buffer for the largest statement that it ever sent. Statements with thousands of points made every process
@@ -59,13 +59,10 @@ pub async fn fold(
             return Ok(None);
         }
         // In no particular order, because sums do not depend on it.
-        let deltas: Vec<Delta> = Prepared(
-            sql_query(
-                "DELETE FROM stats_deltas WHERE id IN (SELECT id FROM stats_deltas WHERE id >= $2 ORDER BY id LIMIT $1) \
-                 RETURNING feed, namespace_id, subject_id, time, counts",
-            )
-            .bind::<BigInt, _>(limit)
-            .bind::<BigInt, _>(floor),
+        let deltas: Vec<Delta> = query!(
+            "stats/take_deltas",
+            BigInt: limit,
+            BigInt: floor,
         )
         .load(conn)
         .await?;
@@ -106,17 +103,14 @@ pub async fn fold(
     .await
 }
 
-/// Held until the end of the transaction.
+/// Takes the lock of folds until the end of the transaction, unless another replica has it.
 async fn lock(conn: &mut AsyncPgConnection) -> QueryResult<bool> {
     #[derive(QueryableByName)]
     struct Locked {
         #[diesel(sql_type = Bool)]
         locked: bool,
     }
-    let row: Locked =
-        sql_query("SELECT pg_try_advisory_xact_lock(hashtext('earshot.stats.fold')) AS locked")
-            .get_result(conn)
-            .await?;
+    let row: Locked = query!("stats/lock_fold").get_result(conn).await?;
     Ok(row.locked)
 }
 
@@ -127,16 +121,12 @@ async fn add_to_feeds(
     if feeds.is_empty() {
         return Ok(());
     }
-    Prepared(
-        sql_query(
-            "INSERT INTO feed_stats AS f (feed, interval_seconds, time, posts) \
-         SELECT * FROM unnest($1, $2, $3, $4) \
-         ON CONFLICT ON CONSTRAINT feed_stats_pkey DO UPDATE SET posts = f.posts + excluded.posts",
-        )
-        .bind::<Array<Text>, _>(feeds.keys().map(|key| key.0.as_str()).collect::<Vec<_>>())
-        .bind::<Array<Integer>, _>(feeds.keys().map(|key| key.1).collect::<Vec<_>>())
-        .bind::<Array<Timestamptz>, _>(feeds.keys().map(|key| key.2).collect::<Vec<_>>())
-        .bind::<Array<BigInt>, _>(feeds.values().copied().collect::<Vec<_>>()),
+    query!(
+        "stats/add_to_feeds",
+        Array<Text>: feeds.keys().map(|key| key.0.as_str()).collect::<Vec<_>>(),
+        Array<Integer>: feeds.keys().map(|key| key.1).collect::<Vec<_>>(),
+        Array<Timestamptz>: feeds.keys().map(|key| key.2).collect::<Vec<_>>(),
+        Array<BigInt>: feeds.values().copied().collect::<Vec<_>>(),
     )
     .execute(conn)
     .await?;
@@ -157,16 +147,12 @@ async fn add_to_points(
         counts: serde_json::Value,
     }
     let columns = Columns::new(points.iter().map(|(key, _)| key));
-    let stored: Vec<Stored> = Prepared(
-        sql_query(
-            "SELECT given.place, s.counts FROM unnest($1, $2, $3, $4) WITH ORDINALITY \
-             AS given (namespace_id, subject_id, interval_seconds, time, place) \
-         JOIN stats AS s USING (namespace_id, subject_id, interval_seconds, time)",
-        )
-        .bind::<Array<SqlUuid>, _>(columns.namespaces)
-        .bind::<Array<SqlUuid>, _>(columns.subjects)
-        .bind::<Array<Integer>, _>(columns.intervals)
-        .bind::<Array<Timestamptz>, _>(columns.times),
+    let stored: Vec<Stored> = query!(
+        "stats/read_points",
+        Array<SqlUuid>: columns.namespaces,
+        Array<SqlUuid>: columns.subjects,
+        Array<Integer>: columns.intervals,
+        Array<Timestamptz>: columns.times,
     )
     .load(conn)
     .await?;
@@ -187,25 +173,28 @@ async fn add_to_points(
         }
         written.push((&*key, serde_json::to_value(sum).map_err(Error::Json)?));
     }
-    let update = "UPDATE stats AS s SET counts = given.counts FROM unnest($1, $2, $3, $4, $5) \
-             AS given (namespace_id, subject_id, interval_seconds, time, counts) \
-         WHERE s.namespace_id = given.namespace_id AND s.subject_id = given.subject_id \
-           AND s.interval_seconds = given.interval_seconds AND s.time = given.time";
-    let insert = "INSERT INTO stats (namespace_id, subject_id, interval_seconds, time, counts) \
-         SELECT * FROM unnest($1, $2, $3, $4, $5)";
-    for (statement, written) in [(update, known), (insert, new)] {
-        if written.is_empty() {
-            continue;
-        }
-        let columns = Columns::new(written.iter().map(|(key, _)| *key));
-        let counts: Vec<_> = written.into_iter().map(|(_, counts)| counts).collect();
-        Prepared(
-            sql_query(statement)
-                .bind::<Array<SqlUuid>, _>(columns.namespaces)
-                .bind::<Array<SqlUuid>, _>(columns.subjects)
-                .bind::<Array<Integer>, _>(columns.intervals)
-                .bind::<Array<Timestamptz>, _>(columns.times)
-                .bind::<Array<Jsonb>, _>(counts),
+    if !known.is_empty() {
+        let (columns, counts) = Columns::with_counts(known);
+        query!(
+            "stats/update_points",
+            Array<SqlUuid>: columns.namespaces,
+            Array<SqlUuid>: columns.subjects,
+            Array<Integer>: columns.intervals,
+            Array<Timestamptz>: columns.times,
+            Array<Jsonb>: counts,
+        )
+        .execute(conn)
+        .await?;
+    }
+    if !new.is_empty() {
+        let (columns, counts) = Columns::with_counts(new);
+        query!(
+            "stats/insert_points",
+            Array<SqlUuid>: columns.namespaces,
+            Array<SqlUuid>: columns.subjects,
+            Array<Integer>: columns.intervals,
+            Array<Timestamptz>: columns.times,
+            Array<Jsonb>: counts,
         )
         .execute(conn)
         .await?;
@@ -232,5 +221,13 @@ impl Columns {
             columns.times.push(*time);
         }
         columns
+    }
+
+    fn with_counts(written: Vec<(&Key, serde_json::Value)>) -> (Self, Vec<serde_json::Value>) {
+        let columns = Self::new(written.iter().map(|(key, _)| *key));
+        (
+            columns,
+            written.into_iter().map(|(_, counts)| counts).collect(),
+        )
     }
 }

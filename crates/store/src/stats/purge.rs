@@ -2,15 +2,12 @@
 //!
 //! The caller bounds each batch, so that no statement locks many rows.
 
-use diesel::{
-    sql_query,
-    sql_types::{BigInt, Integer, Timestamptz, Uuid as SqlUuid},
-};
+use diesel::sql_types::{BigInt, Integer, Timestamptz, Uuid as SqlUuid};
 use diesel_async::{AsyncPgConnection, RunQueryDsl};
 use domain::{Id, Timestamp, stats::Interval};
 
 use super::seconds;
-use crate::QueryResult;
+use crate::{QueryResult, prepared::query};
 
 /// Deletes up to `limit` points of each kind that are older than [`Interval::retention`]; returns how
 /// many there were. Served by `stats_retention_idx` and `feed_stats_retention_idx`.
@@ -21,17 +18,20 @@ pub async fn purge_old(
 ) -> QueryResult<usize> {
     let mut purged = 0;
     for interval in Interval::ALL {
-        for table in ["stats", "feed_stats"] {
-            purged += sql_query(format!(
-                "DELETE FROM {table} WHERE ctid = ANY (ARRAY(SELECT ctid FROM {table} \
-                 WHERE interval_seconds = $1 AND time < $2 ORDER BY time LIMIT $3))"
-            ))
-            .bind::<Integer, _>(seconds(interval))
-            .bind::<Timestamptz, _>(now.minus(interval.retention()).to_chrono())
-            .bind::<BigInt, _>(limit)
-            .execute(conn)
-            .await?;
-        }
+        let before = now.minus(interval.retention()).to_chrono();
+        let stats = query!(
+            "stats/purge_stats",
+            Integer: seconds(interval),
+            Timestamptz: before,
+            BigInt: limit,
+        );
+        let feed_stats = query!(
+            "stats/purge_feed_stats",
+            Integer: seconds(interval),
+            Timestamptz: before,
+            BigInt: limit,
+        );
+        purged += stats.execute(conn).await? + feed_stats.execute(conn).await?;
     }
     Ok(purged)
 }
@@ -42,11 +42,11 @@ pub async fn purge_namespace(
     namespace: Id,
     limit: i64,
 ) -> QueryResult<usize> {
-    sql_query(
-        "DELETE FROM stats WHERE ctid = ANY (ARRAY(SELECT ctid FROM stats WHERE namespace_id = $1 LIMIT $2))",
+    query!(
+        "stats/purge_namespace",
+        SqlUuid: namespace.to_uuid(),
+        BigInt: limit,
     )
-    .bind::<SqlUuid, _>(namespace.to_uuid())
-    .bind::<BigInt, _>(limit)
     .execute(conn)
     .await
 }
@@ -59,13 +59,12 @@ pub async fn purge_subject(
     subject: Id,
     limit: i64,
 ) -> QueryResult<usize> {
-    sql_query(
-        "DELETE FROM stats WHERE ctid = ANY (ARRAY( \
-             SELECT ctid FROM stats WHERE namespace_id = $1 AND subject_id = $2 LIMIT $3))",
+    query!(
+        "stats/purge_subject",
+        SqlUuid: namespace.to_uuid(),
+        SqlUuid: subject.to_uuid(),
+        BigInt: limit,
     )
-    .bind::<SqlUuid, _>(namespace.to_uuid())
-    .bind::<SqlUuid, _>(subject.to_uuid())
-    .bind::<BigInt, _>(limit)
     .execute(conn)
     .await
 }
@@ -73,21 +72,10 @@ pub async fn purge_subject(
 /// Deletes up to `limit` points whose Namespace is gone: a delta may be folded after its Namespace was
 /// deleted. Returns how many there were. Looks up each Namespace that has points once, in `stats_pkey`.
 pub async fn purge_orphans(conn: &mut AsyncPgConnection, limit: i64) -> QueryResult<usize> {
-    sql_query(
-        "WITH RECURSIVE known AS ( \
-             (SELECT namespace_id FROM stats ORDER BY namespace_id LIMIT 1) \
-             UNION ALL \
-             SELECT (SELECT s.namespace_id FROM stats AS s WHERE s.namespace_id > known.namespace_id \
-                     ORDER BY s.namespace_id LIMIT 1) \
-             FROM known WHERE known.namespace_id IS NOT NULL \
-         ) \
-         DELETE FROM stats WHERE ctid = ANY (ARRAY( \
-             SELECT s.ctid FROM known CROSS JOIN LATERAL ( \
-                 SELECT ctid FROM stats WHERE namespace_id = known.namespace_id LIMIT $1 \
-             ) AS s \
-             WHERE NOT EXISTS (SELECT FROM namespaces AS n WHERE n.id = known.namespace_id) LIMIT $1))",
+    query!(
+        "stats/purge_orphans",
+        BigInt: limit,
     )
-    .bind::<BigInt, _>(limit)
     .execute(conn)
     .await
 }

@@ -8,15 +8,15 @@
 use std::{collections::HashMap, time::Duration};
 
 use diesel::{
-    QueryableByName, sql_query,
+    prelude::*,
     sql_types::{Array, Bool, Double, SmallInt, Text, Uuid as SqlUuid},
 };
 use diesel_async::{AsyncPgConnection, RunQueryDsl};
 use domain::Id;
 use uuid::Uuid;
 
-use super::{Candidate, Claim, Claimed, Leased, RESTED, SUSPECT, count, crashes, is_free};
-use crate::{QueryResult, words};
+use super::{Candidate, Claim, Claimed, Leased, count};
+use crate::{QueryResult, prepared::query, schema::leases, words};
 
 /// An item that is due.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -54,20 +54,14 @@ pub async fn lease<T>(
     if due.is_empty() {
         return Ok(Claimed::default());
     }
-    let free = format!(
-        "(l.leased_by IS NOT NULL OR l.next_time <= clock_timestamp()) AND {}",
-        is_free("l.leased_by", "$3", "$4")
-    );
-    let crashes = crashes("l.crash_count", "l.leased_by", "$3");
     let keys: Vec<&str> = due.iter().map(|one| one.key.as_str()).collect();
-    let states: Vec<State> = sql_query(format!(
-        "SELECT key, {free} AS is_free, {crashes} >= {SUSPECT} AS is_suspect FROM leases AS l \
-         WHERE kind = $1 AND key = ANY ($2)"
-    ))
-    .bind::<Text, _>(kind)
-    .bind::<Array<Text>, _>(keys)
-    .bind::<SqlUuid, _>(claim.replica)
-    .bind::<Bool, _>(claim.take_over)
+    let states: Vec<State> = query!(
+        "leases/states",
+        Text: kind,
+        Array<Text>: keys,
+        SqlUuid: claim.replica,
+        Bool: claim.take_over,
+    )
     .load(conn)
     .await?;
     let states: HashMap<&str, &State> = states.iter().map(|one| (one.key.as_str(), one)).collect();
@@ -87,15 +81,13 @@ pub async fn lease<T>(
     // Sorted, as two replicas may insert the same keys.
     let mut keys: Vec<&str> = chosen.iter().map(|(key, _)| key.as_str()).collect();
     keys.sort_unstable();
-    let taken: Vec<Taken> = sql_query(format!(
-        "INSERT INTO leases AS l (kind, key, leased_by) SELECT $1, given.key, $3 FROM unnest($2) AS given (key) \
-         ON CONFLICT (kind, key) DO UPDATE SET leased_by = $3, crash_count = {crashes} WHERE {free} \
-         RETURNING key, crash_count"
-    ))
-    .bind::<Text, _>(kind)
-    .bind::<Array<Text>, _>(keys)
-    .bind::<SqlUuid, _>(claim.replica)
-    .bind::<Bool, _>(claim.take_over)
+    let taken: Vec<Taken> = query!(
+        "leases/take",
+        Text: kind,
+        Array<Text>: keys,
+        SqlUuid: claim.replica,
+        Bool: claim.take_over,
+    )
     .load(conn)
     .await?;
     let taken: HashMap<String, i16> = { taken.into_iter() }
@@ -127,10 +119,10 @@ pub async fn release(
     keys: &[&str],
     replica: Uuid,
 ) -> QueryResult<()> {
-    sql_query("DELETE FROM leases WHERE kind = $1 AND key = ANY ($2) AND leased_by = $3")
-        .bind::<Text, _>(kind)
-        .bind::<Array<Text>, _>(keys)
-        .bind::<SqlUuid, _>(replica)
+    diesel::delete(leases::table)
+        .filter(leases::kind.eq(kind))
+        .filter(leases::key.eq_any(keys.iter().copied()))
+        .filter(leases::leased_by.eq(replica))
         .execute(conn)
         .await?;
     Ok(())
@@ -145,16 +137,14 @@ pub async fn set_aside(
     reason: &str,
     retry_in: Duration,
 ) -> QueryResult<()> {
-    sql_query(format!(
-        "UPDATE leases SET leased_by = NULL, crash_count = {RESTED}, error = $4, \
-             next_time = clock_timestamp() + $5 * interval '1 second' \
-         WHERE kind = $1 AND key = $2 AND leased_by = $3",
-    ))
-    .bind::<Text, _>(kind)
-    .bind::<Text, _>(key)
-    .bind::<SqlUuid, _>(replica)
-    .bind::<Text, _>(words::text(reason))
-    .bind::<Double, _>(retry_in.as_secs_f64())
+    query!(
+        "leases/set_aside",
+        Text: kind,
+        Text: key,
+        SqlUuid: replica,
+        Text: words::text(reason),
+        Double: retry_in.as_secs_f64(),
+    )
     .execute(conn)
     .await?;
     Ok(())
@@ -168,15 +158,13 @@ pub async fn count_crash(
     replica: Uuid,
     retry_in: Duration,
 ) -> QueryResult<()> {
-    sql_query(
-        "UPDATE leases SET leased_by = NULL, crash_count = crash_count + 1, \
-             next_time = clock_timestamp() + $4 * interval '1 second' \
-         WHERE kind = $1 AND key = $2 AND leased_by = $3",
+    query!(
+        "leases/count_crash",
+        Text: kind,
+        Text: key,
+        SqlUuid: replica,
+        Double: retry_in.as_secs_f64(),
     )
-    .bind::<Text, _>(kind)
-    .bind::<Text, _>(key)
-    .bind::<SqlUuid, _>(replica)
-    .bind::<Double, _>(retry_in.as_secs_f64())
     .execute(conn)
     .await?;
     Ok(())
@@ -184,11 +172,5 @@ pub async fn count_crash(
 
 /// Removes rows of items that have not been due for a month: they are gone. Returns their number.
 pub async fn purge(conn: &mut AsyncPgConnection) -> QueryResult<usize> {
-    sql_query(format!(
-        "DELETE FROM leases WHERE next_time < clock_timestamp() - interval '30 days' \
-         AND (leased_by IS NULL OR NOT leased_by {})",
-        crate::replicas::ALIVE
-    ))
-    .execute(conn)
-    .await
+    query!("leases/purge").execute(conn).await
 }

@@ -15,19 +15,9 @@ use store::{
 };
 use test_support::{Fixture, instructions};
 
-use crate::support::{Start, number, run, start};
+use crate::support::{Start, number, run, start, watch};
 
 const FEED: &str = "blogs:https://b.example/x";
-
-async fn watch(
-    conn: &mut AsyncPgConnection,
-    manager: ManagerName,
-    feeds: &[&str],
-) -> Result<i64, Error> {
-    let feeds: Vec<FeedName> = feeds.iter().map(|name| name.parse().unwrap()).collect();
-    let quotas = &test_support::QUOTAS;
-    plans::record_change(conn, manager, &feeds, quotas, Timestamp::now()).await
-}
 
 async fn manager(conn: &mut AsyncPgConnection, fixture: &Fixture) -> ManagerName {
     fixture.manager(conn, &instructions("a"), &[]).await
@@ -111,7 +101,7 @@ async fn account_sees_nothing_of_a_feed_from_before_its_first_watch() {
     let conn = &mut conn;
     let globex = fixture.beside(conn, "globex").await;
     let (first, later) = (manager(conn, &globex).await, manager(conn, &fixture).await);
-    watch(conn, first, &[FEED]).await.unwrap();
+    watch(conn, first, &[FEED]).await;
     run(
         conn,
         "UPDATE account_feeds SET watch_time = watch_time - interval '3 days'",
@@ -129,7 +119,7 @@ async fn account_sees_nothing_of_a_feed_from_before_its_first_watch() {
     )
     .await;
 
-    watch(conn, later, &[FEED]).await.unwrap();
+    watch(conn, later, &[FEED]).await;
     let new = health(conn, later).await;
     assert_eq!(new.state, FeedState::Ok);
     assert_eq!((new.last_poll_time, new.last_post_time), (None, None));
@@ -185,7 +175,7 @@ async fn backfill_does_not_tell_how_long_others_have_watched() {
     let conn = &mut conn;
     let globex = fixture.beside(conn, "globex").await;
     let (first, later) = (manager(conn, &globex).await, manager(conn, &fixture).await);
-    watch(conn, first, &[FEED]).await.unwrap();
+    watch(conn, first, &[FEED]).await;
     for sql in [
         "UPDATE account_feeds SET watch_time = watch_time - interval '60 hours'",
         "UPDATE feeds SET kept_since = now() - interval '70 hours'",
@@ -193,7 +183,7 @@ async fn backfill_does_not_tell_how_long_others_have_watched() {
         run(conn, sql).await;
     }
     poll(conn, 5).await;
-    watch(conn, later, &[FEED]).await.unwrap();
+    watch(conn, later, &[FEED]).await;
     assert_eq!(reach_hours(conn, later).await, 0, "not read yet");
     poll(conn, 5).await;
     assert_eq!(reach_hours(conn, later).await, 24);
@@ -217,23 +207,23 @@ async fn account_keeps_its_own_history_when_its_managers_change() {
     let conn = &mut conn;
     let globex = fixture.beside(conn, "globex").await;
     let (own, other) = (manager(conn, &fixture).await, manager(conn, &globex).await);
-    watch(conn, own, &[FEED]).await.unwrap();
-    watch(conn, other, &[FEED]).await.unwrap();
+    watch(conn, own, &[FEED]).await;
+    watch(conn, other, &[FEED]).await;
     poll(conn, 5).await;
-    watch(conn, own, &[FEED, "forum:a"]).await.unwrap();
+    watch(conn, own, &[FEED, "forum:a"]).await;
     assert_eq!(days(conn, own).await, [(5, 1, 1)]);
     // Also by way of another Manager of the account, and of none.
-    watch(conn, own, &[]).await.unwrap();
+    watch(conn, own, &[]).await;
     forget(conn).await;
     let next = manager(conn, &fixture).await;
-    watch(conn, next, &[FEED]).await.unwrap();
+    watch(conn, next, &[FEED]).await;
     forget(conn).await;
     assert_eq!(days(conn, next).await, [(5, 1, 1)]);
     let left = "SELECT count(*) AS number FROM account_feeds WHERE leave_time IS NOT NULL";
     assert_eq!(number(conn, left).await, 1, "the forum");
 
     // Gone for more than a week.
-    watch(conn, next, &[]).await.unwrap();
+    watch(conn, next, &[]).await;
     forget(conn).await;
     run(
         conn,
@@ -241,7 +231,7 @@ async fn account_keeps_its_own_history_when_its_managers_change() {
     )
     .await;
     forget(conn).await;
-    watch(conn, next, &[FEED]).await.unwrap();
+    watch(conn, next, &[FEED]).await;
     assert_eq!(days(conn, next).await, []);
     assert_eq!(days(conn, other).await, [(5, 1, 1)]);
 }
@@ -251,11 +241,11 @@ async fn manager_that_watched_before_accounts_were_noted_keeps_its_history() {
     let mut at = start().await;
     let conn = &mut at.conn;
     let own = manager(conn, &at.fixture).await;
-    watch(conn, own, &[FEED]).await.unwrap();
+    watch(conn, own, &[FEED]).await;
     poll(conn, 5).await;
     run(conn, "DELETE FROM account_feeds").await;
     assert_eq!(days(conn, own).await, [(5, 1, 1)]);
-    watch(conn, own, &[FEED]).await.unwrap();
+    watch(conn, own, &[FEED]).await;
     assert_eq!(
         number(conn, "SELECT count(*) AS number FROM account_feeds").await,
         1
@@ -269,7 +259,7 @@ async fn account_may_not_watch_new_feeds_without_end() {
     let mut at = start().await;
     let conn = &mut at.conn;
     let own = manager(conn, &at.fixture).await;
-    watch(conn, own, &["forum:a"]).await.unwrap();
+    watch(conn, own, &["forum:a"]).await;
     let others = NEW_FEEDS_PER_DAY - 2;
     for statement in [
         "INSERT INTO feeds (name, platform, watched, next_poll_time, create_time) \

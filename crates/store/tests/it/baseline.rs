@@ -25,7 +25,8 @@ fn folders() -> (Vec<String>, Vec<String>) {
         .partition(|name| version(name).as_str() <= BASELINE_VERSION)
 }
 
-fn version(folder: &str) -> String {
+/// Returns the version of a migration, which is the beginning of its folder's name.
+pub(crate) fn version(folder: &str) -> String {
     folder.split_once('_').unwrap().0.replace('-', "")
 }
 
@@ -89,7 +90,7 @@ async fn migrate_refuses_a_schema_from_before_the_baseline_and_changes_nothing()
     let mut conn = database.connect().await;
     for sql in [
         VERSIONS,
-        "INSERT INTO __diesel_schema_migrations (version) VALUES ('20261121000001'), ('20261124000100')",
+        "INSERT INTO __diesel_schema_migrations (version) VALUES ('20261124001010'), ('20261128001500')",
         "CREATE TABLE accounts (id uuid PRIMARY KEY)",
     ] {
         run(&mut conn, sql).await;
@@ -98,7 +99,7 @@ async fn migrate_refuses_a_schema_from_before_the_baseline_and_changes_nothing()
     let refused = migrate(database.url()).await.unwrap_err().to_string();
 
     for text in [
-        "20261124000100",
+        "20261128001500",
         "cannot be migrated",
         "create a new, empty database and run `earshot migrate` on it",
     ] {
@@ -111,7 +112,7 @@ async fn migrate_refuses_a_schema_from_before_the_baseline_and_changes_nothing()
     assert_eq!(
         migrations::schema(&mut conn).await.unwrap(),
         Schema::Unsupported {
-            found: "20261124000100".to_owned()
+            found: "20261128001500".to_owned()
         }
     );
 }

@@ -15,12 +15,15 @@ VALUES ('00000000-0000-0000-0000-00000000000d', '00000000-0000-0000-0000-0000000
     'APPLIED', '{}', now(), now(), now());
 INSERT INTO manager_notices VALUES ('00000000-0000-0000-0000-00000000000d', '00000000-0000-0000-0000-00000000000f', 0,
     '00000000-0000-0000-0000-00000000000e');
+INSERT INTO manager_verdicts VALUES ('00000000-0000-0000-0000-00000000000d', '00000000-0000-0000-0000-00000000000f', 1);
 INSERT INTO plan_changes (version, namespace_id, manager_id, change_time)
 VALUES (1, '00000000-0000-0000-0000-00000000000d', '00000000-0000-0000-0000-00000000000f', now());
 INSERT INTO feeds (name, platform, watched, next_poll_time, create_time) VALUES ('hackernews:newest', 'hackernews', true, now(), now());
 INSERT INTO feed_watchers
 VALUES ('hackernews:newest', '00000000-0000-0000-0000-00000000000d', '00000000-0000-0000-0000-00000000000f');
-INSERT INTO recent_posts VALUES (gen_random_uuid(), 'hackernews:newest', now(), gen_random_uuid(), '{}');
+INSERT INTO account_feeds VALUES ('00000000-0000-0000-0000-00000000000a', 'hackernews:newest', now(), '{}');
+INSERT INTO recent_posts VALUES (gen_random_uuid(), 'hackernews:newest', now(), gen_random_uuid(), '{}', 2);
+INSERT INTO feed_post_ids VALUES ('hackernews:newest', date_trunc('hour', now()), '\x0011223344556677');
 INSERT INTO feed_days (feed, day, posts, late, gone, quarantined, gaps) VALUES ('hackernews:newest', current_date, 1, 0, 0, 0, 0);
 INSERT INTO feed_gaps (feed, find_time, end_time, reason) VALUES ('hackernews:newest', now(), now(), 'the platform was away');
 INSERT INTO feed_missing_ids VALUES ('hackernews:newest', 1, now());
@@ -41,6 +44,10 @@ VALUES ('00000000-0000-0000-0000-00000000000d', '00000000-0000-0000-0000-0000000
 INSERT INTO scan_likes (namespace_id, manager_id, key, scan_id, create_time)
 VALUES ('00000000-0000-0000-0000-00000000000d', '00000000-0000-0000-0000-00000000000f', 1, '00000000-0000-0000-0000-000000000012', now());
 INSERT INTO rechecks (platform) VALUES ('hackernews');
+INSERT INTO missing_posts VALUES ('hackernews', 'hackernews:1');
+INSERT INTO refused_posts
+VALUES ('00000000-0000-0000-0000-00000000000d', '00000000-0000-0000-0000-00000000000f', 'hackernews:newest',
+    '00000000-0000-0000-0000-000000000011', '00000000-0000-0000-0000-00000000000a', now(), now(), 2, '{}');
 INSERT INTO look_backs (feed, notify, since) VALUES ('hackernews:newest', false, now());
 INSERT INTO backfills (namespace_id, manager_id, feed, notify, look_back_id)
 SELECT '00000000-0000-0000-0000-00000000000d', '00000000-0000-0000-0000-00000000000f', feed, notify, id FROM look_backs;
@@ -57,9 +64,10 @@ VALUES (gen_random_uuid(), '00000000-0000-0000-0000-00000000000d', '00000000-000
 INSERT INTO rate_ledgers VALUES ('00000000-0000-0000-0000-00000000000b', '{}');
 INSERT INTO account_rate_ledgers VALUES ('00000000-0000-0000-0000-00000000000a', '{}');
 INSERT INTO idempotency_keys (api_key_id, request_hash) VALUES ('00000000-0000-0000-0000-00000000000b', sha256('request'));
+INSERT INTO idempotency_days VALUES ('00000000-0000-0000-0000-00000000000a', current_date, 100);
 INSERT INTO stats_deltas (feed, time, counts) VALUES ('hackernews:newest', now(), '{}');
 INSERT INTO stats VALUES ('00000000-0000-0000-0000-00000000000d', '00000000-0000-0000-0000-00000000000f', 60, now(), '{}');
 INSERT INTO feed_stats VALUES ('hackernews:newest', 60, now(), 1);
 INSERT INTO replicas VALUES (gen_random_uuid(), 'scanner', now());
-INSERT INTO outbox (event, message_id, payload) VALUES ('scan.created', gen_random_uuid(), '\x00');
+INSERT INTO leases (kind, key) VALUES ('replay', '1');
 INSERT INTO purges (namespace_id) VALUES (gen_random_uuid());

@@ -1,10 +1,14 @@
 //! Errors of a server that speaks another language.
 
+use std::time::Duration;
+
 use diesel::sql_query;
 use diesel_async::RunQueryDsl;
-use test_support::TestDatabase;
+use domain::Timestamp;
+use store::retention::{self, Dropped, Table};
+use test_support::{LATER_VERSION, TestDatabase, run_later_migration};
 
-use crate::support::run;
+use crate::{rows, support::run};
 
 #[tokio::test]
 async fn errors_are_known_by_their_code_in_any_language() {
@@ -68,4 +72,33 @@ async fn errors_are_known_by_their_code_in_any_language() {
         assert_eq!(error.may_blame_values(), blames_values, "{code}");
     }
     run(&mut conn, "SELECT 1").await;
+}
+
+/// The first statement that changes or drops a table gets no lock in time.
+#[tokio::test]
+async fn migrations_and_retention_wait_for_locks_in_any_language() {
+    let database = TestDatabase::create().await;
+    let conn = &mut store::establish(database.url()).await.unwrap();
+    rows::partition(conn, "scans", "now() - interval '60 days'").await;
+    let (kept, now) = (Duration::from_secs(30 * 86_400), Timestamp::now());
+    let old = retention::older_than(conn, Table::Scans, kept, now).await;
+    let old = old.unwrap();
+    for sql in [
+        "CREATE SEQUENCE tries",
+        "CREATE FUNCTION refuse_once() RETURNS event_trigger LANGUAGE plpgsql AS $$ BEGIN \
+         IF nextval('public.tries') = 1 THEN \
+         RAISE 'storniere Anfrage wegen Sperre' USING ERRCODE = '55P03'; END IF; END $$",
+        "CREATE EVENT TRIGGER refuse_once ON ddl_command_start \
+         WHEN TAG IN ('ALTER TABLE', 'DROP TABLE') EXECUTE FUNCTION refuse_once()",
+    ] {
+        run(conn, sql).await;
+    }
+    for outcome in [Dropped::Busy, Dropped::Dropped] {
+        let dropped = retention::drop_partition(conn, &old[0]).await;
+        assert_eq!(dropped.unwrap(), outcome);
+    }
+    run(conn, "ALTER SEQUENCE tries RESTART").await;
+    let up = "ALTER TABLE manager_notices ADD COLUMN later text";
+    let ran = run_later_migration(database.url(), up, true).await;
+    assert_eq!(ran.unwrap(), [LATER_VERSION]);
 }

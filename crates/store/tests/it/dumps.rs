@@ -1,8 +1,6 @@
 //! Retention and migrations next to `pg_dump`, which keeps one snapshot and a lock on each table until it ends.
 
 use std::{
-    fs,
-    path::Path,
     sync::{
         Arc,
         atomic::{AtomicUsize, Ordering},
@@ -10,14 +8,14 @@ use std::{
     time::Duration,
 };
 
-use diesel_async::{AsyncPgConnection, SimpleAsyncConnection};
+use diesel_async::AsyncPgConnection;
 use domain::{Id, ManagerName, Timestamp};
 use store::{
     Pool,
-    migrations::{self, Schema, migrate},
+    migrations::{self, Schema},
     retention::{self, Dropped, Table},
 };
-use test_support::eventually;
+use test_support::{LATER_VERSION, eventually, run_later_migration};
 
 use crate::{
     rows,
@@ -29,8 +27,8 @@ const OLD: &str =
 const KEPT: Duration = Duration::from_secs(30 * 86_400);
 const PAUSE: Duration = Duration::from_millis(100);
 
-/// A migration that locks a table with rows, `api_keys`.
-const MIGRATION: &str = "2026-11-25-001110_key_networks";
+/// A migration that locks a table with rows.
+const MIGRATION: &str = "ALTER TABLE api_keys ADD COLUMN later text";
 
 /// Partitioned tables, in the order in which retention drops their old weeks.
 const PARTITIONED: [Table; 4] = [
@@ -100,19 +98,12 @@ async fn retention_and_migrations_wait_for_a_dump_and_keep_no_one_waiting() {
         let (state, step) = ("'SUCCEEDED'", "1 minute");
         rows::deliveries(&mut at.conn, connection, manager, 30, newest, step, state).await;
     }
-    // The migration is still to be run.
-    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("migrations");
-    let down = fs::read_to_string(folder.join(MIGRATION).join("down.sql")).unwrap();
-    at.conn.batch_execute(&down).await.unwrap();
-    let version = MIGRATION.split_once('_').unwrap().0.replace('-', "");
-    let forget = format!("DELETE FROM __diesel_schema_migrations WHERE version = '{version}'");
-    assert_eq!(run(&mut at.conn, forget).await, 1);
 
     let isolation = "SET TRANSACTION ISOLATION LEVEL REPEATABLE READ";
     let mut dump = at.database.begin(&[isolation, DUMP]).await;
     assert_eq!(number(&mut dump, ALL_SCANS).await, 60);
     let url = at.database.url().to_owned();
-    let migrating = tokio::spawn(async move { migrate(&url).await });
+    let migrating = tokio::spawn(async move { run_later_migration(&url, MIGRATION, true).await });
     let busy = Arc::<AtomicUsize>::default();
     let dropping = drop_old(at.database.connect().await, Arc::clone(&busy));
     let dropping = tokio::spawn(dropping);
@@ -139,7 +130,7 @@ async fn retention_and_migrations_wait_for_a_dump_and_keep_no_one_waiting() {
     assert_eq!(number(&mut at.conn, ALL_SCANS).await, 60);
 
     run(&mut dump, "COMMIT").await;
-    assert_eq!(migrating.await.unwrap().unwrap(), [version]);
+    assert_eq!(migrating.await.unwrap().unwrap(), [LATER_VERSION]);
     let found = migrations::schema(&mut at.conn).await.unwrap();
     assert_eq!(found, Schema::Suits);
     dropping.await.unwrap();

@@ -1,7 +1,7 @@
 use std::time::Duration;
 
 use domain::{FeedName, Post, Timestamp};
-use store::feed_post_ids::{known, note, purge_old};
+use store::feed_post_ids::{known, purge_old, record};
 use test_support::post;
 
 use crate::support::{number, run, start};
@@ -32,10 +32,10 @@ async fn ids_of_a_week_are_known_per_feed() {
         aged("x:4", 200),
     ];
     // The same hour is written twice.
-    note(conn, &a, &posts[..1], now).await.unwrap();
-    note(conn, &a, &posts[1..], now).await.unwrap();
-    note(conn, &b, &[aged("x:5", 0)], now).await.unwrap();
-    note(conn, &b, &[], now).await.unwrap();
+    record(conn, &a, &posts[..1], now).await.unwrap();
+    record(conn, &a, &posts[1..], now).await.unwrap();
+    record(conn, &b, &[aged("x:5", 0)], now).await.unwrap();
+    record(conn, &b, &[], now).await.unwrap();
 
     let week = known(conn, &a, now.minus(HOUR * 168)).await.unwrap();
     let is_known = |post: &Post| week.contains(&post.id, post.time);
@@ -51,7 +51,7 @@ async fn posts_of_an_hour_with_too_many_ids_count_as_known() {
     let conn = &mut at.conn;
     let a = feed("forum:a");
     let old = aged("x:1", 30);
-    note(conn, &a, std::slice::from_ref(&old), Timestamp::now())
+    record(conn, &a, std::slice::from_ref(&old), Timestamp::now())
         .await
         .unwrap();
     let since = old.time.minus(HOUR);
@@ -62,7 +62,7 @@ async fn posts_of_an_hour_with_too_many_ids_count_as_known() {
         "UPDATE feed_post_ids SET ids = decode(repeat('00', 800000), 'hex')",
     )
     .await;
-    note(conn, &a, std::slice::from_ref(&old), Timestamp::now())
+    record(conn, &a, std::slice::from_ref(&old), Timestamp::now())
         .await
         .unwrap();
     let full = known(conn, &a, since).await.unwrap();

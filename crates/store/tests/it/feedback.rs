@@ -47,6 +47,7 @@ async fn an_applied_manager_is_claimed_once_when_due_and_stored_only_while_uncha
                 names: Vec::new(),
             },
             sensitivity: Sensitivity::Balanced,
+            sells: None,
         }),
         notices: Vec::new(),
         screen: domain::screen::Screen::default(),

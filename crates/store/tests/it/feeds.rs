@@ -6,13 +6,13 @@ use store::{
     AsyncPgConnection,
     fair::Turns,
     feeds::{self, LeasedFeed, Next, PollOutcome, Reading, Trouble},
-    plans, replicas,
+    replicas,
     work::{Claim, Claimed, Leased, Room},
 };
 use test_support::instructions;
 use uuid::Uuid;
 
-use crate::support::{Start, number, run, start};
+use crate::support::{self, Start, number, run, start};
 
 /// A database with watched feeds `forum:0`, `forum:1` …; a higher number has been due longer.
 async fn with_feeds(count: usize) -> Start {
@@ -21,18 +21,9 @@ async fn with_feeds(count: usize) -> Start {
         .fixture
         .manager(&mut at.conn, &instructions("a"), &[])
         .await;
-    let names: Vec<FeedName> = (0..count)
-        .map(|n| format!("forum:{n}").parse().unwrap())
-        .collect();
-    plans::record_change(
-        &mut at.conn,
-        manager,
-        &names,
-        &test_support::QUOTAS,
-        domain::Timestamp::now(),
-    )
-    .await
-    .unwrap();
+    let names = many("", count);
+    let names: Vec<&str> = names.iter().map(String::as_str).collect();
+    support::watch(&mut at.conn, manager, &names).await;
     run(
         &mut at.conn,
         "UPDATE feeds SET next_poll_time = now() - interval '1 second' * substr(name, 7)::int",
@@ -363,16 +354,8 @@ async fn a_release_stores_the_outcome_of_the_poll() {
 /// Makes a Manager of `namespace` watch feeds, due the longest first.
 async fn watch(at: &mut Start, fixture: &test_support::Fixture, names: &[String], age: u32) {
     let manager = fixture.manager(&mut at.conn, &instructions("a"), &[]).await;
-    let feeds: Vec<FeedName> = names.iter().map(|name| name.parse().unwrap()).collect();
-    plans::record_change(
-        &mut at.conn,
-        manager,
-        &feeds,
-        &test_support::QUOTAS,
-        domain::Timestamp::now(),
-    )
-    .await
-    .unwrap();
+    let feeds: Vec<&str> = names.iter().map(String::as_str).collect();
+    support::watch(&mut at.conn, manager, &feeds).await;
     for (n, name) in names.iter().enumerate() {
         let sql = format!(
             "UPDATE feeds SET next_poll_time = now() - interval '{age} s' + interval '{n} ms' WHERE name = '{name}'"

@@ -39,6 +39,7 @@ fn automatic() -> CreateManager {
                 names: vec!["Acme".to_owned()],
             },
             sensitivity: Sensitivity::Balanced,
+            sells: None,
         }),
         notices: Vec::new(),
         screen: domain::screen::Screen::default(),

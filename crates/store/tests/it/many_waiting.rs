@@ -173,7 +173,8 @@ async fn due_feeds_of_an_account_with_many_are_found_over_several_looks() {
 #[tokio::test]
 async fn look_for_backfills_reads_few_rows() {
     let (mut at, other) = hostile_and_other().await;
-    let waiting = backfills::waiting(&mut at.conn, &["lemmy"], &room(), 1_000).await;
+    let mut look = Look::with(Uuid::new_v4(), room());
+    let waiting = backfills::waiting(&mut at.conn, &["lemmy"], &look.claim(), 1_000).await;
     let waiting = waiting.unwrap();
     assert_eq!(waiting.len(), 9, "eight, and the only one of the other");
     let found = waiting.iter().map(|due| due.item.account).collect();
@@ -221,7 +222,7 @@ async fn managers_beyond_a_number_are_counted_without_reading_them() {
     run(&mut at.conn, "COMMIT").await;
     run(&mut at.conn, "VACUUM ANALYZE managers").await;
     let count = async |conn: &mut AsyncPgConnection, most| {
-        let states = managers::standings(conn, most).await.unwrap();
+        let states = managers::count_by_state(conn, most).await.unwrap();
         let states = states.into_iter().map(|found| (found.state, found.count));
         states.collect::<BTreeMap<_, _>>()
     };
@@ -252,7 +253,7 @@ async fn a_sweep_looks_at_some_connections_and_the_next_one_goes_on() {
     run(&mut conn, "BEGIN").await;
     let first = deliveries::find_waiting(&mut conn, None, 50).await.unwrap();
     assert_eq!(first.gone.len(), 50);
-    deliveries::standings(&mut conn, 50).await.unwrap();
+    deliveries::count_unfinished(&mut conn, 50).await.unwrap();
     let Reads { rows, whole, .. } = reads(&mut conn).await;
     assert!(rows < MOST, "{rows} rows, whole: {whole}");
     let (mut gone, mut last) = (first.gone, first.last);

@@ -3,7 +3,7 @@ use std::{fs, path::Path};
 use diesel::sql_query;
 use diesel_async::RunQueryDsl;
 use store::migrations::{self, REQUIRED_VERSION, Schema, ensure_partitions, migrate, revert_all};
-use test_support::TestDatabase;
+use test_support::{TestDatabase, run_later_migration};
 
 use crate::{
     support::{number, run},
@@ -55,20 +55,19 @@ async fn migrations_can_be_reverted_and_run_again() {
 async fn an_index_whose_migration_was_interrupted_is_built_again() {
     let database = TestDatabase::create().await;
     let mut conn = database.connect().await;
-    for sql in [
-        "DROP INDEX scan_keys_time_idx",
-        "INSERT INTO scan_keys SELECT gen_random_uuid(), gen_random_uuid(), gen_random_uuid(), now() FROM generate_series(1, 2)",
-        "DELETE FROM __diesel_schema_migrations WHERE version = '20261125001140'",
-    ] {
-        run(&mut conn, sql).await;
-    }
+    let rows = "INSERT INTO scan_keys SELECT gen_random_uuid(), gen_random_uuid(), gen_random_uuid(), now() \
+                FROM generate_series(1, 2)";
+    run(&mut conn, rows).await;
     // Fails, because the rows have the same time, and leaves an invalid index.
-    let unique = "CREATE UNIQUE INDEX CONCURRENTLY scan_keys_time_idx ON scan_keys (create_time)";
+    let unique = "CREATE UNIQUE INDEX CONCURRENTLY later_idx ON scan_keys (create_time)";
     assert!(sql_query(unique).execute(&mut conn).await.is_err());
 
-    migrate(database.url()).await.unwrap();
+    let up = "CREATE INDEX CONCURRENTLY IF NOT EXISTS later_idx ON scan_keys (create_time)";
+    run_later_migration(database.url(), up, false)
+        .await
+        .unwrap();
 
-    let valid = "SELECT count(*) AS number FROM pg_index WHERE indexrelid = 'scan_keys_time_idx'::regclass \
+    let valid = "SELECT count(*) AS number FROM pg_index WHERE indexrelid = 'later_idx'::regclass \
                  AND indisvalid AND NOT indisunique";
     assert_eq!(number(&mut conn, valid).await, 1);
 }

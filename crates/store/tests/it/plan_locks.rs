@@ -1,6 +1,6 @@
 //! Changes of plans at once: no one waits for another account's locks, and `feeds.watched` stays right.
 
-use domain::{FeedName, Instructions, ManagerName, Timestamp};
+use domain::{Instructions, ManagerName, Timestamp};
 use store::{
     AsyncConnection, AsyncPgConnection,
     namespaces::{self, Deletion},
@@ -8,22 +8,9 @@ use store::{
 };
 use test_support::{TestDatabase, eventually, instructions, post};
 
-use crate::support::{Start, number, record, run, start};
+use crate::support::{Start, number, record, run, start, watch};
 
 const FEEDS: [&str; 3] = ["lemmy:newest", "reddit:newest", "stackoverflow:newest"];
-
-async fn watch(conn: &mut AsyncPgConnection, manager: ManagerName, feeds: &[&str]) -> i64 {
-    let feeds: Vec<FeedName> = feeds.iter().map(|name| name.parse().unwrap()).collect();
-    plans::record_change(
-        conn,
-        manager,
-        &feeds,
-        &test_support::QUOTAS,
-        Timestamp::now(),
-    )
-    .await
-    .unwrap()
-}
 
 async fn until_waiting(database: &TestDatabase, count: i64) {
     let waits = "pg_stat_activity WHERE datname = current_database() AND wait_event_type = 'Lock'";

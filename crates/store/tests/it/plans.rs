@@ -1,26 +1,11 @@
-use domain::{
-    FeedName, Focus, Instructions, ManagerName, PlanVersion, Timestamp, instructions::Sells,
-};
+use domain::{Focus, Instructions, ManagerName, PlanVersion, Timestamp, instructions::Sells};
 use store::{
     AsyncConnection, AsyncPgConnection, managers,
     plans::{self, Changes, PlanRecord},
 };
 use test_support::instructions;
 
-use crate::support::{Start, number, run, start};
-
-async fn record(conn: &mut AsyncPgConnection, manager: ManagerName, feeds: &[&str]) -> i64 {
-    let feeds: Vec<FeedName> = feeds.iter().map(|name| name.parse().unwrap()).collect();
-    plans::record_change(
-        conn,
-        manager,
-        &feeds,
-        &test_support::QUOTAS,
-        Timestamp::now(),
-    )
-    .await
-    .unwrap()
-}
+use crate::support::{Start, number, run, start, watch};
 
 /// Returns the version that the change with this number created.
 async fn logged(at: &Start, number: i64) -> PlanVersion {
@@ -66,8 +51,8 @@ async fn a_reader_learns_each_changed_manager_once() {
         .manager(&mut at.conn, &instructions("c"), &[])
         .await;
     assert_eq!(plans::version(&mut at.conn).await.unwrap().number, 2);
-    assert_eq!(record(&mut at.conn, first, &[]).await, 3);
-    assert_eq!(record(&mut at.conn, waiting, &[]).await, 4);
+    assert_eq!(watch(&mut at.conn, first, &[]).await, 3);
+    assert_eq!(watch(&mut at.conn, waiting, &[]).await, 4);
     disable(&mut at.conn, second).await;
 
     let changes = plans::changes_since(&mut at.conn, PlanVersion::default()).await;
@@ -116,7 +101,7 @@ async fn a_reader_whose_version_is_not_in_the_log_loads_everything() {
         .applied_manager(&mut at.conn, &instructions("a"), &[])
         .await;
     for _ in 0..4 {
-        record(&mut at.conn, manager, &[]).await;
+        watch(&mut at.conn, manager, &[]).await;
     }
     let mut versions = vec![PlanVersion::default()];
     for number in 1..=5 {
@@ -199,7 +184,7 @@ async fn versions_become_visible_in_order() {
                 let mut conn = pool.get().await.unwrap();
                 for _ in 0..50 {
                     conn.transaction(async |conn| {
-                        record(conn, manager, &["hackernews:newest"]).await;
+                        watch(conn, manager, &["hackernews:newest"]).await;
                         Ok::<_, store::Error>(())
                     })
                     .await
@@ -273,7 +258,7 @@ async fn a_feed_is_watched_while_some_manager_watches_it() {
         (one, &[newest], [true, false]),
     ];
     for (at_step, (manager, feeds, expected)) in steps.into_iter().enumerate() {
-        record(&mut at.conn, manager, feeds).await;
+        watch(&mut at.conn, manager, feeds).await;
         let found = [
             watched(&mut at.conn, newest).await,
             watched(&mut at.conn, ask).await,
@@ -291,20 +276,20 @@ async fn a_feed_that_is_watched_again_is_due_at_once() {
         .await;
     let newest = "hackernews:newest";
     let due = "SELECT count(*) AS number FROM feeds WHERE watched AND next_poll_time <= now()";
-    record(&mut at.conn, manager, &[newest]).await;
+    watch(&mut at.conn, manager, &[newest]).await;
     run(
         &mut at.conn,
         "UPDATE feeds SET next_poll_time = now() + interval '1 hour'",
     )
     .await;
-    record(&mut at.conn, manager, &[newest]).await;
+    watch(&mut at.conn, manager, &[newest]).await;
     assert_eq!(
         number(&mut at.conn, due).await,
         0,
         "a poll is not hurried by another change"
     );
-    record(&mut at.conn, manager, &[]).await;
-    record(&mut at.conn, manager, &[newest]).await;
+    watch(&mut at.conn, manager, &[]).await;
+    watch(&mut at.conn, manager, &[newest]).await;
     assert_eq!(number(&mut at.conn, due).await, 1);
 }
 
@@ -315,7 +300,7 @@ async fn a_feed_that_others_watch_is_not_locked_by_a_manager_that_leaves_it() {
     for term in ["a", "b", "c"] {
         let instructions = instructions(term);
         let one = at.fixture.manager(&mut at.conn, &instructions, &[]).await;
-        record(&mut at.conn, one, &["hackernews:newest"]).await;
+        watch(&mut at.conn, one, &["hackernews:newest"]).await;
         names.push(one);
     }
     // Its poll is being stored.
@@ -323,13 +308,13 @@ async fn a_feed_that_others_watch_is_not_locked_by_a_manager_that_leaves_it() {
         .database
         .begin(&["SELECT FROM feeds WHERE name = 'hackernews:newest' FOR UPDATE"])
         .await;
-    record(&mut at.conn, names[0], &[]).await;
+    watch(&mut at.conn, names[0], &[]).await;
     managers::delete(&mut at.conn, names[1], Timestamp::now())
         .await
         .unwrap();
     assert!(watched(&mut at.conn, "hackernews:newest").await);
     drop(poll);
-    record(&mut at.conn, names[2], &[]).await;
+    watch(&mut at.conn, names[2], &[]).await;
     assert!(!watched(&mut at.conn, "hackernews:newest").await);
 }
 

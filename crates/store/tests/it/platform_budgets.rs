@@ -1,13 +1,13 @@
 use std::time::Duration;
 
-use domain::{FeedName, Timestamp};
+use domain::FeedName;
 use store::{
-    plans, platform_budgets as budgets,
+    platform_budgets as budgets,
     rates::{Settlement, Wanted},
 };
 use test_support::{Fixture, instructions};
 
-use crate::support::{Start, number, run, start};
+use crate::support::{self, Start, number, run, start};
 
 fn wanted(most: u32) -> Wanted {
     Wanted {
@@ -121,7 +121,7 @@ async fn paid_posts_of_a_day_are_spent_once_and_renewed_the_next_day() {
     }
     assert_eq!(got, [(100, 150), (100, 50), (50, 0), (0, 0)]);
     // Posts that were not paid for become available again.
-    budgets::give_back_posts(conn, "x", 30, None).await.unwrap();
+    budgets::refund_posts(conn, "x", 30, None).await.unwrap();
     let again = budgets::take_posts(conn, "x", 250, 100, None)
         .await
         .unwrap();
@@ -131,9 +131,7 @@ async fn paid_posts_of_a_day_are_spent_once_and_renewed_the_next_day() {
     assert_eq!((lowered.granted, lowered.left), (0, 0));
     run(conn, "UPDATE platform_budgets SET day = day - 1").await;
     // Posts of yesterday are forgotten.
-    budgets::give_back_posts(conn, "x", 250, None)
-        .await
-        .unwrap();
+    budgets::refund_posts(conn, "x", 250, None).await.unwrap();
     let posts = budgets::take_posts(conn, "x", 250, 100, None)
         .await
         .unwrap();
@@ -143,16 +141,7 @@ async fn paid_posts_of_a_day_are_spent_once_and_renewed_the_next_day() {
 /// Makes a Manager of `fixture` watch feeds.
 async fn watch(at: &mut Start, fixture: &Fixture, feeds: &[&str]) {
     let manager = fixture.manager(&mut at.conn, &instructions("a"), &[]).await;
-    let feeds: Vec<FeedName> = feeds.iter().map(|feed| feed.parse().unwrap()).collect();
-    plans::record_change(
-        &mut at.conn,
-        manager,
-        &feeds,
-        &test_support::QUOTAS,
-        Timestamp::now(),
-    )
-    .await
-    .unwrap();
+    support::watch(&mut at.conn, manager, feeds).await;
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -207,7 +196,7 @@ async fn an_account_cannot_spend_the_daily_share_of_another() {
     assert_eq!(theirs.granted, left.min(100));
     assert_eq!(theirs.account, Some(other.account));
     let account = theirs.account;
-    budgets::give_back_posts(&mut at.conn, "x", theirs.granted, account)
+    budgets::refund_posts(&mut at.conn, "x", theirs.granted, account)
         .await
         .unwrap();
     let shares = "SELECT sum(day_posts)::bigint AS number FROM platform_budget_shares";

@@ -4,11 +4,15 @@ use std::time::{Duration, Instant};
 
 use domain::{Timestamp, list::SCAN_FIELDS};
 use store::{
-    AsyncConnection, connections, managers,
+    AsyncConnection, connections,
+    fair::Turns,
+    managers,
     namespaces::{self, Deletion},
     plans, purges, scans,
+    work::{Claim, Room, table},
 };
 use test_support::{instructions, post};
+use uuid::Uuid;
 
 use crate::support::{Start, feed, list_query, new_scan, number, purge_step, record, run, start};
 
@@ -298,6 +302,42 @@ async fn replicas_share_a_purge() {
     assert_eq!(purge_step(&mut at.conn).await, None);
     run(&mut other, "ROLLBACK").await;
     assert_eq!(purge_step(&mut at.conn).await, Some(0));
+}
+
+#[tokio::test]
+async fn purges_of_accounts_take_turns() {
+    let mut at = start().await;
+    let other = at.fixture.beside(&mut at.conn, "globex").await;
+    let gone = Uuid::new_v4();
+    for (namespace, count, age) in [
+        (at.fixture.namespace.to_uuid(), 1_000, "1 hour"),
+        (other.namespace.to_uuid(), 1, "1 minute"),
+        (gone, 1, "1 second"),
+    ] {
+        let many = format!(
+            "INSERT INTO purges (namespace_id, manager_id, next_time) \
+             SELECT '{namespace}', gen_random_uuid(), now() - interval '{age}' FROM generate_series(1, {count})"
+        );
+        run(&mut at.conn, many).await;
+    }
+    let mut turns = Turns::default();
+    let mut served = Vec::new();
+    for _ in 0..4 {
+        let due = purges::due(&mut at.conn, &[]).await.unwrap();
+        let mut claim = Claim {
+            replica: Uuid::new_v4(),
+            take_over: true,
+            known: &[],
+            room: &mut Room::new(1, 0, 1),
+            turns: &mut turns,
+        };
+        let leased = table::lease(&mut at.conn, "purge", due, &mut claim).await;
+        let leased = leased.unwrap().items.remove(0);
+        served.push(leased.account.to_uuid());
+        purges::step(&mut at.conn, &leased.item).await.unwrap();
+    }
+    let [own, other] = [at.fixture.account, other.account].map(|id| id.to_uuid());
+    assert_eq!(served, [own, other, gone, own]);
 }
 
 #[tokio::test]

@@ -1,11 +1,8 @@
 use domain::FeedName;
-use store::{
-    feeds::{self, QuarantineKind, Quarantined},
-    plans,
-};
+use store::feeds::{self, QuarantineKind, Quarantined};
 use test_support::instructions;
 
-use crate::support::{number, run, start};
+use crate::support::{number, run, start, watch};
 
 fn odd(id: usize) -> Quarantined {
     Quarantined {
@@ -22,19 +19,9 @@ async fn the_newest_quarantined_posts_of_a_feed_are_listed_and_all_are_counted()
         .fixture
         .manager(&mut at.conn, &instructions("a"), &[])
         .await;
-    let names: Vec<FeedName> = ["forum:a", "forum:b"]
-        .map(|name| name.parse().unwrap())
-        .into();
-    plans::record_change(
-        &mut at.conn,
-        manager,
-        &names,
-        &test_support::QUOTAS,
-        domain::Timestamp::now(),
-    )
-    .await
-    .unwrap();
     let conn = &mut at.conn;
+    watch(conn, manager, &["forum:a", "forum:b"]).await;
+    let names: [FeedName; 2] = ["forum:a", "forum:b"].map(|name| name.parse().unwrap());
     feeds::quarantine(conn, &names[1], &[odd(0)]).await.unwrap();
     feeds::quarantine(conn, &names[0], &[]).await.unwrap();
     for posts in [1..2, 2..61, 61..120, 120..500, 500..503] {

@@ -1,6 +1,9 @@
 //! Quotas of accounts, including several transactions that compete for the last unit.
 
-use std::{collections::HashMap, time::Duration};
+use std::{
+    collections::{BTreeSet, HashMap},
+    time::Duration,
+};
 
 use diesel_async::AsyncConnection;
 use domain::{
@@ -18,13 +21,14 @@ use store::{
     fair::Turns,
     feedback, managers, namespaces,
     quotas::{self, Change, Limits, Overrides, Resource},
+    replicas,
     scans::{self, NewScan, Origin, ScanCounter},
     work::{Claim, Room, table},
 };
 use test_support::{Fixture, TestDatabase, instructions, post};
 use uuid::Uuid;
 
-use crate::support::{Start, feed, new_scan, number, run, start};
+use crate::support::{Look, Start, feed, new_scan, number, run, start};
 
 const DEFAULTS: Limits = Limits {
     namespaces: 2,
@@ -44,7 +48,7 @@ async fn create(database: &TestDatabase, fixture: &Fixture) -> bool {
     let mut conn = database.connect().await;
     conn.transaction(async |conn| {
         let (account, kind) = (fixture.account, Resource::Manager);
-        if quotas::refuse_creation(conn, account, kind, &DEFAULTS)
+        if quotas::check_creation(conn, account, kind, &DEFAULTS)
             .await?
             .is_some()
         {
@@ -76,41 +80,6 @@ async fn watch(database: &TestDatabase, fixture: &Fixture, names: &[&str]) -> bo
         }
         Err(error) => panic!("{error}"),
     }
-}
-
-#[tokio::test]
-async fn transactions_at_once_create_no_more_than_the_quota() {
-    let Start {
-        database,
-        mut conn,
-        fixture,
-    } = start().await;
-    let attempts = (0..8).map(|_| create(&database, &fixture));
-    let made = join_all(attempts).await;
-    assert_eq!(made.iter().filter(|made| **made).count(), 3);
-    assert_eq!(
-        number(&mut conn, "SELECT count(*) AS number FROM managers").await,
-        3
-    );
-
-    // Another account is counted separately.
-    let other = fixture.beside(&mut conn, "globex").await;
-    assert!(create(&database, &other).await);
-}
-
-#[tokio::test]
-async fn transactions_at_once_watch_no_more_feeds_than_the_quota() {
-    let Start {
-        database,
-        mut conn,
-        fixture,
-    } = start().await;
-    let names = ["a:1", "a:2", "a:3", "a:4", "a:5"].map(|name| [name]);
-    let attempts = names.iter().map(|name| watch(&database, &fixture, name));
-    let made = join_all(attempts).await;
-    assert_eq!(made.iter().filter(|made| **made).count(), 2);
-    let distinct = "SELECT count(DISTINCT feed) AS number FROM feed_watchers";
-    assert_eq!(number(&mut conn, distinct).await, 2);
 }
 
 #[tokio::test]
@@ -741,8 +710,9 @@ async fn a_backfill_without_room_is_not_due_and_a_raised_quota_makes_it_due() {
         .applied_manager(conn, &instructions("kettle"), &[])
         .await;
     let next = async |conn: &mut AsyncPgConnection| {
-        let room = Room::new(9, 0, 9);
-        let waiting = backfills::waiting(conn, &["hackernews"], &room, DEFAULTS.scans_per_day);
+        let mut look = Look::of(Uuid::new_v4());
+        let claim = look.claim();
+        let waiting = backfills::waiting(conn, &["hackernews"], &claim, DEFAULTS.scans_per_day);
         !waiting.await.unwrap().is_empty()
     };
     assert!(next(conn).await);
@@ -791,7 +761,6 @@ async fn backfills_of_accounts_take_turns() {
     for _ in 0..6 {
         // One place, which is free again each time.
         let mut room = Room::new(1, 0, 1);
-        let waiting = backfills::waiting(conn, &["lemmy"], &room, u32::MAX).await;
         let mut claim = Claim {
             replica: Uuid::new_v4(),
             take_over: true,
@@ -799,7 +768,8 @@ async fn backfills_of_accounts_take_turns() {
             room: &mut room,
             turns: &mut turns,
         };
-        let leased = table::lease(conn, "backfill", waiting.unwrap(), &mut claim).await;
+        let waiting = backfills::waiting(conn, &["lemmy"], &claim, u32::MAX).await;
+        let leased = table::lease(conn, backfills::KIND, waiting.unwrap(), &mut claim).await;
         let leased = leased.unwrap().items;
         assert_eq!(leased.len(), 1);
         let next = &leased[0].item;
@@ -817,4 +787,42 @@ async fn backfills_of_accounts_take_turns() {
         run(conn, "DELETE FROM leases").await;
     }
     assert_eq!(served, [false, true, false, true, false, false]);
+}
+
+/// Leases one feed with waiting backfills, and returns its key.
+async fn lease_backfill(conn: &mut AsyncPgConnection, replica: Uuid, known: &[String]) -> String {
+    let mut claim = Claim {
+        replica,
+        take_over: true,
+        known,
+        room: &mut Room::new(1, 0, 1),
+        turns: &mut Turns::default(),
+    };
+    let waiting = backfills::waiting(conn, &["lemmy"], &claim, u32::MAX).await;
+    let leased = table::lease(conn, backfills::KIND, waiting.unwrap(), &mut claim).await;
+    leased.unwrap().items.remove(0).key
+}
+
+#[tokio::test]
+async fn backfills_in_hand_leased_or_set_aside_hide_no_others() {
+    let mut at = start().await;
+    let conn = &mut at.conn;
+    let mut instructions = instructions("kettle");
+    instructions.feeds = feeds(&["lemmy:a", "lemmy:b", "lemmy:c", "lemmy:d"]);
+    at.fixture.applied_manager(conn, &instructions, &[]).await;
+    let (replica, other) = (Uuid::new_v4(), Uuid::new_v4());
+    for one in [replica, other] {
+        replicas::beat(conn, one, "scanner").await.unwrap();
+    }
+    let in_hand = lease_backfill(conn, replica, &[]).await;
+    let known = [in_hand.clone()];
+    let leased = lease_backfill(conn, other, &[]).await;
+    let aside = lease_backfill(conn, replica, &known).await;
+    let wait = Duration::from_secs(60);
+    table::set_aside(conn, backfills::KIND, &aside, replica, "reason", wait)
+        .await
+        .unwrap();
+    let last = lease_backfill(conn, replica, &known).await;
+    let all = BTreeSet::from([in_hand, leased, aside, last]);
+    assert_eq!(all.len(), 4);
 }

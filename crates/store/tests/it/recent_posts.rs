@@ -5,12 +5,12 @@ use serde_json::json;
 use store::{
     AsyncPgConnection,
     feeds::{self, FeedState, PollOutcome, Reading, Trouble},
-    plans, recent_posts, replicas,
+    recent_posts, replicas,
 };
 use test_support::{instructions, post};
 use uuid::Uuid;
 
-use crate::support::{Look, Start, number, record, run, start};
+use crate::support::{Look, Start, number, record, run, start, watch};
 
 const DAY: Duration = Duration::from_secs(86_400);
 
@@ -26,7 +26,7 @@ fn name(feed: &str) -> FeedName {
 }
 
 async fn keep(conn: &mut AsyncPgConnection, feed: &str, posts: &[Post]) -> Option<Timestamp> {
-    recent_posts::keep(conn, &name(feed), posts, Timestamp::now(), u32::MAX)
+    recent_posts::insert(conn, &name(feed), posts, Timestamp::now(), u32::MAX)
         .await
         .unwrap()
 }
@@ -34,20 +34,11 @@ async fn keep(conn: &mut AsyncPgConnection, feed: &str, posts: &[Post]) -> Optio
 /// One Manager that watches these feeds.
 async fn watching(feeds: &[&str]) -> (Start, domain::ManagerName) {
     let mut at = start().await;
-    let feeds: Vec<FeedName> = feeds.iter().map(|feed| name(feed)).collect();
     let manager = at
         .fixture
         .manager(&mut at.conn, &instructions("a"), &[])
         .await;
-    plans::record_change(
-        &mut at.conn,
-        manager,
-        &feeds,
-        &test_support::QUOTAS,
-        Timestamp::now(),
-    )
-    .await
-    .unwrap();
+    watch(&mut at.conn, manager, feeds).await;
     (at, manager)
 }
 
@@ -160,23 +151,14 @@ async fn feeds_of_an_account_share_its_bytes() {
     let manager = globex
         .manager(conn, &test_support::instructions("a"), &[])
         .await;
-    let feeds = [name("forum:shared")];
-    plans::record_change(
-        conn,
-        manager,
-        &feeds,
-        &test_support::QUOTAS,
-        Timestamp::now(),
-    )
-    .await
-    .unwrap();
+    watch(conn, manager, &["forum:shared"]).await;
     let seconds = |n: usize| Duration::from_secs(u64::try_from(1_000 - n).unwrap());
     // Each poll is large enough to trim.
     for poll in 0..5 {
         let posts = large(poll * 10..poll * 10 + 10, seconds);
         for feed in ["forum:a", "forum:b", "forum:c", "forum:shared"] {
             let feed = name(feed);
-            let cut = recent_posts::keep(conn, &feed, &posts, Timestamp::now(), QUOTA)
+            let cut = recent_posts::insert(conn, &feed, &posts, Timestamp::now(), QUOTA)
                 .await
                 .unwrap();
             assert!(poll == 0 || cut.is_some(), "{feed}");

@@ -29,7 +29,9 @@ async fn manager(at: &mut Start) -> ManagerName {
 
 async fn keep(conn: &mut AsyncPgConnection, manager: ManagerName, posts: &[Post]) -> usize {
     let refused: Vec<_> = posts.iter().map(|post| (manager, post)).collect();
-    refused_posts::keep(conn, &feed(), &refused).await.unwrap()
+    refused_posts::insert(conn, &feed(), &refused)
+        .await
+        .unwrap()
 }
 
 async fn ids(conn: &mut AsyncPgConnection, managers: &[ManagerName]) -> Vec<String> {
@@ -52,6 +54,37 @@ async fn they_wait_for_each_manager_until_they_are_matched_again() {
         .await
         .unwrap();
     assert_eq!(ids(&mut at.conn, &[one, two]).await, ["old"]);
+}
+
+#[tokio::test]
+async fn many_bytes_come_in_several_pages_and_none_is_missed() {
+    let mut at = start().await;
+    let waiting = manager(&mut at).await;
+    let posts: Vec<Post> = (0..5_u64)
+        .map(|n| aged(&format!("post {n}"), "Text", 5 - n))
+        .collect();
+    keep(&mut at.conn, waiting, &posts).await;
+    // As if each had two fifths of a page.
+    let bytes = refused_posts::PAGE_BYTES * 2 / 5;
+    let grown = format!("UPDATE refused_posts SET bytes = {bytes}");
+    run(&mut at.conn, grown).await;
+    let (mut pages, mut found) = (Vec::new(), Vec::new());
+    loop {
+        let page = refused_posts::of(&mut at.conn, &feed(), &[waiting])
+            .await
+            .unwrap();
+        refused_posts::forget(&mut at.conn, &feed(), &[waiting], &page.posts)
+            .await
+            .unwrap();
+        pages.push(page.posts.len());
+        found.extend(page.posts.into_iter().map(|post| post.id));
+        if !page.more {
+            break;
+        }
+    }
+    assert_eq!(pages, [3, 2]);
+    let expected: Vec<String> = posts.into_iter().map(|post| post.id).collect();
+    assert_eq!(found, expected);
 }
 
 #[tokio::test]

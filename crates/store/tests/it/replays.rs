@@ -97,10 +97,10 @@ impl World {
 }
 
 async fn advance(conn: &mut AsyncPgConnection, pace: Pace) -> Option<Advanced> {
-    conn.transaction(async |conn| replays::advance(conn, pace, &mut Round::default()).await)
-        .await
-        .unwrap()
-        .map(|(_, advanced)| advanced)
+    let turn = conn.transaction(async |conn| {
+        replays::advance(conn, pace, &mut Round::default(), |_| ()).await
+    });
+    turn.await.unwrap().map(|(_, advanced)| advanced)
 }
 
 #[tokio::test]
@@ -197,7 +197,7 @@ async fn a_rolled_back_batch_is_repeated() {
             .at
             .conn
             .transaction(async |conn| {
-                replays::advance(conn, PACE, &mut Round::default()).await?;
+                replays::advance(conn, PACE, &mut Round::default(), |_| ()).await?;
                 Err(store::QueryError::RollbackTransaction.into())
             })
             .await;

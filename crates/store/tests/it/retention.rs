@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use diesel_async::RunQueryDsl;
-use domain::{ConnectionName, Id, ManagerName, Timestamp};
+use domain::{Id, ManagerName, Timestamp};
 use store::retention::{self, Dropped, Purge, Table, Unpartitioned};
 use test_support::eventually;
 
@@ -16,13 +16,8 @@ const DAY: Duration = Duration::from_secs(86_400);
 const OLD: &str =
     "date_trunc('week', now() AT TIME ZONE 'UTC') AT TIME ZONE 'UTC' - interval '60 days'";
 
-struct World {
-    at: Start,
-    connection: ConnectionName,
-}
-
 /// Deliveries and Scans of the last half hour, and as many that are about 60 days old.
-async fn world(state: &str) -> World {
+async fn world(state: &str) -> Start {
     let mut at = start().await;
     for table in ["posts", "scans", "deliveries", "delivery_attempts"] {
         rows::partition(&mut at.conn, table, OLD).await;
@@ -55,13 +50,13 @@ async fn world(state: &str) -> World {
         state,
     )
     .await;
-    World { at, connection }
+    at
 }
 
 #[tokio::test]
 async fn a_partition_past_its_time_is_dropped() {
     let mut world = world("'SUCCEEDED'").await;
-    let conn = &mut world.at.conn;
+    let conn = &mut world.conn;
     for table in [Table::Deliveries, Table::DeliveryAttempts, Table::Scans] {
         let none = retention::older_than(conn, table, 90 * DAY, Timestamp::now())
             .await
@@ -81,14 +76,14 @@ async fn a_partition_past_its_time_is_dropped() {
             .unwrap();
         assert_eq!(left, []);
     }
-    assert_eq!(world.at.database.count("deliveries").await, 30);
-    assert_eq!(world.at.database.count("scans").await, 30);
+    assert_eq!(world.database.count("deliveries").await, 30);
+    assert_eq!(world.database.count("scans").await, 30);
 }
 
 #[tokio::test]
 async fn nothing_is_old_by_one_wrong_clock_alone() {
     let mut world = world("'SUCCEEDED'").await;
-    let conn = &mut world.at.conn;
+    let conn = &mut world.conn;
     let now = Timestamp::now();
     // To this process the database is 100 days ahead.
     for (own, old) in [
@@ -107,7 +102,7 @@ async fn a_partition_with_unfinished_deliveries_is_kept() {
     for state in ["'PENDING'", "'RETRYING'", "'IN_FLIGHT'"] {
         let state = format!("CASE WHEN n = 7 THEN {state} ELSE 'SUCCEEDED' END");
         let mut world = world(&state).await;
-        let conn = &mut world.at.conn;
+        let conn = &mut world.conn;
         let old = retention::older_than(conn, Table::Deliveries, 30 * DAY, Timestamp::now())
             .await
             .unwrap();
@@ -127,10 +122,10 @@ async fn a_partition_with_unfinished_deliveries_is_kept() {
         );
         let expired = "deliveries WHERE state = 'EXHAUSTED' AND last_error = 'expired'";
         assert_eq!(
-            world.at.database.count(expired).await,
+            world.database.count(expired).await,
             i64::try_from(expected).unwrap()
         );
-        let dropped = retention::drop_partition(&mut world.at.conn, &old[0])
+        let dropped = retention::drop_partition(&mut world.conn, &old[0])
             .await
             .unwrap();
         let now = if expected == 1 {
@@ -141,11 +136,11 @@ async fn a_partition_with_unfinished_deliveries_is_kept() {
         assert_eq!(dropped, now);
     }
     let mut world = world("'SUCCEEDED'").await;
-    run(&mut world.at.conn, "UPDATE scans SET fanned_out = false").await;
-    let old = retention::older_than(&mut world.at.conn, Table::Scans, 30 * DAY, Timestamp::now())
+    run(&mut world.conn, "UPDATE scans SET fanned_out = false").await;
+    let old = retention::older_than(&mut world.conn, Table::Scans, 30 * DAY, Timestamp::now())
         .await
         .unwrap();
-    let dropped = retention::drop_partition(&mut world.at.conn, &old[0])
+    let dropped = retention::drop_partition(&mut world.conn, &old[0])
         .await
         .unwrap();
     assert_eq!(dropped, Dropped::InUse);
@@ -154,7 +149,7 @@ async fn a_partition_with_unfinished_deliveries_is_kept() {
 #[tokio::test]
 async fn a_post_is_kept_as_long_as_its_scans() {
     let mut world = world("'SUCCEEDED'").await;
-    let conn = &mut world.at.conn;
+    let conn = &mut world.conn;
     let old = retention::older_than(conn, Table::Posts, 30 * DAY, Timestamp::now())
         .await
         .unwrap();
@@ -172,22 +167,22 @@ async fn a_post_is_kept_as_long_as_its_scans() {
 #[tokio::test]
 async fn dropping_a_partition_does_not_block_others() {
     let mut world = world("'SUCCEEDED'").await;
-    let reading = world.at.database.begin(&["SELECT FROM deliveries"]).await;
+    let reading = world.database.begin(&["SELECT FROM deliveries"]).await;
     let old = retention::older_than(
-        &mut world.at.conn,
+        &mut world.conn,
         Table::Deliveries,
         30 * DAY,
         Timestamp::now(),
     )
     .await
     .unwrap();
-    let dropped = retention::drop_partition(&mut world.at.conn, &old[0])
+    let dropped = retention::drop_partition(&mut world.conn, &old[0])
         .await
         .unwrap();
     assert_eq!(dropped, Dropped::Busy);
     drop(reading);
     eventually("it is dropped", async || {
-        let dropped = retention::drop_partition(&mut world.at.conn, &old[0]).await;
+        let dropped = retention::drop_partition(&mut world.conn, &old[0]).await;
         dropped.unwrap() == Dropped::Dropped
     })
     .await;
@@ -197,7 +192,7 @@ async fn dropping_a_partition_does_not_block_others() {
 async fn a_recreated_week_is_not_dropped() {
     let mut world = world("'SUCCEEDED'").await;
     for table in [Table::Deliveries, Table::Scans] {
-        let old = retention::older_than(&mut world.at.conn, table, DAY, Timestamp::now())
+        let old = retention::older_than(&mut world.conn, table, DAY, Timestamp::now())
             .await
             .unwrap();
         assert_eq!(old.len(), 1, "that of 60 days ago alone: {old:?}");
@@ -205,47 +200,9 @@ async fn a_recreated_week_is_not_dropped() {
 }
 
 #[tokio::test]
-async fn a_delivery_without_a_scan_is_given_up() {
-    let mut world = world("'PENDING'").await;
-    let conn = &mut world.at.conn;
-    run(conn, "UPDATE scans SET fanned_out = true").await;
-    let old = retention::older_than(conn, Table::Scans, 30 * DAY, Timestamp::now())
-        .await
-        .unwrap();
-    retention::drop_partition(conn, &old[0]).await.unwrap();
-    let from = retention::kept_from(conn, Table::Scans)
-        .await
-        .unwrap()
-        .unwrap();
-    assert_eq!(
-        retention::exhaust_without_scan(conn, from, 100)
-            .await
-            .unwrap(),
-        30
-    );
-    assert_eq!(
-        retention::exhaust_without_scan(conn, from, 100)
-            .await
-            .unwrap(),
-        0
-    );
-    let given_up = "deliveries WHERE state = 'EXHAUSTED' AND last_error = 'scan_expired'";
-    assert_eq!(world.at.database.count(given_up).await, 30);
-    assert_eq!(
-        world
-            .at
-            .database
-            .count("deliveries WHERE state = 'PENDING'")
-            .await,
-        30
-    );
-    let _ = world.connection;
-}
-
-#[tokio::test]
 async fn keys_are_purged_in_batches() {
     let mut world = world("'SUCCEEDED'").await;
-    let conn = &mut world.at.conn;
+    let conn = &mut world.conn;
     let times = format!("(CASE WHEN n % 2 = 0 THEN now() ELSE {OLD} END)");
     run(
         conn,
@@ -272,14 +229,14 @@ async fn keys_are_purged_in_batches() {
         }
         assert_eq!(batches, [8_000, 8_000, 4_000, 0], "{table:?}");
     }
-    assert_eq!(world.at.database.count("scan_keys").await, 20_000);
-    assert_eq!(world.at.database.count("post_keys").await, 20_000);
+    assert_eq!(world.database.count("scan_keys").await, 20_000);
+    assert_eq!(world.database.count("post_keys").await, 20_000);
 }
 
 #[tokio::test]
 async fn a_purge_reads_only_old_rows() {
     let mut world = world("'SUCCEEDED'").await;
-    let conn = &mut world.at.conn;
+    let conn = &mut world.conn;
     for (table, values) in [
         (
             Unpartitioned::ScanKeys,
@@ -335,8 +292,8 @@ async fn a_purge_reads_only_old_rows() {
 #[tokio::test]
 async fn retention_runs_in_one_replica_at_a_time() {
     let world = world("'SUCCEEDED'").await;
-    let mut one = world.at.database.connect().await;
-    let mut other = world.at.database.connect().await;
+    let mut one = world.database.connect().await;
+    let mut other = world.database.connect().await;
     assert!(retention::begin_turn(&mut one).await.unwrap());
     assert!(!retention::begin_turn(&mut other).await.unwrap());
     retention::end_turn(&mut one).await.unwrap();

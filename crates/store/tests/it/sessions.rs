@@ -74,6 +74,19 @@ async fn a_pool_discards_connections_to_a_server_that_became_read_only() {
 }
 
 #[tokio::test]
+async fn full_disk_and_missing_right_count_as_refusals() {
+    let database = TestDatabase::create().await;
+    let pool = store::connect(database.url(), 1).unwrap();
+    let mut conn = pool.get().await.unwrap();
+    for (code, refusals) in [("53100", 1), ("42501", 1), ("22012", 0)] {
+        let before = count_of("OTHER", "refused");
+        let raise = format!("DO $$ BEGIN RAISE 'Fehler {code}' USING ERRCODE = '{code}'; END $$");
+        sql_query(raise).execute(&mut conn).await.unwrap_err();
+        assert_eq!(count_of("OTHER", "refused") - before, refusals, "{code}");
+    }
+}
+
+#[tokio::test]
 async fn connections_to_a_server_that_never_answers_are_given_up() {
     let _alone = LOST_SERVER.lock().await;
     let database = TestDatabase::create().await;

@@ -13,7 +13,7 @@ use domain::{
 use store::{
     Page,
     fair::Turns,
-    purges,
+    plans, purges,
     scans::{self, NewScan, Origin, ScanCounter},
     work::{Claim, Room},
 };
@@ -131,6 +131,19 @@ impl Look {
     }
 }
 
+/// Makes a Manager watch these feeds and no others; returns the version of the plans.
+pub(crate) async fn watch(
+    conn: &mut AsyncPgConnection,
+    manager: ManagerName,
+    feeds: &[&str],
+) -> i64 {
+    let feeds: Vec<FeedName> = feeds.iter().map(|name| name.parse().unwrap()).collect();
+    let quotas = &test_support::QUOTAS;
+    plans::record_change(conn, manager, &feeds, quotas, Timestamp::now())
+        .await
+        .unwrap()
+}
+
 pub(crate) fn feed() -> FeedName {
     "hackernews:newest".parse().unwrap()
 }
@@ -139,11 +152,7 @@ pub(crate) fn matched(score: f64) -> Match {
     Match {
         score,
         terms: vec!["rust".to_owned()],
-        focus: None,
-        spans: Vec::new(),
-        signals: None,
-        judged: false,
-        reader: None,
+        ..Match::default()
     }
 }
 

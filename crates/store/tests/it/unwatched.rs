@@ -1,10 +1,10 @@
 //! Feeds that no Manager watches go after a week, with their rows, and never under a Manager that comes.
 
-use domain::{FeedName, ManagerName, Timestamp};
-use store::{AsyncConnection, AsyncPgConnection, feeds::purge_unwatched, plans};
+use domain::ManagerName;
+use store::{AsyncConnection, AsyncPgConnection, feeds::purge_unwatched};
 use test_support::{TestDatabase, eventually, instructions};
 
-use crate::support::{Start, number, run, start};
+use crate::support::{Start, number, run, start, watch};
 
 const OLD: &str = "INSERT INTO feeds (name, platform, watched, cursor, next_poll_time, create_time) VALUES \
      ('forum:old', 'forum', false, '{\"after\": 1}', now() - interval '8 days', now() - interval '9 days')";
@@ -17,14 +17,6 @@ const OWN_ROWS: [&str; 7] = [
     "quarantined_posts (feed, quarantine_time, kind, reason) VALUES ('forum:old', now(), 'UNFIT', 'a')",
     "feed_stats (feed, interval_seconds, time, posts) VALUES ('forum:old', 60, date_trunc('minute', now()), 1)",
 ];
-
-async fn watch(conn: &mut AsyncPgConnection, manager: ManagerName, feeds: &[&str]) {
-    let feeds: Vec<FeedName> = feeds.iter().map(|name| name.parse().unwrap()).collect();
-    let quotas = &test_support::QUOTAS;
-    plans::record_change(conn, manager, &feeds, quotas, Timestamp::now())
-        .await
-        .unwrap();
-}
 
 /// A database with a feed that no one has watched for a week, and a Manager without feeds.
 async fn with_old_feed() -> (Start, ManagerName) {

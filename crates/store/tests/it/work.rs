@@ -2,19 +2,19 @@
 
 use std::time::Duration;
 
-use domain::{FeedName, Id, Timestamp, manager::Mode};
+use domain::{Id, manager::Mode};
 use store::{
     AsyncPgConnection,
     backfills::look_backs,
     feeds,
     feeds::PollOutcome,
-    managers, plans, replicas,
+    managers, replicas,
     work::{Claimed, Setback, table},
 };
 use test_support::instructions;
 use uuid::Uuid;
 
-use crate::support::{Look, die, number, run, start};
+use crate::support::{Look, die, number, run, start, watch};
 
 async fn living(conn: &mut AsyncPgConnection) -> Uuid {
     let replica = Uuid::new_v4();
@@ -127,13 +127,7 @@ async fn poll_that_ends_resets_the_crashes_of_its_feed() {
         .manager(&mut at.conn, &instructions("a"), &[])
         .await;
     let conn = &mut at.conn;
-    let names: Vec<FeedName> = ["forum:a", "forum:b"]
-        .map(|name| name.parse().unwrap())
-        .into();
-    let now = Timestamp::now();
-    plans::record_change(conn, manager, &names, &test_support::QUOTAS, now)
-        .await
-        .unwrap();
+    watch(conn, manager, &["forum:a", "forum:b"]).await;
     let lease = async |conn: &mut AsyncPgConnection, replica| {
         let claimed = feeds::lease_due(conn, "forum", &mut Look::of(replica).claim()).await;
         let mut items = claimed.unwrap().items;

@@ -18,8 +18,8 @@ use crate::{Dispatcher, lanes::Place, rate::Allowance, send};
 const PROBE_MARGIN: Duration = Duration::from_secs(5);
 
 /// Deliveries that a Connection may send now.
-enum Leave {
-    /// `None` if it is not due yet, or the Connection is disabled.
+enum Permission {
+    /// The Connection is not due yet, or disabled.
     Nothing,
     Probe(Place),
     Paced(Allowance, Vec<Place>),
@@ -39,28 +39,28 @@ pub(super) async fn claim(
     let names: Vec<ConnectionName> = due.iter().map(|due| due.connection).collect();
     let accounts: HashMap<ConnectionName, Due> =
         due.into_iter().map(|due| (due.connection, due)).collect();
-    let (leaves, claimed, settled) = conn
+    let (permissions, claimed, settled) = conn
         .transaction(async |conn| {
-            let mut leaves: HashMap<ConnectionName, Leave> = HashMap::new();
+            let mut permissions: HashMap<ConnectionName, Permission> = HashMap::new();
             let mut locked: HashMap<ConnectionName, LockedLane> = HashMap::new();
             for lane in lanes::lock_due(conn, &names).await? {
                 let name = lane.lane.connection;
                 if let Some(due) = accounts.get(&name) {
-                    leaves.insert(name, leave(dispatcher, due, &lane));
+                    permissions.insert(name, permission(dispatcher, due, &lane));
                     locked.insert(name, lane);
                 }
             }
-            let wants: Vec<Want> = leaves.iter().filter_map(want).collect();
+            let wants: Vec<Want> = permissions.iter().filter_map(want).collect();
             let (sealer, replica) = (&dispatcher.sealer, dispatcher.backbone.replica);
             let claimed = deliveries::claim_locked(conn, sealer, replica, &wants).await?;
-            let changed = spend(dispatcher, &leaves, &claimed, &locked);
+            let changed = spend(dispatcher, &permissions, &claimed, &locked);
             lanes::save(conn, &changed).await?;
-            let settled: Vec<ConnectionName> = leaves.keys().copied().collect();
+            let settled: Vec<ConnectionName> = permissions.keys().copied().collect();
             let settled = lanes::settle(conn, &settled).await?;
-            Ok::<_, store::Error>((leaves, claimed, settled))
+            Ok::<_, store::Error>((permissions, claimed, settled))
         })
         .await?;
-    start(dispatcher, leaves, claimed, &accounts);
+    start(dispatcher, permissions, claimed, &accounts);
     for Settled {
         connection, next, ..
     } in settled
@@ -76,18 +76,18 @@ pub(super) async fn claim(
         if let Some(at) = at {
             dispatcher
                 .signals
-                .look_at(at.max(Instant::now() + SOONEST_LOOK));
+                .query_at(at.max(Instant::now() + SOONEST_LOOK));
         }
     }
     Ok(())
 }
 
-fn leave(dispatcher: &Arc<Dispatcher>, due: &Due, locked: &LockedLane) -> Leave {
+fn permission(dispatcher: &Arc<Dispatcher>, due: &Due, locked: &LockedLane) -> Permission {
     let LockedLane {
         lane, now, active, ..
     } = locked;
     if !active {
-        return Leave::Nothing;
+        return Permission::Nothing;
     }
     if let Some(open_until) = lane.open_until {
         let probed = lane
@@ -96,27 +96,27 @@ fn leave(dispatcher: &Arc<Dispatcher>, due: &Due, locked: &LockedLane) -> Leave 
         // Places for the probes of others in this query may have been the last.
         let has_place = dispatcher.lanes.has_place(due.connection, due.account);
         if open_until > *now || probed || !has_place {
-            return Leave::Nothing;
+            return Permission::Nothing;
         }
         let place = dispatcher.lanes.exempt_place(due.connection, due.account);
-        return Leave::Probe(place);
+        return Permission::Probe(place);
     }
     let Some(per_minute) = locked.per_minute else {
-        return Leave::Free;
+        return Permission::Free;
     };
     dispatcher.lanes.unblock(due.connection);
     let allowance = Allowance::new(lane.rate_time, *now, per_minute);
     let places = dispatcher
         .lanes
         .places(due.connection, due.account, allowance.count);
-    Leave::Paced(allowance, places)
+    Permission::Paced(allowance, places)
 }
 
-fn want((connection, leave): (&ConnectionName, &Leave)) -> Option<Want> {
-    let count = match leave {
-        Leave::Nothing | Leave::Free => 0,
-        Leave::Probe(_) => 1,
-        Leave::Paced(_, places) => u32::try_from(places.len()).unwrap_or(u32::MAX),
+fn want((connection, permission): (&ConnectionName, &Permission)) -> Option<Want> {
+    let count = match permission {
+        Permission::Nothing | Permission::Free => 0,
+        Permission::Probe(_) => 1,
+        Permission::Paced(_, places) => u32::try_from(places.len()).unwrap_or(u32::MAX),
     };
     (count > 0).then_some(Want {
         connection: *connection,
@@ -127,7 +127,7 @@ fn want((connection, leave): (&ConnectionName, &Leave)) -> Option<Want> {
 /// Returns the lanes after these claims.
 fn spend(
     dispatcher: &Dispatcher,
-    leaves: &HashMap<ConnectionName, Leave>,
+    permissions: &HashMap<ConnectionName, Permission>,
     claimed: &[Claimed],
     locked: &HashMap<ConnectionName, LockedLane>,
 ) -> Vec<Lane> {
@@ -136,18 +136,18 @@ fn spend(
         *counts.entry(name_of(claim)).or_default() += 1;
     }
     let mut changed = Vec::new();
-    for (connection, leave) in leaves {
+    for (connection, permission) in permissions {
         let (Some(locked), Some(count)) = (locked.get(connection), counts.get(connection)) else {
             continue;
         };
         let mut lane = locked.lane.clone();
-        match leave {
-            Leave::Nothing | Leave::Free => continue,
-            Leave::Probe(_) => {
+        match permission {
+            Permission::Nothing | Permission::Free => continue,
+            Permission::Probe(_) => {
                 let end = dispatcher.config.dispatcher.timeout + PROBE_MARGIN;
                 lane.probe = Some((dispatcher.backbone.replica, locked.now.plus(end)));
             }
-            Leave::Paced(allowance, _) => lane.rate_time = Some(allowance.spent(*count)),
+            Permission::Paced(allowance, _) => lane.rate_time = Some(allowance.spent(*count)),
         }
         changed.push(lane);
     }
@@ -156,24 +156,24 @@ fn spend(
 
 fn start(
     dispatcher: &Arc<Dispatcher>,
-    mut leaves: HashMap<ConnectionName, Leave>,
+    mut permissions: HashMap<ConnectionName, Permission>,
     claimed: Vec<Claimed>,
     accounts: &HashMap<ConnectionName, Due>,
 ) {
     let mut sent: HashMap<ConnectionName, u32> = HashMap::new();
     for claim in claimed {
         let connection = name_of(&claim);
-        match leaves.get_mut(&connection) {
-            None | Some(Leave::Nothing | Leave::Free) => {}
-            Some(Leave::Probe(_)) => {
-                let Some(Leave::Probe(place)) = leaves.remove(&connection) else {
+        match permissions.get_mut(&connection) {
+            None | Some(Permission::Nothing | Permission::Free) => {}
+            Some(Permission::Probe(_)) => {
+                let Some(Permission::Probe(place)) = permissions.remove(&connection) else {
                     continue;
                 };
                 if let Some(ready) = ready(dispatcher, claim, true) {
                     put(dispatcher, place, ready);
                 }
             }
-            Some(Leave::Paced(allowance, places)) => {
+            Some(Permission::Paced(allowance, places)) => {
                 let number = sent.entry(connection).or_default();
                 let wait = allowance.wait(*number);
                 *number += 1;
@@ -182,7 +182,7 @@ fn start(
                 else {
                     continue;
                 };
-                // It may wait for a second.
+                // The delivery may wait for up to a second, so it reserves only its own size.
                 place.fit(&ready);
                 let dispatcher = Arc::clone(dispatcher);
                 tokio::spawn(async move {
@@ -193,9 +193,9 @@ fn start(
             }
         }
     }
-    for (connection, leave) in &leaves {
-        if let (Leave::Free, Some(due)) = (leave, accounts.get(connection)) {
-            dispatcher.lanes.fall_behind(*connection, due.account);
+    for (connection, permission) in &permissions {
+        if let (Permission::Free, Some(due)) = (permission, accounts.get(connection)) {
+            dispatcher.lanes.mark_backlogged(*connection, due.account);
         }
     }
     send::pump(dispatcher);

@@ -6,9 +6,9 @@ use backbone::work;
 use domain::{ConnectionName, Timestamp};
 use runtime::{Periodic, Sparing};
 use store::{
-    AsyncPgConnection, connection_tests,
-    deliveries::{self, Endpoints, Standings},
-    lanes, replays,
+    AsyncPgConnection,
+    deliveries::{self, Endpoints, UnfinishedCounts},
+    lanes, replays, trial_deliveries,
     work::MAX_CRASHES,
 };
 use tokio::time::Instant;
@@ -73,11 +73,11 @@ pub(super) async fn run(dispatcher: &Arc<Dispatcher>, shutdown: &CancellationTok
             }
             Ok::<_, store::Error>(())
         };
-        rounds.note("look after leases and lanes", round.await);
+        rounds.log_once("look after leases and lanes", round.await);
     }
 }
 
-/// Returns true if any of them belonged to dead replicas.
+/// Frees deliveries without a living holder. Returns true if there were any.
 async fn free_orphans(
     dispatcher: &Arc<Dispatcher>,
     conn: &mut AsyncPgConnection,
@@ -108,16 +108,16 @@ async fn free_orphans(
         }
     }
     let connections = freed.into_iter().map(|one| one.connection);
-    dispatcher.signals.note(connections);
+    dispatcher.signals.add_connections(connections);
     Ok(true)
 }
 
-/// A sweep needs to know this of those before.
+/// State that a sweep keeps for the next one.
 struct Sweeper {
     clock: DatabaseClock,
-    /// The last Connection that was looked at, until the look begins again.
+    /// The last Connection that was checked; `None` to begin with the first.
     last: Option<ConnectionName>,
-    /// For counts that read all Connections.
+    /// Limits how often all Connections are counted.
     counts: Sparing,
 }
 
@@ -133,9 +133,9 @@ impl Default for Sweeper {
 
 impl Sweeper {
     async fn sweep(&mut self, conn: &mut AsyncPgConnection) -> Result<(), store::Error> {
-        connection_tests::purge(conn).await?;
-        let standings = deliveries::standings(conn, COUNTED).await?;
-        tell(standings);
+        trial_deliveries::purge(conn).await?;
+        let counts = deliveries::count_unfinished(conn, COUNTED).await?;
+        report(counts);
         let waiting = deliveries::find_waiting(conn, self.last, SWEPT).await?;
         self.last = waiting.last;
         if waiting.unnoted > 0 {
@@ -155,7 +155,7 @@ impl Sweeper {
             counted?;
         }
         // Last, because it may read a large backlog. The next sweep corrects hints that are too late now.
-        self.clock.follow(conn, standings.now).await
+        self.clock.follow(conn, counts.now).await
     }
 }
 
@@ -168,10 +168,10 @@ async fn count_connections(conn: &mut AsyncPgConnection) -> Result<(), store::Er
     for (state, count) in [("active", active), ("open", broken), ("disabled", disabled)] {
         metrics::ENDPOINTS.with_label_values(&[state]).set(count);
     }
-    let standing = deliveries::standing(conn).await?;
-    metrics::OPEN_BREAKERS.set(standing.open_breakers);
-    metrics::CONNECTIONS_BEHIND.set(standing.behind);
-    metrics::OLDEST_DUE.set(standing.oldest_due.as_secs_f64());
+    let totals = deliveries::lane_totals(conn).await?;
+    metrics::OPEN_BREAKERS.set(totals.open_breakers);
+    metrics::CONNECTIONS_BEHIND.set(totals.behind);
+    metrics::OLDEST_DUE.set(totals.oldest_due.as_secs_f64());
     Ok(())
 }
 
@@ -219,15 +219,15 @@ impl DatabaseClock {
     }
 }
 
-fn tell(standings: Standings) {
+fn report(counts: UnfinishedCounts) {
     for (state, count) in [
-        ("pending", standings.pending),
-        ("retrying", standings.retrying),
-        ("in_flight", standings.in_flight),
+        ("pending", counts.pending),
+        ("retrying", counts.retrying),
+        ("in_flight", counts.in_flight),
     ] {
         metrics::UNFINISHED.with_label_values(&[state]).set(count);
     }
-    metrics::DUE.set(standings.due);
+    metrics::DUE.set(counts.due);
 }
 
 async fn give_up_expired(

@@ -1,9 +1,9 @@
-//! Fans out Scans whose events were lost, or wait for a broker that is away.
+//! Fans out Scans whose events were lost, or do not come because the broker is away.
 //!
 //! Dispatchers share the work: each leases what it takes, and continues while there is more. Accounts take turns, so
-//! that a Scan does not wait for the backlog of another account, whether it is in the broker or here. A Scan that the
-//! database refuses is retried alone, less and less often, and blocks no other. One that dispatchers died with three
-//! times in a row is set aside for a while.
+//! that a Scan does not wait for the backlog of another account. A Scan that the database refuses is retried alone,
+//! less and less often, and blocks no other. A Scan that was in hand when dispatchers died three times in a row is set
+//! aside for a while.
 
 use std::{
     collections::HashMap,
@@ -28,9 +28,8 @@ use super::fan_out;
 use crate::{Dispatcher, metrics};
 
 const LOOK: Duration = Duration::from_millis(500);
-/// How long an event may be in transit before the sweep fans out its Scan. So the queue's backlog of one account delays
-/// the others hardly longer.
-const OVERDUE: Duration = Duration::from_secs(1);
+/// How long an event may be in transit before the sweep fans out its Scan. A lost event costs this time and one look.
+const OVERDUE: Duration = Duration::from_millis(500);
 const BATCH: u32 = 128;
 const FIRST_RETRY: Duration = Duration::from_secs(2);
 const MAX_RETRY: Duration = Duration::from_secs(60);
@@ -68,7 +67,7 @@ pub(crate) async fn sweep(dispatcher: &Arc<Dispatcher>, shutdown: CancellationTo
         }
         let swept = sweep_once(dispatcher, &mut refused, &shutdown).await;
         metrics::SCANS_REFUSED.set(i64::try_from(refused.0.len()).unwrap_or(i64::MAX));
-        rounds.note("look for lost events", swept);
+        rounds.log_once("look for lost events", swept);
     }
 }
 
@@ -94,7 +93,7 @@ async fn sweep_once(
         is_backlog |= more && !taken.is_empty();
         if listed < BATCH as usize || taken.is_empty() {
             // All accounts had their turn.
-            round.rest();
+            round.pause();
             if !std::mem::take(&mut is_backlog) {
                 break;
             }
@@ -106,8 +105,8 @@ async fn sweep_once(
     Ok(())
 }
 
-/// Leases a batch. Returns how many Scans were due, and those that may be fanned out: of those that dispatchers died
-/// with twice in a row there is one at most, and those with three deaths are set aside.
+/// Leases a batch. Returns how many Scans were due, and those that may be fanned out. At most one of these was in hand
+/// when dispatchers died twice in a row; after three deaths, a Scan is set aside.
 async fn take(
     dispatcher: &Dispatcher,
     refused: &Refused,

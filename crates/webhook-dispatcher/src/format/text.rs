@@ -109,7 +109,7 @@ pub(super) fn link(text: &str) -> Option<String> {
         return None;
     }
     let mut spelled = String::new();
-    // Those of an IPv6 address are the first of each, and without them it would be none.
+    // The brackets of an IPv6 address come first, and it needs them.
     let mut host_brackets = match url.host()? {
         Host::Ipv6(_) => 2,
         _ => 0,

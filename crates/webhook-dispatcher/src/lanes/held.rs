@@ -45,7 +45,7 @@ impl Place {
 }
 
 impl Permit {
-    /// The request has ended; `success` says whether it was acknowledged.
+    /// Records that the request has ended; `success` says whether it was acknowledged.
     pub(crate) fn done(mut self, success: bool) {
         self.success = success;
     }
@@ -55,15 +55,17 @@ impl Drop for Permit {
     fn drop(&mut self) {
         let mut guard = self.lanes.lock();
         let state = &mut *guard;
-        if let Some(lane) = state.lanes.get_mut(&self.connection) {
+        if let Some(lane) = state.lanes.get(&self.connection) {
             state.open.release(lane.account, 1);
-            if lane.on_probation {
+            if lane.endpoint.is_on_probation() {
                 state.probation_open.release(lane.account, 1);
             }
-            lane.close(self.opened, self.success, self.lanes.lane_limit);
         }
         state.release(self.connection, 1, self.bytes);
-        state.classify(self.connection);
+        let most = self.lanes.lane_limit;
+        state.change(self.connection, |lane| {
+            lane.close(self.opened, self.success, most);
+        });
         state.list(self.connection);
         let hungry = state
             .lanes
@@ -101,7 +103,7 @@ impl Drop for Place {
 impl Drop for Pause {
     fn drop(&mut self) {
         if let Some(lane) = self.lanes.lock().lanes.get_mut(&self.connection) {
-            lane.pauses = lane.pauses.saturating_sub(1);
+            lane.endpoint.end_pause();
         }
     }
 }

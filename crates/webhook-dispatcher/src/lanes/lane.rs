@@ -7,14 +7,10 @@ use std::{
 
 use domain::Id;
 
-use super::ready::Ready;
-
-/// An endpoint with at least this response time counts as slow.
-const SLOW: Duration = Duration::from_secs(2);
-/// Amount of work, as time, that is queued behind a lane's open requests.
-const AHEAD: Duration = Duration::from_millis(250);
-/// Maximum queue length for each request that may be open.
-const DEEPEST: u32 = 16;
+use super::{
+    endpoint::{EndpointState, SLOW},
+    ready::Ready,
+};
 
 /// An open request.
 pub(super) struct Open {
@@ -26,24 +22,14 @@ pub(super) struct Open {
 
 pub(super) struct Lane {
     pub(super) account: Id,
-    /// Maximum number of open requests.
-    pub(super) limit: u32,
+    pub(super) endpoint: EndpointState,
     pub(super) open: Vec<Open>,
     pub(super) queue: VecDeque<Ready>,
     pub(super) promised: u32,
-    /// Recent response time.
-    typical: Duration,
-    proven: bool,
-    failing: bool,
-    pub(super) slow: bool,
-    pub(super) on_probation: bool,
+    /// True if more deliveries wait in the database.
     pub(super) behind: bool,
-    /// A throttled Connection has more waiting deliveries, and found no place.
+    /// True if a throttled Connection has more waiting deliveries, and found no place.
     pub(super) starved: bool,
-    /// True if the circuit breaker is open.
-    pub(super) blocked: bool,
-    /// Number of results with `Retry-After` that are not written yet. They keep the lane blocked.
-    pub(super) pauses: u32,
     /// True if the lane is in a ring.
     pub(super) listed: bool,
     pub(super) used: Instant,
@@ -53,19 +39,12 @@ impl Lane {
     pub(super) fn new(account: Id) -> Self {
         Self {
             account,
-            limit: 1,
+            endpoint: EndpointState::new(),
             open: Vec::new(),
             queue: VecDeque::new(),
             promised: 0,
-            typical: SLOW,
-            proven: false,
-            failing: false,
-            slow: false,
-            on_probation: true,
             behind: false,
             starved: false,
-            blocked: false,
-            pauses: 0,
             listed: false,
             used: Instant::now(),
         }
@@ -88,28 +67,8 @@ impl Lane {
             + self.open.iter().filter(|open| open.urgent).count()
     }
 
-    /// Number of deliveries that may be held: the open ones, and what they send in a moment.
-    pub(super) fn capacity(&self) -> u32 {
-        if self.on_probation {
-            return self.limit * 2;
-        }
-        let rounds = AHEAD.as_micros() / self.typical.as_micros().max(1);
-        let rounds = u32::try_from(rounds).unwrap_or(u32::MAX);
-        self.limit * rounds.clamp(2, DEEPEST)
-    }
-
-    /// Records that the database knows of no open breaker. Returns true if the lane is not blocked any more.
-    pub(super) fn unblock(&mut self) -> bool {
-        self.blocked = self.pauses > 0;
-        !self.blocked
-    }
-
     pub(super) fn can_open(&self) -> bool {
-        !self.queue.is_empty() && self.open_count() < self.limit
-    }
-
-    pub(super) fn belongs_on_probation(&self) -> bool {
-        !self.proven || self.failing || self.slow
+        !self.queue.is_empty() && self.open_count() < self.endpoint.limit
     }
 
     /// Returns true if a request has been open for too long.
@@ -119,32 +78,21 @@ impl Lane {
 
     /// Returns true if more deliveries wait in the database and have places here.
     pub(super) fn is_hungry(&self) -> bool {
-        self.held() * 2 <= self.capacity() && (self.behind && !self.blocked || self.starved)
+        let has_waiting = self.behind && !self.endpoint.is_blocked() || self.starved;
+        has_waiting && self.held() * 2 <= self.endpoint.capacity()
     }
 
     /// Returns true if the lane must not be forgotten.
     pub(super) fn is_used(&self) -> bool {
-        self.held() > 0 || self.behind || self.pauses > 0
+        self.held() > 0 || self.behind || self.endpoint.is_paused()
     }
 
-    /// Ends a request. A success raises the lane's limit by one, a failure halves it.
+    /// Ends a request.
     pub(super) fn close(&mut self, number: u64, success: bool, most: u32) {
         let now = Instant::now();
         self.used = now;
         let at = self.open.iter().position(|open| open.number == number);
         let took = at.map_or(Duration::ZERO, |at| now - self.open.swap_remove(at).since);
-        self.slow = took >= SLOW;
-        self.failing = !success;
-        if success {
-            self.typical = if self.proven {
-                (self.typical * 7 + took) / 8
-            } else {
-                took
-            };
-            self.proven = true;
-            self.limit = (self.limit + 1).min(most);
-        } else {
-            self.limit = (self.limit / 2).max(1);
-        }
+        self.endpoint.answer(success, took, most);
     }
 }

@@ -31,7 +31,7 @@ pub(super) struct State {
     /// True if a delivery found no bytes since the last one ended.
     pub(super) short_of_bytes: bool,
     pub(super) unwritten: u32,
-    /// No more requests are opened.
+    /// True if no more requests are opened.
     pub(super) closing: bool,
     pub(super) opened: u64,
     pub(super) lanes: HashMap<ConnectionName, Lane>,
@@ -82,7 +82,7 @@ impl State {
             self.post_bytes.take_some(lane.account, bytes);
             metrics::POST_BYTES.add(signed(bytes));
             self.held_places.take_some(lane.account, number(count));
-            if lane.on_probation {
+            if lane.endpoint.is_on_probation() {
                 self.probation_held.take_some(lane.account, number(count));
             }
         }
@@ -94,7 +94,7 @@ impl State {
             self.post_bytes.release(lane.account, bytes);
             metrics::POST_BYTES.sub(signed(bytes));
             self.held_places.release(lane.account, number(count));
-            if lane.on_probation {
+            if lane.endpoint.is_on_probation() {
                 self.probation_held.release(lane.account, number(count));
             }
         }
@@ -116,7 +116,7 @@ impl State {
             return;
         }
         lane.listed = true;
-        let ring = if lane.on_probation {
+        let ring = if lane.endpoint.is_on_probation() {
             &mut self.probation
         } else {
             &mut self.steady
@@ -142,7 +142,7 @@ impl State {
             if !lane.can_open() {
                 continue;
             }
-            if lane.on_probation != on_probation {
+            if lane.endpoint.is_on_probation() != on_probation {
                 self.list(connection);
                 continue;
             }
@@ -152,13 +152,15 @@ impl State {
         }
     }
 
-    /// Counts a lane in its class, after it has changed.
-    pub(super) fn classify(&mut self, connection: ConnectionName) {
+    /// Changes a lane, and counts it in the class that it has then.
+    pub(super) fn change(&mut self, connection: ConnectionName, change: impl FnOnce(&mut Lane)) {
         let Some(lane) = self.lanes.get_mut(&connection) else {
             return;
         };
-        let on_probation = lane.belongs_on_probation();
-        if std::mem::replace(&mut lane.on_probation, on_probation) == on_probation {
+        let was_on_probation = lane.endpoint.is_on_probation();
+        change(lane);
+        let on_probation = lane.endpoint.is_on_probation();
+        if on_probation == was_on_probation {
             return;
         }
         let (account, open, held) = (lane.account, lane.open_count(), lane.held());

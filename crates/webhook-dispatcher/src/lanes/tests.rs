@@ -116,11 +116,13 @@ fn a_lane_grows_with_successes_and_halves_with_failures() {
         // Only of the first lane, so that each step is one result.
         permits.next().unwrap().done(success);
         let rest: Vec<_> = permits.collect();
-        let limit = lanes.lock().lanes[&at.connection].limit;
+        let limit = lanes.lock().lanes[&at.connection].endpoint.limit;
         for permit in rest {
             permit.done(success);
         }
-        lanes.lock().lanes.get_mut(&at.connection).unwrap().limit = limit;
+        let mut state = lanes.lock();
+        state.lanes.get_mut(&at.connection).unwrap().endpoint.limit = limit;
+        drop(state);
         lanes.empty();
         lanes.lock().closing = false;
     }
@@ -229,7 +231,7 @@ fn accounts_take_turns_when_capacity_is_short() {
     let many: Vec<_> = (0..6).map(|_| endpoint(large)).collect();
     let one = endpoint(small);
     for at in many.iter().chain([&one]) {
-        lanes.fall_behind(at.connection, at.account);
+        lanes.mark_backlogged(at.connection, at.account);
     }
     let order: Vec<bool> = lanes
         .wants(4)
@@ -244,10 +246,10 @@ fn new_deliveries_do_not_overtake_waiting_ones() {
     let lanes = Lanes::new(10, 2);
     let at = endpoint(Id::generate());
     assert!(lanes.offer(at.connection, at.account, 0).is_some());
-    lanes.fall_behind(at.connection, at.account);
+    lanes.mark_backlogged(at.connection, at.account);
     assert!(lanes.offer(at.connection, at.account, 0).is_none());
     assert_eq!(lanes.wants(10).len(), 1);
-    lanes.catch_up(at.connection);
+    lanes.clear_backlog(at.connection);
     assert!(lanes.wants(10).is_empty());
     assert!(lanes.offer(at.connection, at.account, 0).is_some());
 }
@@ -289,12 +291,12 @@ fn endpoint_that_asks_for_a_pause_gets_nothing_until_the_pause_is_written() {
     // The database does not know the pause, so it reports that the Connection may get deliveries.
     lanes.unblock(at.connection);
     assert!(lanes.offer(at.connection, at.account, 0).is_none());
-    lanes.fall_behind(at.connection, at.account);
+    lanes.mark_backlogged(at.connection, at.account);
     assert!(lanes.wants(10).is_empty());
     assert!(!lanes.has_place(at.connection, at.account));
     drop(second);
     drop(refused);
-    lanes.fall_behind(at.connection, at.account);
+    lanes.mark_backlogged(at.connection, at.account);
     assert_eq!(lanes.wants(10).len(), 1);
 }
 
@@ -318,7 +320,7 @@ async fn lanes_without_capacity_ask_again_when_results_are_written() {
     let lanes = Lanes::new(3, 3);
     let at = endpoint(Id::generate());
     let mut unwritten: Vec<_> = (0..4).map(|_| lanes.unwritten()).collect();
-    lanes.fall_behind(at.connection, at.account);
+    lanes.mark_backlogged(at.connection, at.account);
     assert!(lanes.wants(10).is_empty());
     let hungry = || tokio::time::timeout(Duration::from_millis(1), lanes.hungry());
     unwritten.pop();
@@ -328,7 +330,7 @@ async fn lanes_without_capacity_ask_again_when_results_are_written() {
     assert_eq!(lanes.wants(10).len(), 1);
 
     // A throttled lane is claimed by a query for due Connections.
-    lanes.catch_up(at.connection);
+    lanes.clear_backlog(at.connection);
     let restrained = endpoint(Id::generate());
     unwritten.push(lanes.unwritten());
     assert!(!lanes.has_place(restrained.connection, restrained.account));
@@ -347,7 +349,7 @@ fn few_lanes_that_are_behind_leave_capacity_for_others() {
         prove(&lanes, at);
     }
     for at in &endpoints {
-        lanes.fall_behind(at.connection, at.account);
+        lanes.mark_backlogged(at.connection, at.account);
     }
     let wanted = lanes.wants(128);
     assert_eq!(wanted.len(), 16);
@@ -402,7 +404,7 @@ async fn lanes_without_bytes_ask_again_when_a_request_ends() {
     }
     fill_with_large_posts(&lanes, &many);
     let waiting = endpoint(account);
-    lanes.fall_behind(waiting.connection, account);
+    lanes.mark_backlogged(waiting.connection, account);
     assert!(lanes.wants(1).is_empty());
     let mut open = open(&lanes);
     // Of another Connection.

@@ -66,9 +66,9 @@ impl Parked {
     }
 }
 
-/// Changes of breakers in the batch.
+/// Changes to lanes from one batch of results.
 #[derive(Default)]
-struct Told {
+struct LaneChanges {
     /// Open breakers, of any replica.
     open: Vec<(ConnectionName, Timestamp, Timestamp)>,
     closed: Vec<ConnectionName>,
@@ -198,13 +198,13 @@ impl Writer {
         }
     }
 
-    /// One transaction.
+    /// Writes results in one transaction, with their attempts in the log if `logged`.
     async fn try_write(&self, sent: &[&Sent], logged: bool) -> Result<(), store::Error> {
         let replica = self.backbone.replica;
         let mut conn = self.backbone.pool.get().await?;
         let results: Vec<&AttemptResult> = sent.iter().map(|sent| &sent.result).collect();
         keyed::begin(&mut conn).await?;
-        let told = async {
+        let changes = async {
             let recorded = if logged {
                 deliveries::record_results(&mut conn, replica, &results).await?
             } else {
@@ -212,38 +212,38 @@ impl Writer {
             };
             enter(&mut conn, sent, recorded).await
         };
-        let told = told.await;
-        let told = keyed::end(&mut conn, told).await?;
+        let changes = changes.await;
+        let changes = keyed::end(&mut conn, changes).await?;
         // At a shutdown, no round of claims would write these hints. After an error, the retry reports all again.
-        let noted = lanes::note_due(&mut conn, &told.reopened).await;
+        let noted = lanes::mark_due(&mut conn, &changes.reopened).await;
         drop(conn);
-        self.tell(told);
+        self.apply(changes);
         Ok(noted?)
     }
 
-    fn tell(&self, told: Told) {
+    fn apply(&self, changes: LaneChanges) {
         let Some(dispatcher) = self.dispatcher.upgrade() else {
             return;
         };
         let now = Instant::now();
-        for (connection, until, at) in told.open {
-            send::give_back(&dispatcher, dispatcher.lanes.block(connection));
-            dispatcher.signals.look_at(now + until.since(at));
+        for (connection, until, at) in changes.open {
+            send::spawn_hand_back(&dispatcher, dispatcher.lanes.block(connection));
+            dispatcher.signals.query_at(now + until.since(at));
         }
-        for connection in told.disabled {
-            send::give_back(&dispatcher, dispatcher.lanes.block(connection));
+        for connection in changes.disabled {
+            send::spawn_hand_back(&dispatcher, dispatcher.lanes.block(connection));
         }
-        if !told.closed.is_empty() {
-            for connection in &told.closed {
+        if !changes.closed.is_empty() {
+            for connection in &changes.closed {
                 dispatcher.lanes.unblock(*connection);
             }
-            dispatcher.signals.look_at(now);
+            dispatcher.signals.query_at(now);
         }
-        if !told.reopened.is_empty() {
-            dispatcher.signals.look_at(now);
+        if !changes.reopened.is_empty() {
+            dispatcher.signals.query_at(now);
         }
-        if let Some(wait) = told.retry {
-            dispatcher.signals.look_at(now + wait);
+        if let Some(wait) = changes.retry {
+            dispatcher.signals.query_at(now + wait);
         }
     }
 }
@@ -264,15 +264,16 @@ async fn enter(
     conn: &mut AsyncPgConnection,
     sent: &[&Sent],
     recorded: Recorded,
-) -> Result<Told, store::Error> {
+) -> Result<LaneChanges, store::Error> {
     let Recorded { moved, reopened } = recorded;
-    let mut told = Told {
+    let mut changes = LaneChanges {
         reopened,
-        ..Told::default()
+        ..LaneChanges::default()
     };
     let unmoved = |sent: &&Sent| !moved.contains(&sent.result.delivery.delivery);
     let unmoved = sent.iter().copied().filter(unmoved);
-    told.reopened
+    changes
+        .reopened
         .extend(unmoved.map(|sent| sent.result.delivery.connection_name()));
     let mut touched: BTreeMap<ConnectionName, bool> = BTreeMap::new();
     for sent in sent {
@@ -281,7 +282,7 @@ async fn enter(
             .or_default();
         *touched |= !matches!(sent.result.verdict, Verdict::Succeeded);
         if let Verdict::RetryIn(wait) = sent.result.verdict {
-            told.retry = Some(told.retry.map_or(wait, |retry| retry.min(wait)));
+            changes.retry = Some(changes.retry.map_or(wait, |retry| retry.min(wait)));
         }
     }
     let touched: Vec<(ConnectionName, bool)> = touched.into_iter().collect();
@@ -292,9 +293,9 @@ async fn enter(
             .iter()
             .filter(|sent| sent.result.delivery.connection_name() == connection);
         let was_open = locked.lane.open_until.is_some();
-        enter_lane(&mut locked, of_lane.copied(), &moved, &mut told);
+        enter_lane(&mut locked, of_lane.copied(), &moved, &mut changes);
         if locked.active && must_be_disabled(conn, &locked).await? {
-            disable(conn, &locked, &mut told).await?;
+            disable(conn, &locked, &mut changes).await?;
         }
         if locked.lane.open_until.is_some() != was_open {
             let change = if was_open { "closed" } else { "opened" };
@@ -303,14 +304,14 @@ async fn enter(
         changed.push(locked.lane);
     }
     lanes::save(conn, &changed).await?;
-    Ok(told)
+    Ok(changes)
 }
 
 fn enter_lane<'a>(
     locked: &mut LockedLane,
     sent: impl Iterator<Item = &'a Sent>,
     moved: &HashSet<Id>,
-    told: &mut Told,
+    changes: &mut LaneChanges,
 ) {
     let (lane, now) = (&mut locked.lane, locked.now);
     let mut due = lane.next_due_time;
@@ -328,7 +329,7 @@ fn enter_lane<'a>(
                 }
                 Change::Closed => {
                     tracing::info!(connection.name = %lane.connection, "its circuit breaker is closed");
-                    told.closed.push(lane.connection);
+                    changes.closed.push(lane.connection);
                     due = Some(now);
                 }
             }
@@ -341,7 +342,7 @@ fn enter_lane<'a>(
     if let Some(until) = lane.open_until {
         let until = lane.probe.map_or(until, |(_, end)| until.max(end));
         due = Some(until);
-        told.open.push((lane.connection, until, now));
+        changes.open.push((lane.connection, until, now));
     }
     lane.next_due_time = due.filter(|_| locked.active);
 }
@@ -364,14 +365,14 @@ async fn must_be_disabled(
 async fn disable(
     conn: &mut AsyncPgConnection,
     locked: &LockedLane,
-    told: &mut Told,
+    changes: &mut LaneChanges,
 ) -> Result<(), store::Error> {
     let (connection, now) = (locked.lane.connection, locked.now);
     let since = locked.lane.failing_since.unwrap_or(now);
     let reason = format!("no delivery has succeeded since {since}");
     if connections::disable(conn, connection, &reason, now).await? {
         tracing::warn!(connection.name = %connection, "disabled: {reason}");
-        told.disabled.push(connection);
+        changes.disabled.push(connection);
     }
     Ok(())
 }

@@ -5,7 +5,7 @@ use std::{
     time::{Duration, Instant},
 };
 
-use test_support::TestDatabase;
+use test_support::{LATER_VERSION, TestDatabase, run_later_migration};
 use tokio::task::JoinSet;
 use tokio_util::sync::CancellationToken;
 
@@ -110,9 +110,18 @@ async fn retention(database: &std::sync::Arc<TestDatabase>) -> (Duration, Durati
     .await
 }
 
+/// A migration that locks `deliveries`, and its reversal.
+const MIGRATION: &str = "ALTER TABLE deliveries ADD COLUMN later smallint NOT NULL DEFAULT 0";
+const REVERSAL: &str = "ALTER TABLE deliveries DROP COLUMN IF EXISTS later";
+
 async fn migration(database: &std::sync::Arc<TestDatabase>) -> (Duration, Duration) {
+    database.run(REVERSAL).await;
+    let forget =
+        format!("DELETE FROM __diesel_schema_migrations WHERE version = '{LATER_VERSION}'");
+    database.run(&forget).await;
     beside_services(database, async {
-        store::migrations::migrate(database.url()).await.unwrap();
+        let ran = run_later_migration(database.url(), MIGRATION, true).await;
+        assert_eq!(ran.unwrap(), [LATER_VERSION]);
         let mut conn = database.connect().await;
         store::migrations::ensure_partitions(&mut conn)
             .await

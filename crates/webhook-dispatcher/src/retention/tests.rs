@@ -111,6 +111,8 @@ async fn deliveries_of_removed_scans_are_not_sent() {
     assert!(clean(&mut conn, 20 * DAY, 90 * DAY).await.unwrap());
     let given_up = "deliveries WHERE state = 'EXHAUSTED' AND last_error = 'scan_expired'";
     assert_eq!(database.count(given_up).await, 1);
+    let waiting = "deliveries WHERE state = 'PENDING'";
+    assert_eq!(database.count(waiting).await, 1, "its Scan is there");
     assert_eq!(database.count("scans").await, 1);
     assert_eq!(database.count("posts").await, 2, "posts outlive Scans");
 }

@@ -112,7 +112,7 @@ async fn alert_fires_when_no_delivery_can_be_claimed() {
         .database
         .run("UPDATE connections SET state = 'DISABLED'")
         .await;
-    world.scan_and_tell(manager, "kettle").await;
+    world.publish_scan(manager, "kettle").await;
     world.until("PENDING", 1).await;
     for statement in [
         "CREATE FUNCTION refuse() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN RAISE 'nothing at all'; END $$",
@@ -129,4 +129,21 @@ async fn alert_fires_when_no_delivery_can_be_claimed() {
     eventually("it is due", async || world.database.run(aged).await == 1).await;
     alert.fires().await;
     replica.stop().await;
+}
+
+#[tokio::test]
+async fn alert_fires_for_a_delivery_that_dispatchers_die_with() {
+    let world = World::new().await;
+    let receiver = always(Answer::Hang).await;
+    let manager = world.manager_for(&receiver).await;
+    let mut replica = world.ready_dispatcher().await;
+    let alert = Alert::watch("EarshotWorkSetAside", &replica).await;
+    world.publish_scan(manager, "kettle").await;
+    for deaths in 1..=3 {
+        eventually("the request is open", async || receiver.count() == deaths).await;
+        replica.kill();
+        replica = world.ready_dispatcher().await;
+    }
+    alert.fires().await;
+    replica.kill();
 }

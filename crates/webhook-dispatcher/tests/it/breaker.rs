@@ -1,13 +1,10 @@
 //! Circuit breakers with several replicas and restarts.
 
-use std::{
-    sync::{Arc, Mutex},
-    time::Duration,
-};
+use std::time::Duration;
 
 use test_support::{Answer, TestServer, eventually};
 
-use crate::support::{World, always};
+use crate::support::{World, always, changing};
 
 const OPEN: &str = "connection_lanes WHERE open_until > now()";
 
@@ -77,15 +74,13 @@ async fn replicas_share_one_probe() {
 #[tokio::test]
 async fn successful_probe_closes_the_breaker() {
     let mut world = World::new().await;
-    let mood = Arc::new(Mutex::new(Answer::Status(503)));
-    let answers = Arc::clone(&mood);
-    let receiver = TestServer::start(move |_, _| answers.lock().unwrap().clone()).await;
+    let (receiver, answer) = changing(Answer::Status(503)).await;
     let manager = opened(&mut world, &receiver).await;
     let replica = world.ready_dispatcher().await;
     world.scans_and_tell(manager, 20).await;
     until_open(&world).await;
     let asked = receiver.count();
-    *mood.lock().unwrap() = Answer::Status(200);
+    *answer.lock().unwrap() = Answer::Status(200);
     half_open(&world).await;
     world.until("SUCCEEDED", 20).await;
     assert_eq!(receiver.count(), asked + 20);
@@ -98,14 +93,12 @@ async fn successful_probe_closes_the_breaker() {
 #[tokio::test]
 async fn probe_of_a_dead_replica_is_repeated_by_another() {
     let mut world = World::new().await;
-    let mood = Arc::new(Mutex::new(Answer::Status(503)));
-    let answers = Arc::clone(&mood);
-    let receiver = TestServer::start(move |_, _| answers.lock().unwrap().clone()).await;
+    let (receiver, answer) = changing(Answer::Status(503)).await;
     let manager = opened(&mut world, &receiver).await;
     let first = world.ready_dispatcher().await;
     world.scans_and_tell(manager, 4).await;
     until_open(&world).await;
-    *mood.lock().unwrap() = Answer::Hang;
+    *answer.lock().unwrap() = Answer::Hang;
     let asked = receiver.count();
     half_open(&world).await;
     eventually("the probe is under way", async || {
@@ -114,7 +107,7 @@ async fn probe_of_a_dead_replica_is_repeated_by_another() {
     .await;
     let dead = first.backbone.replica;
     first.kill();
-    *mood.lock().unwrap() = Answer::Status(200);
+    *answer.lock().unwrap() = Answer::Status(200);
     let second = world.ready_dispatcher().await;
     let alive = format!(
         "replicas WHERE id = '{dead}' AND heartbeat_time > clock_timestamp() - interval '4 seconds'"
@@ -130,26 +123,6 @@ async fn probe_of_a_dead_replica_is_repeated_by_another() {
 }
 
 #[tokio::test]
-async fn requested_delivery_passes_an_open_breaker() {
-    let mut world = World::new().await;
-    let mood = Arc::new(Mutex::new(Answer::Status(503)));
-    let answers = Arc::clone(&mood);
-    let receiver = TestServer::start(move |_, _| answers.lock().unwrap().clone()).await;
-    let manager = opened(&mut world, &receiver).await;
-    let replica = world.ready_dispatcher().await;
-    world.scans_and_tell(manager, 6).await;
-    until_open(&world).await;
-    *mood.lock().unwrap() = Answer::Status(200);
-    let urgent = "UPDATE deliveries SET urgent = true, next_attempt_time = now() WHERE id IN \
-                  (SELECT id FROM deliveries WHERE state = 'RETRYING' LIMIT 1)";
-    assert_eq!(world.database.run(urgent).await, 1);
-    // The probe succeeds, which closes the breaker for the others.
-    world.until("SUCCEEDED", 6).await;
-    assert_eq!(world.database.count("deliveries WHERE urgent").await, 0);
-    replica.stop().await;
-}
-
-#[tokio::test]
 async fn connection_is_disabled_after_five_days_of_failures() {
     let mut world = World::new().await;
     world.config.dispatcher.retry_schedule = vec![Duration::from_secs(3_600)];
@@ -161,7 +134,7 @@ async fn connection_is_disabled_after_five_days_of_failures() {
     until_open(&world).await;
     for number in 0..20 {
         let title = format!("waiting kettle {number}");
-        world.scan_and_tell(manager, &title).await;
+        world.publish_scan(manager, &title).await;
     }
     world.until("PENDING", 20).await;
     for probe in 0..30 {

@@ -33,7 +33,7 @@ async fn former_address_does_not_disable_the_connection() {
     let connection = world.connection(&old).await;
     let manager = world.manager(&[connection]).await;
     let replica = world.ready_dispatcher().await;
-    world.scan_and_tell(manager, "kettle").await;
+    world.publish_scan(manager, "kettle").await;
     eventually("the request is open", async || old.count() == 1).await;
     lead_to(&world, connection, &new).await;
     release.send(true).expect("the receiver waits");
@@ -55,7 +55,7 @@ async fn response_from_before_enabling_does_not_disable() {
     let connection = world.connection(&receiver).await;
     let manager = world.manager(&[connection]).await;
     let replica = world.ready_dispatcher().await;
-    world.scan_and_tell(manager, "kettle").await;
+    world.publish_scan(manager, "kettle").await;
     eventually("the request is open", async || receiver.count() == 1).await;
     for state in ["DISABLED", "ACTIVE"] {
         let sql =
@@ -83,7 +83,7 @@ async fn failures_of_a_former_address_do_not_count() {
     let warm = world.warm(manager).await;
     for number in 0..OPEN {
         let title = format!("kettle {number}");
-        world.scan_and_tell(manager, &title).await;
+        world.publish_scan(manager, &title).await;
     }
     let open = warm + usize::try_from(OPEN).unwrap();
     eventually("the requests are open", async || old.count() == open).await;
@@ -118,7 +118,7 @@ async fn deliveries_of_a_deleted_connection_are_not_claimed() {
     // Their lanes have a high limit: together they may take as much as one claim does.
     for number in 0..WARM {
         let title = format!("kettle {number}");
-        world.scan_and_tell(manager, &title).await;
+        world.publish_scan(manager, &title).await;
         world.until("SUCCEEDED", (number + 1) * CONNECTIONS).await;
     }
     let idle = commits(&world).await;

@@ -20,7 +20,7 @@ async fn dispatcher_whose_clock_is_ahead_expires_nothing() {
     };
     world.database.run(&change("DISABLED")).await;
     let replica = world.ready_dispatcher().await;
-    world.scan_and_tell(manager, "kettle").await;
+    world.publish_scan(manager, "kettle").await;
     world.until("PENDING", 1).await;
     // As a dispatcher with the database's clock creates it.
     let id = Id::at(Timestamp::now().minus(Duration::from_secs(3_000))).to_uuid();
@@ -63,7 +63,7 @@ async fn retries_and_replays_do_not_wait_for_a_clock_that_went_back() {
         .await;
     let manager = world.manager_for(&receiver).await;
     let replica = world.ready_dispatcher().await;
-    world.scan_and_tell(manager, "kettle").await;
+    world.publish_scan(manager, "kettle").await;
     world.until("RETRYING", 1).await;
     world
         .database

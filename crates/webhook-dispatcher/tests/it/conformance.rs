@@ -197,7 +197,7 @@ async fn each_receiver_behaviour_sets_outcome_time_and_state() {
     let connections: Vec<ConnectionName> = cases.iter().map(|(_, name, _)| *name).collect();
     let manager = world.manager(&connections).await;
     let replica = world.dispatcher_with(client());
-    world.scan_and_tell(manager, "kettle").await;
+    world.publish_scan(manager, "kettle").await;
     let waiting = "deliveries WHERE attempt_count = 0";
     test_support::eventually("each was tried", async || {
         world.database.count("deliveries").await == i64::try_from(cases.len()).unwrap()

@@ -134,7 +134,7 @@ async fn shutdown_writes_hints_of_deliveries_that_were_requested_during_their_re
     let manager = world.manager_for(&receiver).await;
     let replica = world.ready_dispatcher().await;
     let warm = world.warm(manager).await;
-    world.scan_and_tell(manager, "kettle").await;
+    world.publish_scan(manager, "kettle").await;
     eventually("its request is open", async || receiver.count() == warm + 1).await;
     // Like a replay.
     let again =
@@ -260,7 +260,7 @@ async fn deliveries_older_than_max_age_are_retried_after_their_connection_is_ena
         .run("UPDATE connections SET state = 'DISABLED', update_time = clock_timestamp() - interval '2 hours'")
         .await;
     let replica = world.ready_dispatcher().await;
-    world.scan_and_tell(manager, "kettle").await;
+    world.publish_scan(manager, "kettle").await;
     world.until("PENDING", 1).await;
     let time = Timestamp::now().minus(Duration::from_secs(7_200));
     let id = Id::at(time).to_uuid();
@@ -303,14 +303,16 @@ async fn unfinished_deliveries_are_counted_by_state() {
     world.scans_and_tell(manager, 4).await;
     world.until("RETRYING", 4).await;
     let mut conn = world.database.connect().await;
-    let told = store::deliveries::standings(&mut conn, 10_000)
+    let told = store::deliveries::count_unfinished(&mut conn, 10_000)
         .await
         .unwrap();
     assert_eq!((told.pending, told.retrying, told.in_flight), (4, 4, 0));
     assert_eq!(told.due, 4);
     let endpoints = store::deliveries::endpoints(&mut conn).await.unwrap();
     assert_eq!((endpoints.active, endpoints.disabled), (1, 1));
-    let told = store::deliveries::standings(&mut conn, 3).await.unwrap();
+    let told = store::deliveries::count_unfinished(&mut conn, 3)
+        .await
+        .unwrap();
     assert_eq!(told.pending + told.retrying, 3, "bounded");
     eventually("the metrics tell of states", async || {
         let gathered = prometheus::gather();

@@ -2,64 +2,10 @@
 
 use domain::Post;
 use store::{replays, seal::Sealer};
-use test_support::{Answer, TestServer, eventually};
+use test_support::{Answer, Replica, TestServer, eventually};
 use tokio::sync::watch;
 
-use crate::support::{World, after_warming, always};
-
-#[tokio::test]
-async fn hung_endpoint_only_blocks_its_own_lane() {
-    let mut world = World::new().await;
-    world.config.dispatcher.lane_limit = 3;
-    let (release, held) = watch::channel(false);
-    let (hung, well) = (
-        after_warming(Answer::once(&held, Answer::Status(500))).await,
-        always(Answer::Status(200)).await,
-    );
-    let hung_manager = world.manager_for(&hung).await;
-    let well_manager = world.manager_for(&well).await;
-    let replica = world.ready_dispatcher().await;
-    let warm = world.warm(hung_manager).await;
-    for number in 0..12 {
-        world
-            .scan_and_tell(hung_manager, &format!("hung {number}"))
-            .await;
-    }
-    eventually("its lane is full", async || hung.count() >= warm + 3).await;
-    for number in 0..12 {
-        world
-            .scan_and_tell(well_manager, &format!("well {number}"))
-            .await;
-        eventually("it goes at once", async || well.count() == number + 1).await;
-    }
-    assert_eq!(hung.count(), warm + 3, "its requests are still open");
-    release.send(true).expect("the receiver waits");
-    // Five failures in a row open its breaker; until then its lane has shrunk to one request.
-    let open = "connection_lanes WHERE open_until > now()";
-    eventually("its breaker opens", async || {
-        world.database.count(open).await == 1
-    })
-    .await;
-    assert_eq!(hung.most_open(), 3);
-    eventually("the others wait in the database", async || {
-        world.in_state("IN_FLIGHT").await == 0
-    })
-    .await;
-    let asked = hung.count();
-    let sent = well.count();
-    for number in 0..3 {
-        world
-            .scan_and_tell(well_manager, &format!("later {number}"))
-            .await;
-        eventually("a later one is sent", async || {
-            well.count() == sent + number + 1
-        })
-        .await;
-    }
-    world.beats(1).await;
-    assert_eq!(hung.count(), asked, "nothing is sent past an open breaker");
-    drop(replica);
-}
+use crate::support::{World, always};
 
 #[tokio::test]
 async fn large_posts_of_one_account_leave_memory_for_others() {
@@ -84,9 +30,7 @@ async fn large_posts_of_one_account_leave_memory_for_others() {
     let manager = world.manager(&connections).await;
     let replica = world.ready_dispatcher().await;
     for number in 1..=8 {
-        world
-            .scan_and_tell(manager, &format!("warm {number}"))
-            .await;
+        world.publish_scan(manager, &format!("warm {number}")).await;
         let sent = i64::try_from(number * NOTICES).unwrap();
         world.until("SUCCEEDED", sent).await;
     }
@@ -98,7 +42,7 @@ async fn large_posts_of_one_account_leave_memory_for_others() {
         .map(|number| large(&format!("large {number}")))
         .collect();
     for scan in world.record(manager, &posts).await {
-        world.tell(scan).await;
+        world.publish_created(scan).await;
     }
     eventually("all are fanned out", async || {
         world.database.count("scans WHERE NOT fanned_out").await == 0
@@ -116,7 +60,7 @@ async fn large_posts_of_one_account_leave_memory_for_others() {
     world.fixture = world.fixture.beside(&mut conn, "other").await;
     let other = world.manager_for(&well).await;
     for scan in world.record(other, &[large("other")]).await {
-        world.tell(scan).await;
+        world.publish_created(scan).await;
     }
     eventually("another account's is sent", async || well.count() == 1).await;
     release.send(true).expect("the receiver waits");
@@ -126,41 +70,50 @@ async fn large_posts_of_one_account_leave_memory_for_others() {
     replica.stop().await;
 }
 
-#[tokio::test]
-async fn requested_retries_of_one_connection_delay_no_other() {
-    const RETRIES: usize = 200;
+/// Requests the retries of several Scans to each of these Connections, which hang, and delivers a Scan of another
+/// account to `well` meanwhile.
+async fn deliver_beside_requested_retries(
+    connections: usize,
+    scans: usize,
+) -> (World, Replica, [TestServer; 2]) {
     let mut world = World::new().await;
     world.config.dispatcher.max_in_flight = 8;
     let (hung, well) = (
         always(Answer::Hang).await,
         always(Answer::Status(200)).await,
     );
-    let connection = world.connection(&hung).await;
-    let manager = world.manager(&[connection]).await;
+    let mut notices = Vec::new();
+    for _ in 0..connections {
+        notices.push(world.connection(&hung).await);
+    }
+    let manager = world.manager(&notices).await;
     world
         .database
         .run("UPDATE connections SET state = 'DISABLED'")
         .await;
     let replica = world.ready_dispatcher().await;
-    world.scans(manager, RETRIES).await;
-    world
-        .until("PENDING", i64::try_from(RETRIES).unwrap())
-        .await;
-    world
-        .database
-        .run("UPDATE deliveries SET urgent = true")
-        .await;
-    world
-        .database
-        .run("UPDATE connections SET state = 'ACTIVE'")
-        .await;
+    world.scans(manager, scans).await;
+    let all = i64::try_from(connections * scans).unwrap();
+    world.until("PENDING", all).await;
+    for sql in [
+        "UPDATE deliveries SET urgent = true",
+        "UPDATE connections SET state = 'ACTIVE'",
+    ] {
+        world.database.run(sql).await;
+    }
     eventually("some are open", async || hung.count() > 0).await;
     let mut conn = world.database.connect().await;
     world.fixture = world.fixture.beside(&mut conn, "other").await;
     let manager = world.manager_for(&well).await;
-    world.scan_and_tell(manager, "well").await;
+    world.publish_scan(manager, "well").await;
     world.until("SUCCEEDED", 1).await;
     assert_eq!(well.count(), 1);
+    (world, replica, [hung, well])
+}
+
+#[tokio::test]
+async fn requested_retries_of_one_connection_delay_no_other() {
+    let (world, replica, _servers) = deliver_beside_requested_retries(1, 200).await;
     // Each query for due Connections would have taken more of them.
     let held = world.in_state("IN_FLIGHT").await;
     assert!(held <= 2, "{held} are held");
@@ -169,40 +122,7 @@ async fn requested_retries_of_one_connection_delay_no_other() {
 
 #[tokio::test]
 async fn requested_retries_of_one_account_delay_no_other() {
-    const CONNECTIONS: usize = 20;
-    let mut world = World::new().await;
-    world.config.dispatcher.max_in_flight = 8;
-    let (hung, well) = (
-        always(Answer::Hang).await,
-        always(Answer::Status(200)).await,
-    );
-    let mut connections = Vec::new();
-    for _ in 0..CONNECTIONS {
-        connections.push(world.connection(&hung).await);
-    }
-    let manager = world.manager(&connections).await;
-    world
-        .database
-        .run("UPDATE connections SET state = 'DISABLED'")
-        .await;
-    let replica = world.ready_dispatcher().await;
-    world.scans(manager, 3).await;
-    let all = i64::try_from(CONNECTIONS * 3).unwrap();
-    world.until("PENDING", all).await;
-    world
-        .database
-        .run("UPDATE deliveries SET urgent = true")
-        .await;
-    world
-        .database
-        .run("UPDATE connections SET state = 'ACTIVE'")
-        .await;
-    eventually("some are open", async || hung.count() > 0).await;
-    let mut conn = world.database.connect().await;
-    world.fixture = world.fixture.beside(&mut conn, "other").await;
-    let manager = world.manager_for(&well).await;
-    world.scan_and_tell(manager, "well").await;
-    world.until("SUCCEEDED", 1).await;
+    let (world, replica, [hung, well]) = deliver_beside_requested_retries(20, 3).await;
     let requested = "UPDATE deliveries SET urgent = true, state = 'PENDING', next_attempt_time = now() \
                      WHERE state = 'SUCCEEDED'";
     assert_eq!(world.database.run(requested).await, 1);
@@ -322,7 +242,7 @@ async fn scans_with_filters_are_all_fanned_out() {
     let replica = world.ready_dispatcher().await;
     for number in 0..COUNT {
         world
-            .scan_and_tell(manager, &format!("told kettle {number}"))
+            .publish_scan(manager, &format!("told kettle {number}"))
             .await;
     }
     world
@@ -369,8 +289,6 @@ async fn requested_retries_are_all_sent() {
 #[tokio::test]
 async fn unreadable_connection_delays_no_other() {
     let mut world = World::new().await;
-    // A smaller prefetch than the number of events that cannot be handled at once.
-    world.config.bus.prefetch = 2;
     let (locked, open) = (
         always(Answer::Status(200)).await,
         always(Answer::Status(200)).await,
@@ -386,10 +304,10 @@ async fn unreadable_connection_delays_no_other() {
     let both = world.manager(&[locked_connection, open_connection]).await;
     for number in 0..5 {
         world
-            .scan_and_tell(locked_manager, &format!("locked {number}"))
+            .publish_scan(locked_manager, &format!("locked {number}"))
             .await;
     }
-    world.scan_and_tell(both, "both").await;
+    world.publish_scan(both, "both").await;
     world.until("SUCCEEDED", 1).await;
     // A delivery that cannot be sent is retried by the schedule, and then given up.
     world.until("EXHAUSTED", 6).await;

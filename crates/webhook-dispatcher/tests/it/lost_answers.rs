@@ -23,7 +23,7 @@ async fn result_that_is_recorded_twice_counts_once_in_the_breaker() {
     let warm = world.warm(manager).await;
     for number in 0..FAILURES {
         let title = format!("kettle {number}");
-        world.scan_and_tell(manager, &title).await;
+        world.publish_scan(manager, &title).await;
     }
     let open = warm + usize::try_from(FAILURES).unwrap();
     eventually("the requests are open", async || receiver.count() == open).await;

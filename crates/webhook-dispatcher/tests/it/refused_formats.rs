@@ -45,7 +45,7 @@ async fn refused_message_is_followed_by_plain_text_with_the_address() {
             TestServer::start(move |_, request| refuse_all_but_plain(status, request)).await;
         let (world, manager) = world_with(format, &receiver).await;
         let replica = world.ready_dispatcher().await;
-        world.scan_and_tell(manager, "kettle").await;
+        world.publish_scan(manager, "kettle").await;
         eventually("the first attempt is recorded", async || {
             world.database.count("delivery_attempts").await > 0
         })
@@ -82,7 +82,7 @@ async fn forum_channels_get_a_thread_and_text_channels_get_none() {
         let (mut world, manager) = world_with("DISCORD", &receiver).await;
         world.config.dispatcher.retry_schedule = vec![Duration::from_millis(1); 2];
         let replica = world.ready_dispatcher().await;
-        world.scan_and_tell(manager, "kettle").await;
+        world.publish_scan(manager, "kettle").await;
         world.until("SUCCEEDED", 1).await;
         replica.stop().await;
         let last = receiver.requests().pop().unwrap();
@@ -103,7 +103,7 @@ async fn refused_forms_of_many_posts_open_no_breaker() {
     let fast = "UPDATE connections SET max_per_second = 100";
     world.database.run(fast).await;
     for nth in 0..POSTS {
-        world.scan_and_tell(manager, &format!("kettle {nth}")).await;
+        world.publish_scan(manager, &format!("kettle {nth}")).await;
     }
     let replica = world.ready_dispatcher().await;
     world.until("SUCCEEDED", POSTS).await;
@@ -151,10 +151,10 @@ async fn refused_forms_after_another_failure_open_no_breaker() {
         let (mut world, manager) = world_with(format, &receiver).await;
         world.config.dispatcher.retry_schedule = vec![Duration::from_millis(1); 5];
         let replica = world.ready_dispatcher().await;
-        world.scan_and_tell(manager, "kettle").await;
+        world.publish_scan(manager, "kettle").await;
         world.until("RETRYING", 1).await;
         for nth in 1..POSTS {
-            world.scan_and_tell(manager, &format!("kettle {nth}")).await;
+            world.publish_scan(manager, &format!("kettle {nth}")).await;
         }
         world.until("PENDING", POSTS - 1).await;
         let before = openings();
@@ -181,7 +181,7 @@ async fn delivery_that_is_requested_again_is_in_full() {
     let (mut world, manager) = world_with("SLACK", &receiver).await;
     world.config.dispatcher.retry_schedule.truncate(1);
     let replica = world.ready_dispatcher().await;
-    world.scan_and_tell(manager, "kettle").await;
+    world.publish_scan(manager, "kettle").await;
     world.until("EXHAUSTED", 1).await;
     let name = world.database.texts(
         "concat('namespaces/', ulid(namespace_id), '/connections/', ulid(connection_id), '/deliveries/', ulid(id))",
@@ -205,7 +205,7 @@ async fn our_own_format_stays_in_full() {
     .await;
     let (world, manager) = world_with("EARSHOT", &receiver).await;
     let replica = world.ready_dispatcher().await;
-    world.scan_and_tell(manager, "kettle").await;
+    world.publish_scan(manager, "kettle").await;
     world.until("SUCCEEDED", 1).await;
     replica.stop().await;
     let requests = receiver.requests();

@@ -108,7 +108,7 @@ async fn replay_restarts_the_schedule_and_appends_attempts() {
     let connection = world.connection(&receiver).await;
     let manager = world.manager(&[connection]).await;
     let replica = world.ready_dispatcher().await;
-    world.scan_and_tell(manager, "kettle").await;
+    world.publish_scan(manager, "kettle").await;
     world.until("EXHAUSTED", 1).await;
     world.replay(connection).await;
     eventually("it arrives", async || {
@@ -131,10 +131,12 @@ async fn requested_retry_is_sent_at_once_past_an_open_breaker() {
     let replica = world.ready_dispatcher().await;
     world.scans_and_tell(manager, 5).await;
     let open = "connection_lanes WHERE open_until > now() + interval '5 seconds'";
+    let closed = "connection_lanes WHERE open_until IS NULL";
     eventually("the breaker opens", async || {
         world.database.count(open).await == 1
     })
     .await;
+    assert_eq!(world.database.count(closed).await, 0);
     let name = {
         let mut conn = world.database.connect().await;
         let namespace = world.fixture.namespace;
@@ -166,6 +168,10 @@ async fn requested_retry_is_sent_at_once_past_an_open_breaker() {
         })
         .await;
     }
+    eventually("its success closes the breaker", async || {
+        world.database.count(closed).await == 1
+    })
+    .await;
     replica.stop().await;
 }
 
@@ -176,7 +182,7 @@ async fn retry_during_an_open_request_is_sent_after_it() {
     let receiver = scripted(vec![Answer::once(&held, Answer::Status(200))]).await;
     let manager = world.manager_for(&receiver).await;
     let replica = world.ready_dispatcher().await;
-    world.scan_and_tell(manager, "kettle").await;
+    world.publish_scan(manager, "kettle").await;
     world.until("IN_FLIGHT", 1).await;
     assert_eq!(
         world

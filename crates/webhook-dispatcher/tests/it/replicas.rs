@@ -1,13 +1,11 @@
 //! Dispatchers that come, go and die.
 
-use std::{
-    sync::{Arc, Mutex},
-    time::{Duration, Instant},
-};
+use std::time::{Duration, Instant};
 
-use test_support::{Answer, TestServer, eventually};
+use test_support::{Answer, eventually};
+use tokio::sync::watch;
 
-use crate::support::{World, after_warming, always, scripted};
+use crate::support::{World, after_warming, always, changing, scripted};
 
 #[tokio::test]
 async fn scan_whose_event_is_lost_is_still_delivered() {
@@ -115,7 +113,7 @@ async fn open_requests_of_a_killed_dispatcher_are_repeated() {
     let receiver = scripted(vec![Answer::Hang]).await;
     let manager = world.manager_for(&receiver).await;
     let first = world.ready_dispatcher().await;
-    world.scan_and_tell(manager, "kettle").await;
+    world.publish_scan(manager, "kettle").await;
     eventually("the request is open", async || receiver.count() == 1).await;
     let second = world.ready_dispatcher().await;
     world.beats(2).await;
@@ -141,7 +139,7 @@ async fn freed_deliveries_are_taken_over_at_once() {
     let connection = world.connection(&receiver).await;
     let manager = world.manager(&[connection]).await;
     let replica = world.ready_dispatcher().await;
-    world.scan_and_tell(manager, "kettle").await;
+    world.publish_scan(manager, "kettle").await;
     world.until("SUCCEEDED", 1).await;
     eventually("it may take over", async || {
         replica.backbone.may_take_over()
@@ -197,7 +195,7 @@ async fn lost_database_connections_lose_no_delivery() {
     ];
     for number in 0..20 {
         world
-            .scan_and_tell(manager, &format!("kettle {number}"))
+            .publish_scan(manager, &format!("kettle {number}"))
             .await;
         if number % 4 == 0 {
             world.database.disconnect_all().await;
@@ -218,33 +216,38 @@ async fn hung_endpoint_blocks_only_its_lane_on_each_replica() {
     const REPLICAS: usize = 3;
     let mut world = World::new().await;
     world.config.dispatcher.lane_limit = 2;
-    world.config.dispatcher.timeout = Duration::from_secs(2);
-    let mood = Arc::new(Mutex::new(Answer::Status(200)));
-    let answers = Arc::clone(&mood);
-    let receiver = TestServer::start(move |_, _| answers.lock().unwrap().clone()).await;
+    let (release, held) = watch::channel(false);
+    let (receiver, answer) = changing(Answer::Status(200)).await;
     let manager = world.manager_for(&receiver).await;
+    let well = always(Answer::Status(200)).await;
+    let well_manager = world.manager_for(&well).await;
     let mut replicas = Vec::new();
     for _ in 0..REPLICAS {
         replicas.push(world.ready_dispatcher().await);
     }
     // Enough that each replica has seen it succeed, so that its lanes have a high limit.
     for number in 0..60 {
-        world
-            .scan_and_tell(manager, &format!("warm {number}"))
-            .await;
+        world.publish_scan(manager, &format!("warm {number}")).await;
     }
     world.until("SUCCEEDED", 60).await;
-    *mood.lock().unwrap() = Answer::Hang;
+    *answer.lock().unwrap() = Answer::once(&held, Answer::Status(500));
     let before = receiver.count();
     for number in 0..60 {
-        world
-            .scan_and_tell(manager, &format!("hung {number}"))
-            .await;
+        world.publish_scan(manager, &format!("hung {number}")).await;
     }
     eventually("more than one holds it", async || {
         receiver.count() - before > 2
     })
     .await;
+    for number in 0..12 {
+        world
+            .publish_scan(well_manager, &format!("well {number}"))
+            .await;
+        eventually("it goes at once", async || well.count() == number + 1).await;
+    }
+    let open = receiver.count() - before;
+    assert!(open <= 2 * REPLICAS, "{open} are still open");
+    release.send(true).expect("the receiver waits");
     let open = "connection_lanes WHERE open_until > now()";
     eventually("its breaker opens", async || {
         world.database.count(open).await == 1

@@ -51,7 +51,7 @@ async fn requests(world: &World, secrets: &[&str], format: Format) -> Vec<Reques
     let connection = connect(world, &receiver, secrets, format).await;
     let manager = world.manager(&[connection]).await;
     let replica = world.ready_dispatcher().await;
-    world.scan_and_tell(manager, "A \"kettle\" – ☕").await;
+    world.publish_scan(manager, "A \"kettle\" – ☕").await;
     world.until("SUCCEEDED", 1).await;
     replica.stop().await;
     receiver.requests()
@@ -104,7 +104,7 @@ async fn without_a_secret_no_header_is_added() {
     let receiver = always(Answer::Status(200)).await;
     let manager = world.manager_for(&receiver).await;
     let replica = world.ready_dispatcher().await;
-    world.scan_and_tell(manager, "kettle").await;
+    world.publish_scan(manager, "kettle").await;
     world.until("SUCCEEDED", 1).await;
     replica.stop().await;
     let request = receiver.requests().remove(0);

@@ -1,6 +1,9 @@
 //! A database, Scans to deliver, and dispatchers.
 
-use std::{sync::Arc, time::Duration};
+use std::{
+    sync::{Arc, Mutex},
+    time::Duration,
+};
 
 use bus::{Bus, InProcess};
 use domain::{ConnectionName, ManagerName, Match, Post, ScanName, Timestamp};
@@ -93,12 +96,7 @@ impl World {
                 post,
                 matched: Match {
                     score: 1.0,
-                    terms: Vec::new(),
-                    focus: None,
-                    spans: Vec::new(),
-                    signals: None,
-                    judged: false,
-                    reader: None,
+                    ..Match::default()
                 },
             })
             .collect();
@@ -109,7 +107,7 @@ impl World {
             .unwrap()
     }
 
-    pub(crate) async fn tell(&self, scan: ScanName) {
+    pub(crate) async fn publish_created(&self, scan: ScanName) {
         let event = ScanCreated {
             name: scan,
             create_time: scan.scan.time(),
@@ -118,9 +116,9 @@ impl World {
     }
 
     /// A Scan and its event.
-    pub(crate) async fn scan_and_tell(&self, manager: ManagerName, title: &str) -> ScanName {
+    pub(crate) async fn publish_scan(&self, manager: ManagerName, title: &str) -> ScanName {
         let scan = self.scan(manager, title).await;
-        self.tell(scan).await;
+        self.publish_created(scan).await;
         scan
     }
 
@@ -139,7 +137,7 @@ impl World {
     /// Several Scans, each with its event.
     pub(crate) async fn scans_and_tell(&self, manager: ManagerName, count: usize) {
         for number in 0..count {
-            self.scan_and_tell(manager, &format!("kettle {number}"))
+            self.publish_scan(manager, &format!("kettle {number}"))
                 .await;
         }
     }
@@ -149,7 +147,7 @@ impl World {
         const COUNT: i64 = 8;
         let before = self.in_state("SUCCEEDED").await;
         for number in 0..COUNT {
-            self.scan_and_tell(manager, &format!("warm {number}")).await;
+            self.publish_scan(manager, &format!("warm {number}")).await;
         }
         self.until("SUCCEEDED", before + COUNT).await;
         8
@@ -200,6 +198,14 @@ pub(crate) async fn always(answer: Answer) -> TestServer {
     TestServer::start(move |_, _| answer.clone()).await
 }
 
+/// A receiver with an answer that the test may change.
+pub(crate) async fn changing(answer: Answer) -> (TestServer, Arc<Mutex<Answer>>) {
+    let answer = Arc::new(Mutex::new(answer));
+    let current = Arc::clone(&answer);
+    let server = TestServer::start(move |_, _| current.lock().unwrap().clone()).await;
+    (server, answer)
+}
+
 /// A receiver that sends each of these responses once, and then 200.
 pub(crate) async fn scripted(answers: Vec<Answer>) -> TestServer {
     TestServer::start(move |number, _| {
@@ -209,7 +215,7 @@ pub(crate) async fn scripted(answers: Vec<Answer>) -> TestServer {
     .await
 }
 
-/// A receiver that sends 200 while a lane warms up, and then this response.
+/// Answers 200 to the requests that warm a lane up, and then `answer`.
 pub(crate) async fn after_warming(answer: Answer) -> TestServer {
     TestServer::start(move |number, _| {
         if number < 8 {

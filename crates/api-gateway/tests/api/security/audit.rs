@@ -2,8 +2,10 @@
 
 use std::cmp::Reverse;
 
-use super::estate::{Estate, operations};
-use crate::app::TestApp;
+use crate::{
+    app::TestApp,
+    estate::{Estate, operations},
+};
 
 #[tokio::test]
 async fn every_change_has_one_audit_event_and_refused_requests_have_none() {

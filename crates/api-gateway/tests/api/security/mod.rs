@@ -1,7 +1,6 @@
 //! Attacks of a hostile client. docs/security.md names these tests.
 
 mod audit;
-mod estate;
 mod exhaustion;
 mod injection;
 mod isolation;

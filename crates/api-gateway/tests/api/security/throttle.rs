@@ -55,16 +55,10 @@ impl Place {
     }
 }
 
-async fn good_key(app: &TestApp) -> String {
-    let key = ApiKey::generate();
-    app.store_key("acme", &key, Role::Owner, None, None).await;
-    key.expose()
-}
-
 #[tokio::test]
 async fn only_the_guessing_address_is_throttled() {
     let app = TestApp::start().await;
-    let (known, new) = (good_key(&app).await, good_key(&app).await);
+    let (known, new) = (app.owner_key("acme").await, app.owner_key("acme").await);
     let (guesser, neighbour) = (Place::address(&app, 2), Place::address(&app, 3));
     assert_eq!(guesser.status(&known).await, 200);
 
@@ -98,7 +92,7 @@ async fn only_the_guessing_address_is_throttled() {
     // Neither are keys that are new to this replica, in the middle of it.
     for _ in 0..3 {
         guesser.guess(15 * BURST, None).await;
-        let newer = good_key(&app).await;
+        let newer = app.owner_key("acme").await;
         assert_eq!(guesser.status(&newer).await, 200);
     }
     // A key that differs in one character is not valid.
@@ -114,7 +108,7 @@ async fn requests_without_a_key_are_not_throttled() {
         let malformed = Client::new(&app.base, Some("esk_nonsense".to_owned()));
         assert_eq!(malformed.get("/v1/caller").await.status, 401);
     }
-    let new = Client::new(&app.base, Some(good_key(&app).await));
+    let new = Client::new(&app.base, Some(app.owner_key("acme").await));
     assert_eq!(new.get("/v1/caller").await.status, 200);
 }
 

@@ -1,47 +1,25 @@
 //! The part of a page that is about a comparison.
 
-use std::collections::HashSet;
+use std::{collections::HashSet, sync::LazyLock};
 
 use matching::text;
 use url::Url;
 
-use crate::{background, extract::Block, page::Page};
+use crate::{background, extract::Block, page::Page, word_lists};
 
 /// Folded words that mark a comparison.
-const COMPARING: &str = "compare compared comparing comparison comparisons versus vs alternatives switching differences
-vergleich vergleiche vergleichen verglichen alternativen wechsel wechseln umstieg umsteigen unterschied unterschiede
-comparar comparacion comparativa comparativo comparado comparada comparados comparadas alternativas cambiarse diferencias
-comparer comparaison comparatif alternatives differences comparacao diferencas";
+static COMPARING: LazyLock<HashSet<&str>> = LazyLock::new(|| {
+    word_lists::words(include_str!("../../../data/words/comparing.txt")).collect()
+});
 /// Folded phrases that mark a comparison.
-const COMPARING_PHRASES: [&str; 23] = [
-    "frente a",
-    "face a",
-    "par rapport a",
-    "moving from",
-    "move from",
-    "moving over",
-    "move over from",
-    "coming from",
-    "come from",
-    "switch from",
-    "switch to",
-    "migrate from",
-    "migrating from",
-    "we compare",
-    "compares to",
-    "compares with",
-    "cambiar de",
-    "cambiar desde",
-    "changer de",
-    "passer de",
-    "migrar de",
-    "mudar de",
-    "trocar de",
-];
+static COMPARING_PHRASES: LazyLock<Vec<&str>> = LazyLock::new(|| {
+    word_lists::entries(include_str!("../../../data/words/comparing_phrases.txt")).collect()
+});
 pub(super) const COMPARING_IN_JAPANESE: [&str; 5] = ["比較", "違い", "乗り換え", "乗換", "代替"];
 /// Things that the customer compares about its own offers.
-const OF_CUSTOMER: &str = "plans plan models model prices pricing products product editions tiers features packages
-options sizes tarife modelle preise produkte planes modelos precios productos modeles prix produits offres planos precos";
+static OF_CUSTOMER: LazyLock<HashSet<&str>> = LazyLock::new(|| {
+    word_lists::words(include_str!("../../../data/words/own_offers.txt")).collect()
+});
 
 /// The part of a page that is about a comparison.
 pub(super) enum Scope {
@@ -91,7 +69,7 @@ impl Scope {
 
 /// Returns whether a folded word marks a comparison.
 pub(super) fn is_comparing(word: &str) -> bool {
-    COMPARING.split_whitespace().any(|other| other == word)
+    COMPARING.contains(word)
 }
 
 pub(super) fn is_about_comparison(line: &str) -> bool {
@@ -101,8 +79,7 @@ pub(super) fn is_about_comparison(line: &str) -> bool {
     let words: Vec<String> = text::words(line)
         .map(|word| word.text.into_owned())
         .collect();
-    let is_in = |list: &str, word: &str| list.split_whitespace().any(|other| other == word);
-    let of_customer = words.iter().any(|word| is_in(OF_CUSTOMER, word));
+    let of_customer = words.iter().any(|word| OF_CUSTOMER.contains(word.as_str()));
     let folded = format!(" {} ", words.join(" "));
     let has_word = words.iter().enumerate().any(|(at, word)| {
         let ends = || {
@@ -110,7 +87,7 @@ pub(super) fn is_about_comparison(line: &str) -> bool {
                 .get(at + 1)
                 .is_none_or(|next| background::is_stop_word(next))
         };
-        (is_in(COMPARING, word) && !of_customer)
+        (is_comparing(word) && !of_customer)
             || (matches!(word.as_str(), "alternative" | "alternativa") && ends())
     });
     has_word

@@ -1,6 +1,9 @@
 //! Spellings of names, and which words can be a name.
 
-use std::collections::BTreeMap;
+use std::{
+    collections::{BTreeMap, HashSet},
+    sync::LazyLock,
+};
 
 use matching::text;
 
@@ -11,65 +14,18 @@ use crate::{
         spelling::{clean, is_camel_case, is_in_capitals, squeeze},
     },
     page::Page,
+    word_lists,
 };
 
 const MAX_WORDS: usize = 4;
 const MAX_SPELLINGS: usize = 12;
-/// Words that a company's short name may omit: `United Airlines`, `Granary DB`.
-const KINDS: [&str; 28] = [
-    "air",
-    "airline",
-    "airlines",
-    "airways",
-    "app",
-    "bank",
-    "cloud",
-    "coffee",
-    "db",
-    "foods",
-    "group",
-    "games",
-    "health",
-    "insurance",
-    "labs",
-    "media",
-    "motors",
-    "restaurants",
-    "shop",
-    "software",
-    "store",
-    "studio",
-    "studios",
-    "systems",
-    "technologies",
-    "tv",
-    "vpn",
-    "works",
-];
 /// Words of legal texts, which are not part of a name: `Steam Subscriber Agreement`.
-const LEGAL: [&str; 21] = [
-    "agb",
-    "agreement",
-    "agreements",
-    "contrat",
-    "datenschutz",
-    "disclaimer",
-    "eula",
-    "imprint",
-    "impressum",
-    "license",
-    "nutzungsbedingungen",
-    "policies",
-    "policy",
-    "politica",
-    "politique",
-    "privacy",
-    "privacidad",
-    "privacidade",
-    "refund",
-    "refunds",
-    "terms",
-];
+static LEGAL: LazyLock<HashSet<&str>> =
+    LazyLock::new(|| word_lists::entries(include_str!("../../../data/words/legal.txt")).collect());
+/// Words that a company's short name may omit: `United Airlines`, `Granary DB`.
+static KINDS: LazyLock<HashSet<&str>> = LazyLock::new(|| {
+    word_lists::entries(include_str!("../../../data/words/company_kinds.txt")).collect()
+});
 
 /// Adds a name, or a further spelling of an existing one: `Tunnelry VPN` is `Tunnelry`.
 pub(super) fn add(found: &mut Vec<Named>, name: &str) {
@@ -132,7 +88,7 @@ pub(super) fn is_name(name: &str) -> bool {
             && !background::is_web_word(&stem)
             && word.text.chars().any(char::is_alphabetic)
     };
-    let is_legal = words.iter().any(|word| LEGAL.contains(&word.text.as_ref()));
+    let is_legal = words.iter().any(|word| LEGAL.contains(&*word.text));
     // In scripts without spaces, matching treats each character as a word.
     let count = match words.iter().any(|word| word.kind == text::Kind::Character) {
         true => name.split_whitespace().count(),
@@ -152,7 +108,7 @@ pub(super) fn add_short_form(named: &mut Named) {
     let (Some(first), Some(rest)) = (words.next(), words.next()) else {
         return;
     };
-    let goes_without = words.next().is_none() && KINDS.contains(&text::fold(rest).as_ref());
+    let goes_without = words.next().is_none() && KINDS.contains(&*text::fold(rest));
     let known = background::is_known(&text::stem(&text::fold(first)));
     if first.chars().nth(3).is_none() {
         return;

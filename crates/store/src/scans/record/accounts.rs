@@ -12,14 +12,14 @@ use std::{
 };
 
 use diesel::{
-    QueryableByName, sql_query,
+    QueryableByName,
     sql_types::{Array, BigInt, Uuid as SqlUuid},
 };
 use diesel_async::{AsyncPgConnection, RunQueryDsl};
 use domain::{Id, ManagerName};
 use uuid::Uuid;
 
-use crate::{Error, prepared::Prepared};
+use crate::{Error, prepared::query};
 
 /// Scans of one transaction that are not yet in their accounts' counters.
 ///
@@ -69,9 +69,9 @@ impl ScanCounter {
     /// Adds the Scans to the counters of today (UTC). The counters stay locked to the end of the transaction.
     ///
     /// # Errors
-    /// [`Error::QuotaRace`] with the accounts whose quota that exceeds: roll back, and repeat the transaction. It then decides by the new
-    /// counter. Each failure means that another transaction made Scans, so repeating ends when the quota is used up.
-    /// Others when the database does not answer.
+    /// [`Error::QuotaRace`] with the accounts whose quota that exceeds: roll back, and repeat the transaction. It then
+    /// decides by the new counter. Each failure means that another transaction made Scans, so repeating ends when the
+    /// quota is used up. Other errors if the database does not answer.
     pub async fn store(self, conn: &mut AsyncPgConnection) -> Result<(), Error> {
         #[derive(QueryableByName)]
         struct Row {
@@ -86,16 +86,10 @@ impl ScanCounter {
         }
         let ids: Vec<Uuid> = uncounted.keys().map(|id| id.to_uuid()).collect();
         let scans: Vec<i64> = uncounted.values().map(|account| account.scans).collect();
-        let rows: Vec<Row> = Prepared(
-            sql_query(
-                "INSERT INTO account_days AS d (account_id, day, scans) \
-                 SELECT account_id, (statement_timestamp() AT TIME ZONE 'UTC')::date, scans \
-                 FROM unnest($1, $2) AS given (account_id, scans) ORDER BY account_id \
-                 ON CONFLICT (account_id, day) DO UPDATE SET scans = d.scans + excluded.scans \
-                 RETURNING account_id, scans",
-            )
-            .bind::<Array<SqlUuid>, _>(ids)
-            .bind::<Array<BigInt>, _>(scans),
+        let rows: Vec<Row> = query!(
+            "scans/count_by_account",
+            Array<SqlUuid>: ids,
+            Array<BigInt>: scans,
         )
         .load(conn)
         .await?;

@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet, HashMap};
 
 use chrono::{DateTime, NaiveDate, Utc};
 use diesel::{
-    QueryableByName, sql_query,
+    QueryableByName,
     sql_types::{
         Array, BigInt, Bool, Date, Double, Integer, Nullable, Timestamptz, Uuid as SqlUuid,
     },
@@ -13,11 +13,14 @@ use diesel_async::{AsyncPgConnection, RunQueryDsl};
 use domain::{Id, ManagerName};
 use uuid::Uuid;
 
-use super::accounts::Account;
+use super::{NewScan, accounts::Account};
 use crate::{
     QueryResult,
-    prepared::Prepared,
-    scans::quota::{Quota, State},
+    prepared::query,
+    scans::{
+        likes::Key,
+        quota::{Quota, State},
+    },
 };
 
 /// Locked clocks of Managers.
@@ -32,7 +35,7 @@ pub(super) struct Clocks {
 /// Locks the existing clocks of these Managers. All limits are read here, so that a changed limit applies at once.
 pub(super) async fn lock_clocks(
     conn: &mut AsyncPgConnection,
-    fresh: &BTreeSet<(ManagerName, Uuid)>,
+    fresh: &BTreeSet<Key>,
 ) -> QueryResult<Clocks> {
     #[derive(QueryableByName)]
     struct Locked {
@@ -67,23 +70,11 @@ pub(super) async fn lock_clocks(
     let column = |id: fn(&ManagerName) -> Id| -> Vec<Uuid> {
         managers.iter().map(|name| id(name).to_uuid()).collect()
     };
-    let rows: Vec<Locked> = Prepared(sql_query(
-        "SELECT clock.namespace_id, clock.manager_id, clock_timestamp() AS now, manager.max_scans_per_day, \
-             clock.quota_day, clock.quota_made, clock.quota_suppressed, clock.quota_lowest, clock.quota_highest, \
-             coalesce(manager.duplicates = 'COLLAPSE', false) AS collapses, \
-             account.id AS account_id, account.quota_scans_per_day, coalesce(day.scans, 0) AS account_scans \
-         FROM scan_clocks AS clock \
-         LEFT JOIN managers AS manager ON manager.namespace_id = clock.namespace_id AND manager.id = clock.manager_id \
-         LEFT JOIN namespaces AS namespace ON namespace.id = clock.namespace_id \
-         LEFT JOIN accounts AS account ON account.id = namespace.account_id \
-         LEFT JOIN account_days AS day ON day.account_id = account.id \
-             AND day.day = (statement_timestamp() AT TIME ZONE 'UTC')::date \
-         WHERE (clock.namespace_id, clock.manager_id) IN (SELECT * FROM unnest($1, $2)) \
-         ORDER BY clock.namespace_id, clock.manager_id FOR UPDATE OF clock",
+    let rows: Vec<Locked> = query!(
+        "scans/lock_clocks",
+        Array<SqlUuid>: column(|name| name.namespace),
+        Array<SqlUuid>: column(|name| name.manager),
     )
-    .bind::<Array<SqlUuid>, _>(column(|name| name.namespace))
-    .bind::<Array<SqlUuid>, _>(column(|name| name.manager)),
-)
     .load(conn)
     .await?;
     let count = |count: i32| u32::try_from(count).unwrap_or_default();
@@ -124,12 +115,11 @@ pub(super) async fn lock_clocks(
     })
 }
 
-/// Advances the locked clock of each of these Managers by one microsecond per Scan, and stores the state of its
-/// day. Returns the first new time of each. Uses the database's clock after the lock, so that later commits have
-/// later times.
+/// Advances the locked clock of each Manager by one microsecond per Scan, and stores the state of its day. Returns
+/// the first new time of each. Uses the database's clock after the lock, so that later commits have later times.
 pub(super) async fn advance_clocks(
     conn: &mut AsyncPgConnection,
-    fresh: &BTreeSet<(ManagerName, Uuid)>,
+    scans: &[(Key, &NewScan<'_>)],
     locked: &HashMap<ManagerName, Option<Quota>>,
 ) -> QueryResult<HashMap<ManagerName, DateTime<Utc>>> {
     #[derive(QueryableByName)]
@@ -142,8 +132,8 @@ pub(super) async fn advance_clocks(
         first_time: DateTime<Utc>,
     }
     let mut counts: BTreeMap<ManagerName, i32> = BTreeMap::new();
-    for (manager, _) in fresh {
-        *counts.entry(*manager).or_default() += 1;
+    for (_, one) in scans {
+        *counts.entry(one.manager).or_default() += 1;
     }
     for (manager, _) in locked.iter().filter(|(_, quota)| quota.is_some()) {
         counts.entry(*manager).or_default();
@@ -171,30 +161,17 @@ pub(super) async fn advance_clocks(
     let namespaces: Vec<Uuid> = counts.keys().map(|name| name.namespace.to_uuid()).collect();
     let managers: Vec<Uuid> = counts.keys().map(|name| name.manager.to_uuid()).collect();
     // The clock of a Manager whose Scans are all held back keeps its time.
-    let clocks: Vec<Clock> = Prepared(sql_query(
-        "UPDATE scan_clocks AS clock SET last_time = CASE WHEN given.count = 0 THEN clock.last_time ELSE \
-                 greatest(clock_timestamp(), clock.last_time + interval '1 microsecond') \
-                 + (given.count - 1) * interval '1 microsecond' END, \
-             quota_day = coalesce(given.day, clock.quota_day), \
-             quota_made = coalesce(given.made, clock.quota_made), \
-             quota_suppressed = coalesce(given.suppressed, clock.quota_suppressed), \
-             quota_lowest = coalesce(given.lowest, clock.quota_lowest), \
-             quota_highest = coalesce(given.highest, clock.quota_highest) \
-         FROM unnest($1, $2, $3, $4, $5, $6, $7, $8) \
-             AS given (namespace_id, manager_id, count, day, made, suppressed, lowest, highest) \
-         WHERE clock.namespace_id = given.namespace_id AND clock.manager_id = given.manager_id \
-         RETURNING clock.namespace_id, clock.manager_id, \
-             clock.last_time - (given.count - 1) * interval '1 microsecond' AS first_time",
+    let clocks: Vec<Clock> = query!(
+        "scans/advance_clocks",
+        Array<SqlUuid>: &namespaces,
+        Array<SqlUuid>: &managers,
+        Array<Integer>: counts.values().copied().collect::<Vec<_>>(),
+        Array<Nullable<Date>>: days,
+        Array<Nullable<Integer>>: number(|state| state.made),
+        Array<Nullable<Integer>>: number(|state| state.suppressed),
+        Array<Nullable<Double>>: score(|(low, _)| low),
+        Array<Nullable<Double>>: score(|(_, high)| high),
     )
-    .bind::<Array<SqlUuid>, _>(&namespaces)
-    .bind::<Array<SqlUuid>, _>(&managers)
-    .bind::<Array<Integer>, _>(counts.values().copied().collect::<Vec<_>>())
-    .bind::<Array<Nullable<Date>>, _>(days)
-    .bind::<Array<Nullable<Integer>>, _>(number(|state| state.made))
-    .bind::<Array<Nullable<Integer>>, _>(number(|state| state.suppressed))
-    .bind::<Array<Nullable<Double>>, _>(score(|(low, _)| low))
-    .bind::<Array<Nullable<Double>>, _>(score(|(_, high)| high)),
-)
     .load(conn)
     .await?;
     Ok(clocks
@@ -210,7 +187,7 @@ pub(super) async fn advance_clocks(
 }
 
 /// Records on the locked clocks since when posts were refused.
-pub(super) async fn note_refused(
+pub(super) async fn record_refused(
     conn: &mut AsyncPgConnection,
     since: &BTreeMap<ManagerName, DateTime<Utc>>,
 ) -> QueryResult<()> {
@@ -220,16 +197,11 @@ pub(super) async fn note_refused(
     let column = |id: fn(&ManagerName) -> Id| -> Vec<Uuid> {
         since.keys().map(|name| id(name).to_uuid()).collect()
     };
-    Prepared(
-        sql_query(
-            "UPDATE scan_clocks AS clock SET refused_since = least(clock.refused_since, given.since), \
-                 refused_time = clock_timestamp() \
-             FROM unnest($1, $2, $3) AS given (namespace_id, manager_id, since) \
-             WHERE clock.namespace_id = given.namespace_id AND clock.manager_id = given.manager_id",
-        )
-        .bind::<Array<SqlUuid>, _>(column(|name| name.namespace))
-        .bind::<Array<SqlUuid>, _>(column(|name| name.manager))
-        .bind::<Array<Timestamptz>, _>(since.values().copied().collect::<Vec<_>>()),
+    query!(
+        "scans/record_refused",
+        Array<SqlUuid>: column(|name| name.namespace),
+        Array<SqlUuid>: column(|name| name.manager),
+        Array<Timestamptz>: since.values().copied().collect::<Vec<_>>(),
     )
     .execute(conn)
     .await?;

@@ -3,21 +3,21 @@
 use std::collections::BTreeSet;
 
 use diesel::{
-    QueryableByName, sql_query,
+    QueryableByName,
     sql_types::{Array, Timestamptz, Uuid as SqlUuid},
 };
 use diesel_async::{AsyncPgConnection, RunQueryDsl};
 use domain::{Id, ManagerName, Timestamp};
 use uuid::Uuid;
 
-use crate::{QueryResult, prepared::Prepared};
+use crate::{QueryResult, prepared::query, scans::likes::Key};
 
-/// The pairs of Manager and post that have no Scan yet, now claimed.
+/// Claims and returns the pairs of Manager and post that have no Scan yet.
 pub(super) async fn claim_keys(
     conn: &mut AsyncPgConnection,
-    wanted: &BTreeSet<(ManagerName, Uuid)>,
+    wanted: &BTreeSet<Key>,
     now: Timestamp,
-) -> QueryResult<BTreeSet<(ManagerName, Uuid)>> {
+) -> QueryResult<BTreeSet<Key>> {
     #[derive(QueryableByName)]
     struct Claimed {
         #[diesel(sql_type = SqlUuid)]
@@ -27,20 +27,13 @@ pub(super) async fn claim_keys(
         #[diesel(sql_type = SqlUuid)]
         post_key: Uuid,
     }
-    let column = |value: fn(&(ManagerName, Uuid)) -> Uuid| -> Vec<Uuid> {
-        wanted.iter().map(value).collect()
-    };
-    let fresh: Vec<Claimed> = Prepared(
-        sql_query(
-            "INSERT INTO scan_keys (namespace_id, manager_id, post_key, create_time) \
-         SELECT namespace_id, manager_id, post_key, $4 \
-         FROM unnest($1, $2, $3) AS given (namespace_id, manager_id, post_key) \
-         ON CONFLICT DO NOTHING RETURNING namespace_id, manager_id, post_key",
-        )
-        .bind::<Array<SqlUuid>, _>(column(|(manager, _)| manager.namespace.to_uuid()))
-        .bind::<Array<SqlUuid>, _>(column(|(manager, _)| manager.manager.to_uuid()))
-        .bind::<Array<SqlUuid>, _>(column(|(_, key)| *key))
-        .bind::<Timestamptz, _>(now.to_chrono()),
+    let column = |value: fn(&Key) -> Uuid| -> Vec<Uuid> { wanted.iter().map(value).collect() };
+    let fresh: Vec<Claimed> = query!(
+        "scans/claim_keys",
+        Array<SqlUuid>: column(|(manager, _)| manager.namespace.to_uuid()),
+        Array<SqlUuid>: column(|(manager, _)| manager.manager.to_uuid()),
+        Array<SqlUuid>: column(|(_, key)| *key),
+        Timestamptz: now.to_chrono(),
     )
     .load(conn)
     .await?;
@@ -56,24 +49,17 @@ pub(super) async fn claim_keys(
         .collect())
 }
 
-pub(super) async fn give_back_keys(
-    conn: &mut AsyncPgConnection,
-    keys: &[(ManagerName, Uuid)],
-) -> QueryResult<()> {
+pub(super) async fn release_keys(conn: &mut AsyncPgConnection, keys: &[Key]) -> QueryResult<()> {
     if keys.is_empty() {
         return Ok(());
     }
-    let column =
-        |value: fn(&(ManagerName, Uuid)) -> Uuid| -> Vec<Uuid> { keys.iter().map(value).collect() };
-    Prepared(sql_query(
-        "DELETE FROM scan_keys AS key USING unnest($1, $2, $3) AS given (namespace_id, manager_id, post_key) \
-         WHERE key.namespace_id = given.namespace_id AND key.manager_id = given.manager_id \
-           AND key.post_key = given.post_key",
+    let column = |value: fn(&Key) -> Uuid| -> Vec<Uuid> { keys.iter().map(value).collect() };
+    query!(
+        "scans/give_back_keys",
+        Array<SqlUuid>: column(|(manager, _)| manager.namespace.to_uuid()),
+        Array<SqlUuid>: column(|(manager, _)| manager.manager.to_uuid()),
+        Array<SqlUuid>: column(|(_, key)| *key),
     )
-    .bind::<Array<SqlUuid>, _>(column(|(manager, _)| manager.namespace.to_uuid()))
-    .bind::<Array<SqlUuid>, _>(column(|(manager, _)| manager.manager.to_uuid()))
-    .bind::<Array<SqlUuid>, _>(column(|(_, key)| *key)),
-)
     .execute(conn)
     .await?;
     Ok(())

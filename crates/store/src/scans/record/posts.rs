@@ -7,7 +7,6 @@ use std::{
 
 use diesel::{
     prelude::*,
-    sql_query,
     sql_types::{Array, Nullable, Text, Timestamptz, Uuid as SqlUuid},
 };
 use diesel_async::{AsyncPgConnection, RunQueryDsl};
@@ -15,7 +14,7 @@ use domain::{FeedName, Id, Post, PostType, Timestamp};
 use sha2::{Digest, Sha256};
 use uuid::Uuid;
 
-use crate::{QueryResult, prepared::Prepared, schema::post_keys, words};
+use crate::{QueryResult, prepared::query, schema::post_keys, words};
 
 /// A connection keeps a buffer for the largest statement that it ever sent.
 const POSTS_PER_STATEMENT: usize = 250;
@@ -64,13 +63,10 @@ pub(super) async fn store_posts(
     }
     let keys: Vec<Uuid> = given.keys().copied().collect();
     let ids: Vec<Uuid> = keys.iter().map(|_| Id::at(now).to_uuid()).collect();
-    let made: Vec<Made> = Prepared(
-        sql_query(
-            "INSERT INTO post_keys (post_key, id) SELECT * FROM unnest($1, $2) \
-         ON CONFLICT DO NOTHING RETURNING post_key, id",
-        )
-        .bind::<Array<SqlUuid>, _>(keys)
-        .bind::<Array<SqlUuid>, _>(ids),
+    let made: Vec<Made> = query!(
+        "scans/insert_post_keys",
+        Array<SqlUuid>: keys,
+        Array<SqlUuid>: ids,
     )
     .load(conn)
     .await?;
@@ -116,30 +112,24 @@ async fn insert_posts(
         let texts = rows.iter().map(|(.., post)| text(post));
         texts.map(|text| text.map(words::text)).collect()
     };
-    Prepared(
-        sql_query(
-            "INSERT INTO posts (receive_time, feed, id, post_key, type, time, post_id, title, text, url, \
-                 subforum_id, subforum_name, subforum_url, user_id, user_name, user_url) \
-             SELECT $1, $2, * FROM unnest($3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16)",
-        )
-        .bind::<Timestamptz, _>(now.to_chrono())
-        .bind::<Text, _>(feed.as_str())
-        .bind::<Array<SqlUuid>, _>(rows.iter().map(|(id, ..)| **id).collect::<Vec<_>>())
-        .bind::<Array<SqlUuid>, _>(rows.iter().map(|(_, key, _)| **key).collect::<Vec<_>>())
-        .bind::<Array<Text>, _>(rows.iter().map(|(.., post)| word(post.post_type)).collect::<Vec<_>>())
-        .bind::<Array<Timestamptz>, _>(
-            rows.iter().map(|(.., post)| post.time.to_chrono()).collect::<Vec<_>>(),
-        )
-        .bind::<Array<Text>, _>(texts(|post| &post.id))
-        .bind::<Array<Nullable<Text>>, _>(optional(|post| post.title.as_deref()))
-        .bind::<Array<Nullable<Text>>, _>(optional(|post| post.text.as_deref()))
-        .bind::<Array<Text>, _>(texts(|post| &post.url))
-        .bind::<Array<Nullable<Text>>, _>(optional(|post| Some(&*post.subforum.as_ref()?.id)))
-        .bind::<Array<Nullable<Text>>, _>(optional(|post| Some(&*post.subforum.as_ref()?.name)))
-        .bind::<Array<Nullable<Text>>, _>(optional(|post| Some(&*post.subforum.as_ref()?.url)))
-        .bind::<Array<Text>, _>(texts(|post| &post.user.id))
-        .bind::<Array<Text>, _>(texts(|post| &post.user.name))
-        .bind::<Array<Text>, _>(texts(|post| &post.user.url)),
+    query!(
+        "scans/insert_posts",
+        Timestamptz: now.to_chrono(),
+        Text: feed.as_str(),
+        Array<SqlUuid>: rows.iter().map(|(id, ..)| **id).collect::<Vec<_>>(),
+        Array<SqlUuid>: rows.iter().map(|(_, key, _)| **key).collect::<Vec<_>>(),
+        Array<Text>: rows.iter().map(|(.., post)| word(post.post_type)).collect::<Vec<_>>(),
+        Array<Timestamptz>: rows.iter().map(|(.., post)| post.time.to_chrono()).collect::<Vec<_>>(),
+        Array<Text>: texts(|post| &post.id),
+        Array<Nullable<Text>>: optional(|post| post.title.as_deref()),
+        Array<Nullable<Text>>: optional(|post| post.text.as_deref()),
+        Array<Text>: texts(|post| &post.url),
+        Array<Nullable<Text>>: optional(|post| Some(&*post.subforum.as_ref()?.id)),
+        Array<Nullable<Text>>: optional(|post| Some(&*post.subforum.as_ref()?.name)),
+        Array<Nullable<Text>>: optional(|post| Some(&*post.subforum.as_ref()?.url)),
+        Array<Text>: texts(|post| &post.user.id),
+        Array<Text>: texts(|post| &post.user.name),
+        Array<Text>: texts(|post| &post.user.url),
     )
     .execute(conn)
     .await?;

@@ -167,7 +167,7 @@ async fn a_due_time_that_misses_a_new_delivery_is_set_again() {
     let mut at = sending(1).await;
     at.waiting("forum:1").await;
     let names = at.connections.clone();
-    lanes::note_due(&mut at.at.conn, &names).await.unwrap();
+    lanes::mark_due(&mut at.at.conn, &names).await.unwrap();
     let replica = at.replica;
     assert_eq!(at.claim(replica, 1).await.len(), 1);
     // Another replica is about to move the hint, because it found nothing.
@@ -179,7 +179,7 @@ async fn a_due_time_that_misses_a_new_delivery_is_set_again() {
     at.waiting("forum:2").await;
     let pool = at.at.database.pool();
     let noting = tokio::spawn(async move {
-        lanes::note_due(&mut pool.get().await.unwrap(), &names)
+        lanes::mark_due(&mut pool.get().await.unwrap(), &names)
             .await
             .unwrap();
     });
@@ -337,7 +337,7 @@ async fn nothing_waits_for_as_long_as_the_clock_went_back() {
 #[tokio::test]
 async fn chat_service_has_a_pace_and_discord_keeps_it() {
     let mut at = sending(1).await;
-    lanes::note_due(&mut at.at.conn, &at.connections)
+    lanes::mark_due(&mut at.at.conn, &at.connections)
         .await
         .unwrap();
     for (format, per_second, expected) in [

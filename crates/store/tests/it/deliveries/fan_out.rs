@@ -179,7 +179,8 @@ async fn the_fan_out_uses_a_generic_plan() {
         let found = deliveries::fan_out(conn, &sealer, &[scan], at.replica, admit).await;
         assert_eq!(keyed::end(conn, found).await.unwrap().tasks.len(), 1);
     }
-    let statement = "FROM pg_prepared_statements WHERE statement LIKE 'WITH marked%'";
+    // It begins with a comment, unlike the one that looks for it.
+    let statement = "FROM pg_prepared_statements WHERE statement LIKE '--%WITH marked%'";
     let of = |column| format!("SELECT coalesce(sum({column}), -1)::bigint AS number {statement}");
     let conn = &mut at.at.conn;
     assert_eq!(number(conn, &of("generic_plans")).await, 20);
@@ -271,7 +272,7 @@ async fn only_connections_that_accept_deliveries_are_admitted() {
     assert_eq!(restrained.len(), 2);
 
     let names: Vec<_> = waiting.iter().copied().collect();
-    lanes::note_due(&mut at.at.conn, &names).await.unwrap();
+    lanes::mark_due(&mut at.at.conn, &names).await.unwrap();
     assert_eq!(at.due().await, waiting);
     let settled = at.settled().await;
     assert_eq!(settled[0], None, "a disabled one is left alone");

@@ -1,1 +1,0 @@
-DROP TABLE rechecks, scan_likes, scans, scan_clocks, scan_keys, post_keys, posts;

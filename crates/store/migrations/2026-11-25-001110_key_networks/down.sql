@@ -1,3 +1,0 @@
-ALTER TABLE api_keys
-    DROP COLUMN networks,
-    DROP COLUMN last_use_time;

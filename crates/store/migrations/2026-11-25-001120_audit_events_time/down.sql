@@ -1,1 +1,0 @@
-DROP INDEX audit_events_time_idx;

@@ -1,1 +1,0 @@
-DROP INDEX scan_keys_time_idx;

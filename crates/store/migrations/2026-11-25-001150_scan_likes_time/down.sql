@@ -1,1 +1,0 @@
-DROP INDEX scan_likes_time_idx;

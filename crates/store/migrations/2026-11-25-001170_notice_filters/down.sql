@@ -1,1 +1,0 @@
-ALTER TABLE manager_notices DROP COLUMN filter;

@@ -1,2 +1,0 @@
-ALTER TABLE managers DROP COLUMN recompile_failures;
-DROP TABLE manager_verdicts;

@@ -1,1 +1,0 @@
-DROP INDEX feeds_unwatched_idx;

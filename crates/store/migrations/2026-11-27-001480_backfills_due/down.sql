@@ -1,1 +1,0 @@
-DROP INDEX backfills_due_idx;

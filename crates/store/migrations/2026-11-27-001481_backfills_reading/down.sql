@@ -1,1 +1,0 @@
-DROP INDEX backfills_reading_idx;

@@ -1,1 +1,0 @@
-DROP INDEX managers_waiting_idx;

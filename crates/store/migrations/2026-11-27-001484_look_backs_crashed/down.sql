@@ -1,1 +1,0 @@
-DROP INDEX look_backs_crashed_idx;

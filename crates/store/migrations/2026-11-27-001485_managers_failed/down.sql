@@ -1,1 +1,0 @@
-DROP INDEX managers_failed_idx;

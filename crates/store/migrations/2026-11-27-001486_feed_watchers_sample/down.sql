@@ -1,1 +1,0 @@
-DROP INDEX feed_watchers_sample_idx;

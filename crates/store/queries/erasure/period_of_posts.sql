@@ -1,0 +1,1 @@
+SELECT min(receive_time) AS oldest, max(receive_time) AS newest FROM posts

@@ -1,0 +1,2 @@
+-- $1 text: name
+SELECT FROM feeds WHERE name = $1 FOR SHARE

@@ -1,0 +1,1 @@
+DELETE FROM idempotency_days WHERE day < current_date - 1

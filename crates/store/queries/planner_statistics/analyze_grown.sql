@@ -1,0 +1,1 @@
+SELECT analyze_grown() AS name

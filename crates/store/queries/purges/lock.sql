@@ -1,0 +1,2 @@
+-- $1 bigint: entry
+SELECT FROM purges WHERE id = $1 FOR UPDATE SKIP LOCKED

@@ -1,0 +1,1 @@
+DELETE FROM account_days WHERE day < current_date - 31

@@ -1,0 +1,2 @@
+-- $1 bigint: slot
+SELECT pg_try_advisory_xact_lock($1) AS taken

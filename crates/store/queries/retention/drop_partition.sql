@@ -1,0 +1,3 @@
+-- $1 text: table
+-- $2 text: partition
+SELECT drop_partition($1, $2)
