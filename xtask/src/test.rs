@@ -227,7 +227,10 @@ fn remove_leftovers(parent: &Path) {
     for run in runs.flatten().map(|entry| entry.path()) {
         let homes = ["postgresql", "rabbitmq"].map(|name| run.join(name));
         if !homes.iter().any(|home| private_servers::is_in_use(home)) {
-            let _ = fs::remove_dir_all(run);
+            // A test that was killed may have left a disk mounted there.
+            if let Err(error) = fs::remove_dir_all(&run) {
+                eprintln!("cannot remove {}: {error}", run.display());
+            }
         }
     }
 }
