@@ -131,7 +131,6 @@ impl Gateway {
     }
 
     /// Address that it listens on. If port 0 was requested, this has the assigned port.
-    #[must_use]
     pub fn local_addr(&self) -> SocketAddr {
         self.address
     }

@@ -37,7 +37,6 @@ pub use keys::{LOOK as KEYS_LOOK, follow_keys, sealer};
 use purges::Purges;
 
 /// Default quotas, for accounts without overrides.
-#[must_use]
 pub fn default_quotas(config: &Config) -> store::quotas::Limits {
     store::quotas::Limits {
         namespaces: config.quotas.namespaces,
@@ -181,14 +180,12 @@ impl Backbone {
     }
 
     /// Returns true while this process must take no work, because its clock is more than an hour off.
-    #[must_use]
     pub fn is_suspended(&self) -> bool {
         *self.clock.is_wrong.borrow()
     }
 
     /// Returns true if leases of silent replicas may be taken over: only after this replica's own heartbeat has
     /// been steady for five seconds. While the database was unavailable, all replicas were silent.
-    #[must_use]
     pub fn may_take_over(&self) -> bool {
         self.heartbeat.is_steady()
     }

@@ -20,7 +20,6 @@ pub struct Place {
 }
 
 impl Places {
-    #[must_use]
     pub fn new(places: usize) -> Self {
         Self {
             all: Arc::new(Semaphore::new(places)),

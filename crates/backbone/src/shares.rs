@@ -20,13 +20,11 @@ pub struct Shares {
 
 impl Shares {
     /// Gives each account half of `connections`, so that none keeps the others waiting.
-    #[must_use]
     pub fn of(connections: usize) -> Self {
         Self::each((connections / 2).max(1))
     }
 
     /// Gives each account `share` permits.
-    #[must_use]
     pub fn each(share: usize) -> Self {
         Self {
             share,

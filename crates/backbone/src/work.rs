@@ -52,7 +52,6 @@ pub struct Settings {
 
 impl Settings {
     /// A kind with one class of items.
-    #[must_use]
     pub const fn new(kind: &'static str, sweep: Duration, capacity: usize) -> Self {
         Self {
             kind,

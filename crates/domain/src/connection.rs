@@ -33,7 +33,6 @@ pub enum Method {
 }
 
 impl Method {
-    #[must_use]
     pub fn as_str(self) -> &'static str {
         match self {
             Self::Post => "POST",
@@ -52,7 +51,6 @@ pub enum ConnectionState {
 }
 
 impl ConnectionState {
-    #[must_use]
     pub fn as_str(self) -> &'static str {
         match self {
             Self::Active => "ACTIVE",
@@ -74,7 +72,6 @@ pub enum Format {
 }
 
 impl Format {
-    #[must_use]
     pub fn as_str(self) -> &'static str {
         match self {
             Self::Earshot => "EARSHOT",
@@ -92,7 +89,6 @@ pub struct Headers(pub BTreeMap<String, String>);
 
 impl Headers {
     /// Placeholder for headers that the service cannot decrypt any more; not even their names are known.
-    #[must_use]
     pub fn unreadable() -> Self {
         Self([("***".to_owned(), "***".to_owned())].into())
     }

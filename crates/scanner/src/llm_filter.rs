@@ -61,7 +61,6 @@ struct Candidate<'a> {
 }
 
 impl LlmFilter {
-    #[must_use]
     pub fn new(settings: &config::Judge) -> Self {
         Self {
             endpoint: Endpoint::new(&settings.endpoint()),
@@ -233,7 +232,6 @@ impl LlmFilter {
 ///
 /// It is never zero for a positive threshold: posts that the gate rules out have the score zero, and must
 /// not become candidates.
-#[must_use]
 pub fn candidate_threshold(threshold: f64, candidate_percent: u32) -> f64 {
     if threshold > 0.0 {
         threshold * f64::from(candidate_percent) / 100.0
@@ -263,7 +261,6 @@ fn settle(candidate: Candidate<'_>) -> Option<NewScan<'_>> {
 }
 
 /// Returns the final decision: the model's answer, or the embedded decision without one.
-#[must_use]
 pub fn is_relevant(embedded: bool, answer: Option<bool>) -> bool {
     answer.unwrap_or(embedded)
 }

@@ -78,7 +78,6 @@ impl PlanChanges {
 }
 
 impl Plans {
-    #[must_use]
     pub fn new(pool: Pool, deciders: Deciders) -> Self {
         Self {
             pool,
@@ -95,7 +94,6 @@ impl Plans {
     }
 
     /// The current index.
-    #[must_use]
     pub fn index(&self) -> Arc<Index> {
         self.live.load()
     }

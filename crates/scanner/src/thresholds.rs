@@ -55,7 +55,6 @@ impl Rules {
 /// meaning: a score is the probability that a person keeps the post. A threshold of `t` says that a missed post costs
 /// `1 - t`, and a superfluous one `t`. The expected cost of the decision is then `score * (1 - t)` below the threshold
 /// and `(1 - score) * t` above it. Divided by its maximum `t * (1 - t)`, that is the uncertainty.
-#[must_use]
 pub fn uncertainty(score: f64, threshold: f64) -> f64 {
     let distance = (score - threshold).abs();
     let longest = if score < threshold {

@@ -204,7 +204,6 @@ pub struct Stretch {
 
 impl Stretch {
     /// Returns true if a step from `place` on need not read again.
-    #[must_use]
     pub fn goes_on_at(&self, place: &Place) -> bool {
         self.at == *place && !self.posts.is_empty()
     }

@@ -26,14 +26,12 @@ pub struct Places {
 }
 
 impl Places {
-    #[must_use]
     pub fn new(capacity: usize) -> Self {
         Self::weighted(capacity, 1)
     }
 
     /// An account may take a place while it holds fewer than `weight` times as many as are free. So one account alone
     /// gets all but one part in `weight + 1`.
-    #[must_use]
     pub fn weighted(capacity: usize, weight: usize) -> Self {
         Self {
             capacity,
@@ -81,13 +79,11 @@ impl Places {
     }
 
     /// Returns true if `account` may take a place.
-    #[must_use]
     pub fn admits(&self, account: Id) -> bool {
         self.admitted(account) > 0
     }
 
     /// Number of places that `account` may take, one after the other.
-    #[must_use]
     pub fn admitted(&self, account: Id) -> usize {
         let held = self.held_by(account);
         let admitted = self
@@ -99,12 +95,10 @@ impl Places {
         admitted.max(usize::from(ignores_excess && held == 0))
     }
 
-    #[must_use]
     pub fn free(&self) -> usize {
         self.capacity.saturating_sub(self.taken)
     }
 
-    #[must_use]
     pub fn held_by(&self, account: Id) -> usize {
         self.held.get(&account).copied().unwrap_or(0)
     }
@@ -176,7 +170,6 @@ impl Turns {
     }
 
     /// Rank of the account: lower if it was served longer ago, and zero if it never was.
-    #[must_use]
     pub fn of(&self, account: Id) -> u64 {
         self.last.get(&account).copied().unwrap_or(0)
     }

@@ -39,7 +39,6 @@ pub struct Known {
 
 impl Known {
     /// Returns true if the feed has brought the post, or may have.
-    #[must_use]
     pub fn contains(&self, post_id: &str, time: Timestamp) -> bool {
         self.ids.contains(&hash(post_id)) || self.full.contains(&hour(time))
     }

@@ -363,7 +363,6 @@ pub struct LateState {
 
 impl LateState {
     /// Returns the time since which it is known which posts were read.
-    #[must_use]
     pub fn known_since(&self) -> Option<Timestamp> {
         self.known_since.map(Timestamp::from)
     }
@@ -412,7 +411,6 @@ pub enum Trouble {
 
 impl Trouble {
     /// Word in the database, in logs and in metrics.
-    #[must_use]
     pub fn as_str(self) -> &'static str {
         match self {
             Self::Failing => "FAILING",

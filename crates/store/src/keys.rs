@@ -43,13 +43,11 @@ pub struct KeyRecord {
 }
 
 impl KeyRecord {
-    #[must_use]
     pub fn is_valid(&self, now: Timestamp) -> bool {
         self.revoke_time.is_none() && self.expire_time.is_none_or(|time| now < time)
     }
 
     /// Returns true if the key may be used from `address`.
-    #[must_use]
     pub fn allows(&self, address: IpAddr) -> bool {
         let address = address.to_canonical();
         let networks = self.networks.as_ref();
@@ -57,7 +55,6 @@ impl KeyRecord {
     }
 
     /// Returns true if a use at `now` has to be stored with [`record_use`].
-    #[must_use]
     pub fn is_use_outdated(&self, now: Timestamp) -> bool {
         let last = self.last_use_time;
         last.is_none_or(|last| last.plus(LAST_USE_PRECISION) <= now)
@@ -80,7 +77,6 @@ pub struct NewKey<'a> {
 
 impl<'a> NewKey<'a> {
     /// A key without further limits.
-    #[must_use]
     pub fn new(account: Id, key: &'a ApiKey, role: Role) -> Self {
         Self {
             account,

@@ -43,7 +43,6 @@ const OLDEST_VERSION: &str = env!("OLDEST_MIGRATION");
 pub const BASELINE_VERSION: &str = "20261128001100";
 
 /// Hash that changes with the migrations, so that tests never use the template database of another version.
-#[must_use]
 pub fn fingerprint() -> &'static str {
     env!("MIGRATIONS_FINGERPRINT")
 }

@@ -265,7 +265,6 @@ fn program() -> String {
 }
 
 /// Returns true if connections to `url` cross a network unencrypted although the URL does not request that.
-#[must_use]
 pub fn is_plain_by_omission(url: &str) -> bool {
     let Ok(address) = Address::read(url) else {
         return false;

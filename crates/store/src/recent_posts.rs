@@ -294,7 +294,6 @@ pub async fn purge_old(
 }
 
 /// Returns true if [`by_url`] finds the post by `url`.
-#[must_use]
 pub fn is_at(post: &Post, url: &str) -> bool {
     post.id == url || url_key(&post.url) == url_key(url)
 }

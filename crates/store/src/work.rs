@@ -63,7 +63,6 @@ pub struct Leased<T> {
 
 impl<T> Leased<T> {
     /// An item that needs no lease, of no account.
-    #[must_use]
     pub fn unleased(key: &str, item: T) -> Self {
         Self {
             key: key.to_owned(),
@@ -106,7 +105,6 @@ pub struct Setback {
 
 impl Setback {
     /// Returns the setback of an item with this [`Leased::crashes`]; `None` if it is to be tried now.
-    #[must_use]
     pub fn after_crashes(crashes: u32) -> Option<Self> {
         let further = crashes.checked_sub(MAX_CRASHES)?;
         let (rests, has_rested) = (further / 2, further % 2 == 1);
@@ -120,7 +118,6 @@ impl Setback {
     }
 
     /// Returns the setback of an item that panicked as often as processes may die with it.
-    #[must_use]
     pub fn after_panic() -> Self {
         Self {
             reason: "an internal error of the service; its log has the details".to_owned(),

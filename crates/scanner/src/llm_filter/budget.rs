@@ -74,7 +74,6 @@ struct CandidateRate {
 }
 
 impl Budget {
-    #[must_use]
     pub fn new(per_minute: u32, per_manager_per_day: u32) -> Self {
         Self {
             per_minute,

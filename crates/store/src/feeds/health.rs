@@ -62,7 +62,6 @@ pub enum FeedState {
 
 impl FeedState {
     /// Name in the API.
-    #[must_use]
     pub fn as_str(self) -> &'static str {
         match self {
             Self::Ok => "OK",
