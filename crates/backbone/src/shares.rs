@@ -1,4 +1,4 @@
-//! Share of something that each account may hold, such as connections to the database.
+//! Limits how much of a resource, such as connections to the database, each account may hold.
 
 use std::{
     collections::HashMap,
@@ -32,13 +32,13 @@ impl Shares {
         }
     }
 
-    /// Waits for `count` permits of `account` at once. The permits last until they are dropped. `None` for more permits
-    /// than an account has.
+    /// Waits for `count` permits of `account` at once. The permits last until they are dropped. Returns `None` if an
+    /// account cannot have that many.
     pub async fn take(&self, account: Id, count: u32) -> Option<OwnedSemaphorePermit> {
         if usize::try_from(count).ok()? > self.share {
             return None;
         }
-        // It is never closed.
+        // The semaphore is never closed.
         self.semaphore(account).acquire_many_owned(count).await.ok()
     }
 

@@ -43,7 +43,7 @@ pub struct LlmFilter {
     candidate_percent: u32,
     timeout: Duration,
     open: Semaphore,
-    /// Half of `open` for an account: answers of one account may be slow.
+    /// An account may use half of `open`, because its answers may be slow.
     shares: Shares,
     budget: Mutex<Budget>,
     answers: Mutex<AnswerCache>,
@@ -81,7 +81,8 @@ impl LlmFilter {
         candidate_threshold(threshold, self.candidate_percent)
     }
 
-    /// Returns the matches that become Scans, in their order. Those without a threshold are decided.
+    /// Returns the matches that become Scans, in their order. Matches without a threshold always do: the index has
+    /// decided on them.
     pub(crate) async fn decide<'a>(
         &self,
         pool: &Pool,
@@ -210,7 +211,7 @@ impl LlmFilter {
                 Some(relevant)
             }
             Err(failure) => {
-                // Not sent: another question failed in the meantime.
+                // The question was not sent, because another one failed in the meantime.
                 if failure == Failure::Paused {
                     self.budget().release(account, &scan.manager);
                 }

@@ -1,4 +1,4 @@
-//! How matches of each Manager are decided, next to an index whose thresholds are lower.
+//! Rules that decide on matches of each Manager, because the index may have lower thresholds.
 
 use std::{
     collections::HashMap,
@@ -25,7 +25,7 @@ pub(crate) struct Rule {
 pub(crate) struct Rules(RwLock<HashMap<ManagerName, Rule>>);
 
 impl Rules {
-    /// Returns `None` for a Manager that has no plan any more.
+    /// Returns the rule of a Manager; `None` if it has no plan any more.
     pub(crate) fn get(&self, manager: &ManagerName) -> Option<Rule> {
         let rules = self.0.read().unwrap_or_else(PoisonError::into_inner);
         rules.get(manager).copied()
@@ -41,7 +41,7 @@ impl Rules {
         rules.remove(manager);
     }
 
-    /// Keeps the Managers that exist.
+    /// Removes Managers that no longer exist.
     pub(crate) fn retain(&self, exists: impl Fn(&ManagerName) -> bool) {
         let mut rules = self.0.write().unwrap_or_else(PoisonError::into_inner);
         rules.retain(|manager, _| exists(manager));
