@@ -335,7 +335,7 @@ impl RateLimiter {
         Ok(standing)
     }
 
-    /// Returns the refusal of a request that other requests of the account already wait in front of.
+    /// Returns the refusal of a request because too many requests of the account already wait.
     fn too_fast(&self, key: &Key) -> ApiError {
         LIMITED.inc();
         let mut standing = key.book().standing(self.now_ms());

@@ -193,7 +193,7 @@ impl Gateway {
                     let (tls, peers, draining) = (tls.clone(), peers.clone(), draining.clone());
                     let app = Rc::clone(&app);
                     async move {
-                        // Both protocols share it.
+                        // HTTP/1 and HTTP/2 share the service.
                         let app = Rc::new(app.new_service(()).await?);
                         let shared = Rc::clone(&app);
                         let stop = draining.clone();

@@ -261,7 +261,7 @@ impl LiveIndex {
     pub fn apply(&self, changes: impl IntoIterator<Item = Change>, version: PlanVersion) {
         let _writing = self.writing.lock().unwrap_or_else(PoisonError::into_inner);
         let mut next = self.index.load().apply(changes, version);
-        // Not during a merge: its tiers must not change, or its work is lost.
+        // Tiers are not folded during a merge, because its work would be lost.
         if next.tiers.len() > TOO_MANY_TIERS
             && let Ok(_alone) = self.merging.try_lock()
         {

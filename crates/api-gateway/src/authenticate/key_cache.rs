@@ -32,7 +32,7 @@ impl KeyCache {
         if let Some(record) = self.believed(id) {
             return Ok(Some(record));
         }
-        // Taken before the look-up, because the key may be revoked while the result is on its way.
+        // The time is taken before the look-up, because the key may be revoked while the result is on its way.
         let looked_at = Instant::now();
         let mut conn = database.connection().await?;
         let record = keys::find(&mut conn, id).await?.map(Arc::new);
@@ -49,7 +49,7 @@ impl KeyCache {
         if !record.is_use_outdated(now) {
             return;
         }
-        // Set before the statement, so that concurrent requests do not store it too.
+        // The cache is updated before the statement, so that concurrent requests do not store it too.
         if let Some((_, cached)) = self.lock().get_mut(&record.id) {
             Arc::make_mut(cached).last_use_time = Some(now);
         }
