@@ -147,7 +147,7 @@ fn seal_headers(
     Ok(sealer.seal(&plain, &name.to_string()))
 }
 
-/// `None` if there are no headers.
+/// Returns the sealed secrets; `None` if there are none.
 fn seal_secrets(
     secrets: &[SigningSecret],
     name: ConnectionName,

@@ -135,9 +135,9 @@ impl Round {
         served.into_iter().flatten().copied()
     }
 
-    /// Begins the next round after a look past the accounts that had their turn has found no other. Such a look reads
-    /// past their whole backlogs, so the next one is a second later: until then all accounts take what is oldest.
-    /// Returns false if there was no such look.
+    /// Begins the next round if a query without the accounts that had their turn has found nothing. Such a query reads
+    /// past their whole backlogs, so the next one is a second later: until then no account is left out, and the oldest
+    /// items come first. Returns false if no account had a turn, or a pause has not ended yet.
     pub fn pause(&mut self) -> bool {
         if self.is_paused() || !self.end() {
             return false;

@@ -42,7 +42,7 @@ pub const MAX_AGE: Duration = Duration::from_hours(72);
 const SLACK: usize = 200;
 /// Average size of new posts after which a feed is trimmed.
 const SLACK_BYTES: i64 = 200_000;
-/// A feed that so many accounts watch keeps as much as any: what it keeps is a small part for each of them.
+/// A feed that so many accounts watch may keep the maximum, because each account's part of it is small.
 const MANY_ACCOUNTS: i64 = 10;
 /// Smallest difference between the times of two posts.
 const INSTANT: Duration = Duration::from_micros(1);
@@ -89,7 +89,7 @@ pub async fn insert(
     let (mut keys, mut times, mut urls, mut values, mut sizes) =
         (vec![], vec![], vec![], vec![], vec![]);
     let (mut all_bytes, mut cut) = (0, None);
-    // Of a very large poll, only the newest.
+    // Only the newest posts of a very large poll are stored.
     for post in posts.iter().rev().filter(|post| post.time >= oldest) {
         let value = serde_json::to_value(post);
         let value = value.map_err(|error| QueryError::SerializationError(error.into()))?;

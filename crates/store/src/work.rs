@@ -36,7 +36,7 @@ const LONGEST_REST: Duration = Duration::from_secs(24 * 3_600);
 /// account's second.
 pub(crate) const MAX_CANDIDATES: i64 = 1_000;
 
-/// A replica's look for work of one kind.
+/// A replica's search for work of one kind.
 #[derive(Debug)]
 pub struct Claim<'a> {
     pub replica: Uuid,
@@ -74,12 +74,12 @@ impl<T> Leased<T> {
     }
 }
 
-/// Result of a look for work.
+/// Result of a search for work.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Claimed<T> {
     /// The longest due first.
     pub items: Vec<Leased<T>>,
-    /// True if other replicas took some of the chosen items first: another look finds others.
+    /// True if other replicas took some of the chosen items first: another search finds others.
     pub is_contended: bool,
     /// Time until another item is due, if that is known.
     pub next_due: Option<Duration>,
@@ -134,7 +134,8 @@ pub(crate) fn is_free(column: &str, replica: &str, take_over: &str) -> String {
 }
 
 /// Number of crashes of an item that `$replica` leases now. Writing it with the lease costs no statement. A holder that
-/// stopped in good order has left `replicas`. One that died before it could set the item aside had not tried it.
+/// shut down is no longer in `replicas`, and does not count. Nor does one that died while it was to set the item aside,
+/// because it had not tried the item.
 pub(crate) fn crashes(count: &str, holder: &str, replica: &str) -> String {
     let died = died(holder, replica);
     format!(
