@@ -27,7 +27,7 @@ use tokio::sync::Mutex;
 
 use crate::metrics;
 
-/// Time for which the store's answer that the platform is not silenced is valid.
+/// Maximum age of an answer of the store that says that the platform is not silenced.
 const BELIEVED: Duration = Duration::from_secs(1);
 /// Time between two checks of a waiting poll.
 const LOOK_AGAIN: Duration = Duration::from_secs(5);

@@ -13,7 +13,7 @@ use crate::{QueryResult, prepared::query};
 
 const INTERVAL: Duration = Duration::from_secs(60);
 
-/// Lowest id from which a reader reads.
+/// Lowest id that a reader reads.
 ///
 /// A row of a transaction that was open for a whole interval may have a lower id: a later query of the whole table
 /// finds it. The same holds after a failover, if the database is older than what the reader knows.

@@ -29,8 +29,8 @@ pub async fn pool_keeps_sessions(pool: &Pool) -> Result<bool, crate::Error> {
 /// Returns false if two new connections share a session, or if one does not find what it set there. Only simple
 /// queries are used, because prepared statements may fail in this case.
 ///
-/// It never returns false for sessions that are not shared. A pooler that is busy with other clients may hide each
-/// time that it shares them.
+/// Sessions that are not shared never give false. If a pooler is busy with other clients, shared sessions may give
+/// true.
 pub(crate) async fn keeps_sessions(
     first: &mut AsyncPgConnection,
     second: &mut AsyncPgConnection,

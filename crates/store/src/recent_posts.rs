@@ -122,7 +122,7 @@ pub async fn insert(
     )
     .execute(conn)
     .await?;
-    // Each post and each byte trims with the same probability, so that nothing has to be counted.
+    // Each new post and each byte causes a trim with the same probability, so that nothing has to be counted.
     if rand::random_range(0..SLACK) < count || rand::random_range(0..SLACK_BYTES) < all_bytes {
         return Ok(cut.max(Some(trim(conn, feed, oldest, account_bytes).await?)));
     }
@@ -164,7 +164,7 @@ pub async fn unkept(
 
 /// Removes posts beyond the feed's limits, the oldest first. Returns the start of the period whose posts are still
 /// stored. Served by `recent_posts_newest_idx`, `account_feeds_feed_idx` and `account_feeds_pkey`; reads all posts of
-/// the feed, but not their texts. A feed of many accounts keeps as much as any.
+/// the feed, but not their texts. A feed of [`MANY_ACCOUNTS`] may keep the maximum.
 async fn trim(
     conn: &mut AsyncPgConnection,
     feed: &FeedName,

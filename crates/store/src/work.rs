@@ -117,7 +117,7 @@ impl Setback {
         })
     }
 
-    /// Returns the setback of an item that panicked as often as processes may die with it.
+    /// Returns the setback of an item that panicked [`MAX_CRASHES`] times.
     pub fn after_panic() -> Self {
         Self {
             reason: "an internal error of the service; its log has the details".to_owned(),

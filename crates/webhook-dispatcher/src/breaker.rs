@@ -12,7 +12,7 @@
 //!
 //! An endpoint that answers 429, or 503 with `Retry-After`, asks for a pause of all requests: the breaker opens for
 //! that long, at most ten minutes, and then lets one probe pass. This does not count as a failure. If the probe gets
-//! the same answer, the wait doubles. A longer wait would be taken for one of a clock that went back
+//! the same answer, the wait doubles. A longer wait would look like that of a clock that went back
 //! (`store::lanes::follow_clock`).
 
 use std::time::Duration;

@@ -287,7 +287,7 @@ async fn urgent(
         }
     }
     send::pump(dispatcher);
-    // There may be more.
+    // More requested deliveries may be due.
     dispatcher.signals.query_at(Instant::now() + SOONEST_LOOK);
     Ok(())
 }

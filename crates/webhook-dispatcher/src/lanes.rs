@@ -403,7 +403,8 @@ impl Lanes {
             .retain(|_, lane| lane.is_used() || now - lane.used < FORGET);
     }
 
-    /// Counts a result before its permit is returned.
+    /// Counts a result as unwritten until the returned value is dropped. Call it before the request's permit is
+    /// returned.
     pub(crate) fn unwritten(self: &Arc<Self>) -> Unwritten {
         self.lock().unwritten += 1;
         Unwritten {

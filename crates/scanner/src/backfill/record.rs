@@ -240,7 +240,7 @@ pub(super) async fn store_by_manager(
     Ok(true)
 }
 
-/// Postpones a Manager's backfill that cannot be stored, or sets it aside for good. Returns true in the latter case.
+/// Postpones a Manager's backfill that cannot be stored, or sets it aside permanently. Returns true in the latter case.
 pub(super) async fn set_aside(
     conn: &mut AsyncPgConnection,
     waiting: &Waiting,
