@@ -7,6 +7,7 @@
 //! Response times reveal nothing about keys. A key is found by its id, which is not secret, and the hash of its
 //! secret is compared in constant time, even if no such key exists. All invalid keys get the same response.
 
+pub(crate) mod expiring;
 pub(crate) mod guesses;
 pub(crate) mod key_cache;
 

@@ -1,4 +1,4 @@
-//! Maintenance of the gateway: returns unspent points and deletes old idempotent responses.
+//! Maintenance of the gateway: returns unspent points, deletes old idempotent responses, and warns of keys that expire.
 
 use std::{sync::Arc, time::Duration};
 
@@ -6,10 +6,11 @@ use runtime::Periodic;
 use tokio::time::{Instant, timeout};
 use tokio_util::sync::CancellationToken;
 
-use crate::{ApiError, database::Database, state::AppState};
+use crate::{ApiError, authenticate::expiring::ExpiringKeys, database::Database, state::AppState};
 
 const SETTLE_EVERY: Duration = Duration::from_secs(1);
 const PURGE_EVERY: Duration = Duration::from_secs(60);
+const EXPIRING_EVERY: Duration = Duration::from_secs(15);
 /// Maximum rows per statement, and statements in a row, so that other work gets its turn.
 const PURGE_ROWS: i64 = 1_000;
 const PURGE_STATEMENTS: usize = 50;
@@ -19,6 +20,8 @@ const LAST_WORDS: Duration = Duration::from_secs(1);
 /// Runs until `stop`. Failed work is retried in the next round. Other components log a lost database.
 pub(crate) async fn run(state: Arc<AppState>, stop: CancellationToken) {
     let mut purge_due = Instant::now() + SETTLE_EVERY;
+    let mut expiring_due = purge_due;
+    let mut expiring = ExpiringKeys::default();
     let mut rounds = Periodic::new(&stop);
     while rounds.every(SETTLE_EVERY).await {
         if let Err(error) = state.rates.settle(&state.database, false).await {
@@ -28,6 +31,12 @@ pub(crate) async fn run(state: Arc<AppState>, stop: CancellationToken) {
             purge_due = Instant::now() + PURGE_EVERY;
             if let Err(error) = purge(&state.database).await {
                 tracing::debug!("old answers are not purged: {error}");
+            }
+        }
+        if Instant::now() >= expiring_due {
+            expiring_due = Instant::now() + EXPIRING_EVERY;
+            if let Err(error) = expiring.update(&state.database).await {
+                tracing::debug!("keys that expire are not counted: {error}");
             }
         }
     }

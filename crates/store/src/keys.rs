@@ -23,6 +23,9 @@ const LAST_USE_PRECISION: Duration = Duration::from_mins(10);
 /// A key in use that expires within this time causes a warning.
 pub const EXPIRES_SOON: Duration = Duration::from_hours(14 * 24);
 
+/// A key counts as in use for this long after its last use.
+const IN_USE: Duration = Duration::from_hours(30 * 24);
+
 /// Data of a key for the gateway. One read by primary key.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct KeyRecord {
@@ -46,6 +49,12 @@ impl KeyRecord {
     #[must_use]
     pub fn is_valid(&self, now: Timestamp) -> bool {
         self.revoke_time.is_none() && self.expire_time.is_none_or(|time| now < time)
+    }
+
+    /// Returns true if the key was used recently.
+    fn is_in_use(&self, now: Timestamp) -> bool {
+        self.last_use_time
+            .is_some_and(|last| now.minus(IN_USE) < last)
     }
 
     /// Returns true if the key may be used from `address`.
@@ -153,6 +162,21 @@ pub async fn list(conn: &mut AsyncPgConnection) -> QueryResult<Vec<KeyRecord>> {
         .load::<(KeyRow, String)>(conn)
         .await?;
     Ok(rows.into_iter().map(Into::into).collect())
+}
+
+/// Returns the valid keys that are in use and expire soon, the first to expire first. Reads all keys.
+pub async fn expiring(conn: &mut AsyncPgConnection, now: Timestamp) -> QueryResult<Vec<KeyRecord>> {
+    let rows = api_keys::table
+        .inner_join(accounts::table.on(accounts::id.eq(api_keys::account_id)))
+        .filter(api_keys::revoke_time.is_null())
+        .filter(api_keys::expire_time.gt(now.to_chrono()))
+        .filter(api_keys::expire_time.le(now.plus(EXPIRES_SOON).to_chrono()))
+        .order((api_keys::expire_time.asc(), api_keys::id.asc()))
+        .select((KeyRow::as_select(), accounts::name))
+        .load::<(KeyRow, String)>(conn)
+        .await?;
+    let keys = rows.into_iter().map(KeyRecord::from);
+    Ok(keys.filter(|key| key.is_in_use(now)).collect())
 }
 
 /// Creates the account of this name if it does not exist.

@@ -53,14 +53,6 @@ impl KeyCache {
         if let Some((_, cached)) = self.lock().get_mut(&record.id) {
             Arc::make_mut(cached).last_use_time = Some(now);
         }
-        if let Some(time) = record.expire_time
-            && time <= now.plus(keys::EXPIRES_SOON)
-        {
-            tracing::warn!(
-                api_key.id = %record.id, account = record.account_name, expire_time = %time,
-                "an API key that is in use expires soon: `earshot keys rotate` replaces it"
-            );
-        }
         let stored = async {
             let mut conn = database.connection().await?;
             keys::record_use(&mut conn, record.id, now).await?;

@@ -184,3 +184,45 @@ async fn key_is_allowed_from_its_networks_only() {
     let found = keys::find(&mut at.conn, key.id).await.unwrap().unwrap();
     assert!(!found.allows("10.1.0.1".parse().unwrap()));
 }
+
+#[tokio::test]
+async fn expiring_keys_are_valid_in_use_and_end_within_14_days() {
+    let mut at = start().await;
+    let now = Timestamp::now();
+    let days = |days: u64| now.plus(std::time::Duration::from_secs(days * 86_400));
+    let mut wanted = Vec::new();
+    for (expires, used, is_revoked, is_expiring) in [
+        (Some(days(13)), Some(now), false, true),
+        (Some(days(1)), Some(now), false, true),
+        (Some(days(1)), Some(now), true, false),
+        (Some(days(1)), None, false, false),
+        (Some(days(15)), Some(now), false, false),
+        (Some(now), Some(now), false, false),
+        (None, Some(now), false, false),
+    ] {
+        let key = ApiKey::generate();
+        let new = NewKey {
+            expire_time: expires,
+            ..NewKey::new(at.fixture.account, &key, Role::Owner)
+        };
+        keys::insert(&mut at.conn, new, now).await.unwrap();
+        if let Some(time) = used {
+            keys::record_use(&mut at.conn, key.id, time).await.unwrap();
+        }
+        if is_revoked {
+            keys::revoke(&mut at.conn, key.id, now).await.unwrap();
+        }
+        if is_expiring {
+            wanted.insert(0, key.id);
+        }
+    }
+    let found = keys::expiring(&mut at.conn, now).await.unwrap();
+    let found: Vec<_> = found.into_iter().map(|key| key.id).collect();
+    assert_eq!(found, wanted);
+    // The last uses are too long ago.
+    at.database
+        .run("UPDATE api_keys SET last_use_time = now() - interval '31 days'")
+        .await;
+    let unused = keys::expiring(&mut at.conn, now).await.unwrap();
+    assert!(unused.is_empty(), "{unused:?}");
+}
