@@ -315,7 +315,7 @@ async fn admit(
                         standing.add_to(answer.headers_mut());
                         return Ok(answer.map_into_right_body());
                     }
-                    state.keys.record_use(&state.database, &caller.key).await;
+                    state.keys.record_use(&caller.key);
                     let is_read = rates::is_read(request.method(), request.match_info().as_str());
                     request.extensions_mut().insert(caller.clone());
                     let answer = next.call(request).await?;

@@ -1,4 +1,5 @@
-//! Maintenance of the gateway: returns unspent points, deletes old idempotent responses, and warns of keys that expire.
+//! Maintenance of the gateway: returns unspent points, stores uses of keys, warns of keys that expire, and deletes old
+//! idempotent responses.
 
 use std::{sync::Arc, time::Duration};
 
@@ -14,7 +15,7 @@ const EXPIRING_EVERY: Duration = Duration::from_secs(15);
 /// Maximum rows per statement, and statements in a row, so that other work gets its turn.
 const PURGE_ROWS: i64 = 1_000;
 const PURGE_STATEMENTS: usize = 50;
-/// Time limit for returning unspent points at shutdown.
+/// Time limit for the last writes at shutdown.
 const LAST_WORDS: Duration = Duration::from_secs(1);
 
 /// Runs until `stop`. Failed work is retried in the next round. Other components log a lost database.
@@ -26,6 +27,9 @@ pub(crate) async fn run(state: Arc<AppState>, stop: CancellationToken) {
     while rounds.every(SETTLE_EVERY).await {
         if let Err(error) = state.rates.settle(&state.database, false).await {
             tracing::debug!("points are not given back: {error}");
+        }
+        if let Err(error) = state.keys.store_uses(&state.database).await {
+            tracing::debug!("uses of keys are not stored: {error}");
         }
         if Instant::now() >= purge_due {
             purge_due = Instant::now() + PURGE_EVERY;
@@ -42,6 +46,7 @@ pub(crate) async fn run(state: Arc<AppState>, stop: CancellationToken) {
     }
     // If this fails, the points count as spent and become available again in a minute.
     let _ = timeout(LAST_WORDS, state.rates.settle(&state.database, true)).await;
+    let _ = timeout(LAST_WORDS, state.keys.store_uses(&state.database)).await;
 }
 
 async fn purge(database: &Database) -> Result<(), ApiError> {

@@ -3,7 +3,10 @@
 use std::{net::IpAddr, time::Duration};
 
 use chrono::{DateTime, Utc};
-use diesel::prelude::*;
+use diesel::{
+    prelude::*,
+    sql_types::{Array, Timestamptz, Uuid as SqlUuid},
+};
 use diesel_async::{AsyncPgConnection, RunQueryDsl};
 use domain::{
     Id, Timestamp,
@@ -14,11 +17,12 @@ use uuid::Uuid;
 
 use crate::{
     QueryResult,
+    prepared::query,
     schema::{accounts, api_keys},
 };
 
-/// Maximum age of the stored time of a key's last use. A lower value would cost more writes for keys in use.
-const LAST_USE_PRECISION: Duration = Duration::from_mins(10);
+/// A stored last use of this age is outdated. A lower value would cost more writes for keys in use.
+const LAST_USE_PRECISION: Duration = Duration::from_mins(1);
 
 /// A key in use that expires within this time causes a warning.
 pub const EXPIRES_SOON: Duration = Duration::from_hours(14 * 24);
@@ -41,7 +45,7 @@ pub struct KeyRecord {
     pub create_time: Timestamp,
     pub expire_time: Option<Timestamp>,
     pub revoke_time: Option<Timestamp>,
-    /// Up to ten minutes old; `None` if the key was never used.
+    /// About a minute old at most; `None` if the key was never used.
     pub last_use_time: Option<Timestamp>,
 }
 
@@ -65,7 +69,7 @@ impl KeyRecord {
         networks.is_none_or(|networks| networks.iter().any(|network| network.contains(&address)))
     }
 
-    /// Returns true if a use at `now` has to be stored with [`record_use`].
+    /// Returns true if a use at `now` has to be stored with [`record_uses`].
     #[must_use]
     pub fn is_use_outdated(&self, now: Timestamp) -> bool {
         let last = self.last_use_time;
@@ -233,12 +237,12 @@ pub async fn insert(
     Ok(())
 }
 
-/// Keeps others from changing a key until the transaction ends.
+/// Keeps others from changing a key until the transaction ends. Requests with the key go on.
 pub async fn lock(conn: &mut AsyncPgConnection, id: Id) -> QueryResult<()> {
     api_keys::table
         .filter(api_keys::id.eq(id.to_uuid()))
         .select(api_keys::id)
-        .for_update()
+        .for_no_key_update()
         .load::<Uuid>(conn)
         .await?;
     Ok(())
@@ -258,16 +262,19 @@ pub async fn expire_by(conn: &mut AsyncPgConnection, id: Id, time: Timestamp) ->
     Ok(changed > 0)
 }
 
-/// Stores that a key was used at `now`. Other replicas may do so too: the latest time stays.
-pub async fn record_use(conn: &mut AsyncPgConnection, id: Id, now: Timestamp) -> QueryResult<()> {
-    let is_older = api_keys::last_use_time
-        .is_null()
-        .or(api_keys::last_use_time.lt(now.to_chrono()));
-    diesel::update(api_keys::table.filter(api_keys::id.eq(id.to_uuid())))
-        .filter(is_older)
-        .set(api_keys::last_use_time.eq(now.to_chrono()))
-        .execute(conn)
-        .await?;
+/// Stores when keys were used, each key once. A later time that another replica stored stays. Skips keys that someone
+/// else changes at the moment: a later use of theirs is stored.
+pub async fn record_uses(
+    conn: &mut AsyncPgConnection,
+    uses: &[(Id, Timestamp)],
+) -> QueryResult<()> {
+    query!(
+        "keys/record_uses",
+        Array<SqlUuid>: uses.iter().map(|(id, _)| id.to_uuid()).collect::<Vec<_>>(),
+        Array<Timestamptz>: uses.iter().map(|(_, time)| time.to_chrono()).collect::<Vec<_>>(),
+    )
+    .execute(conn)
+    .await?;
     Ok(())
 }
 

@@ -1,5 +1,6 @@
 use std::time::Duration;
 
+use diesel_async::SimpleAsyncConnection;
 use domain::{
     Timestamp,
     key::{ApiKey, Role},
@@ -159,8 +160,60 @@ async fn only_an_admitted_request_counts_as_the_last_use_of_its_key() {
         }
     }
     let mut conn = app.database.connect().await;
-    let used = keys::find(&mut conn, key.id).await.unwrap().unwrap();
-    assert!(used.last_use_time.is_some_and(|time| time >= before));
+    let mut last_use = None;
+    eventually("the use is stored", async || {
+        let used = keys::find(&mut conn, key.id).await.unwrap().unwrap();
+        last_use = used.last_use_time;
+        last_use.is_some()
+    })
+    .await;
+    assert!(last_use.is_some_and(|time| time >= before));
     let unused = keys::find(&mut conn, unused.id).await.unwrap().unwrap();
     assert_eq!(unused.last_use_time, None);
+}
+
+#[tokio::test]
+async fn use_right_before_a_stop_is_stored() {
+    let mut app = TestApp::start().await;
+    let key = ApiKey::generate();
+    app.store_key("acme", &key, Role::Viewer, None, None).await;
+    let client = Client::new(&app.base, Some(key.expose()));
+    assert_eq!(client.get("/v1/caller").await.status, 200);
+    app.stop();
+    app.stopped().await.unwrap();
+    let mut conn = app.database.connect().await;
+    let used = keys::find(&mut conn, key.id).await.unwrap().unwrap();
+    assert!(used.last_use_time.is_some());
+}
+
+#[tokio::test]
+async fn request_does_not_wait_until_its_use_is_stored() {
+    let app = TestApp::start().await;
+    let key = ApiKey::generate();
+    app.store_key("acme", &key, Role::Viewer, None, None).await;
+    // `earshot keys rotate` hangs in its transaction.
+    let mut operator = app.database.connect().await;
+    operator.batch_execute("BEGIN").await.unwrap();
+    keys::lock(&mut operator, key.id).await.unwrap();
+    let client = Client::new(&app.base, Some(key.expose()));
+    assert_eq!(client.get("/v1/caller").await.status, 200);
+    // The use of another key is stored meanwhile.
+    let other = ApiKey::generate();
+    app.store_key("acme", &other, Role::Viewer, None, None)
+        .await;
+    let others = Client::new(&app.base, Some(other.expose()));
+    assert_eq!(others.get("/v1/caller").await.status, 200);
+    let mut conn = app.database.connect().await;
+    eventually("the use of another key is stored", async || {
+        let used = keys::find(&mut conn, other.id).await.unwrap().unwrap();
+        used.last_use_time.is_some()
+    })
+    .await;
+    operator.batch_execute("ROLLBACK").await.unwrap();
+    eventually("a later use is stored", async || {
+        assert_eq!(client.get("/v1/caller").await.status, 200);
+        let used = keys::find(&mut conn, key.id).await.unwrap().unwrap();
+        used.last_use_time.is_some()
+    })
+    .await;
 }

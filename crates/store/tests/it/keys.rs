@@ -149,12 +149,41 @@ async fn last_use_of_a_key_never_goes_back() {
     let never = keys::find(&mut at.conn, key.id).await.unwrap().unwrap();
     assert!(never.last_use_time.is_none() && never.is_use_outdated(now));
     let minutes = |minutes: u64| now.plus(std::time::Duration::from_secs(minutes * 60));
+    let unknown = Id::generate();
     for used in [minutes(1), now] {
-        keys::record_use(&mut at.conn, key.id, used).await.unwrap();
+        let uses = [(unknown, used), (key.id, used)];
+        keys::record_uses(&mut at.conn, &uses).await.unwrap();
     }
     let used = keys::find(&mut at.conn, key.id).await.unwrap().unwrap();
     assert_eq!(used.last_use_time, Some(minutes(1)));
-    assert!(!used.is_use_outdated(minutes(10)) && used.is_use_outdated(minutes(11)));
+    let almost = minutes(2).minus(std::time::Duration::from_micros(1));
+    assert!(!used.is_use_outdated(almost) && used.is_use_outdated(minutes(2)));
+}
+
+#[tokio::test]
+async fn uses_of_keys_are_stored_while_another_key_is_locked() {
+    let mut at = start().await;
+    let now = Timestamp::now();
+    let made = [ApiKey::generate(), ApiKey::generate()];
+    for key in &made {
+        let new = NewKey::new(at.fixture.account, key, Role::Owner);
+        keys::insert(&mut at.conn, new, now).await.unwrap();
+    }
+    let [locked, free] = made.map(|key| key.id);
+    let mut other = at.database.connect().await;
+    run(&mut other, "SET lock_timeout = '100ms'").await;
+    let uses = [(locked, now), (free, now)];
+    at.conn
+        .transaction(async |conn| {
+            keys::lock(conn, locked).await?;
+            keys::record_uses(&mut other, &uses).await
+        })
+        .await
+        .unwrap();
+    for (id, last_use) in [(locked, None), (free, Some(now))] {
+        let key = keys::find(&mut at.conn, id).await.unwrap().unwrap();
+        assert_eq!(key.last_use_time, last_use);
+    }
 }
 
 #[tokio::test]
@@ -207,7 +236,9 @@ async fn expiring_keys_are_valid_in_use_and_end_within_14_days() {
         };
         keys::insert(&mut at.conn, new, now).await.unwrap();
         if let Some(time) = used {
-            keys::record_use(&mut at.conn, key.id, time).await.unwrap();
+            keys::record_uses(&mut at.conn, &[(key.id, time)])
+                .await
+                .unwrap();
         }
         if is_revoked {
             keys::revoke(&mut at.conn, key.id, now).await.unwrap();
