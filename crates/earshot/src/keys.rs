@@ -14,7 +14,7 @@ use domain::{
 use ipnet::IpNet;
 use store::{
     AsyncConnection, AsyncPgConnection, QueryResult, audit,
-    keys::{self, NewKey},
+    keys::{self, NewKey, Rotation},
     namespaces,
 };
 
@@ -24,7 +24,7 @@ use crate::{block_on, database};
 pub(crate) enum Command {
     /// Create a key and print it. It is shown only once: only its hash is stored.
     Create(Create),
-    /// Create a key like another one, and let the other expire later; both work until then.
+    /// Create a key like another one, and let the other expire later; both work until then. Each key is replaced once.
     Rotate(Rotate),
     /// List keys, without their secrets.
     List {
@@ -141,54 +141,48 @@ async fn create(conn: &mut AsyncPgConnection, arguments: &Create) -> anyhow::Res
     Ok(key)
 }
 
-/// Creates the new key and limits the old one in one transaction: there is always a valid key, and a new key never
-/// leaves the old one without an end. The old key stays locked, so that one revoked meanwhile gets no successor.
 async fn rotate(conn: &mut AsyncPgConnection, arguments: &Rotate) -> anyhow::Result<ApiKey> {
     let (id, now) = (arguments.id, Timestamp::now());
     let key = ApiKey::generate();
     let grace_end = now.plus(arguments.grace);
-    let (old_expires, new_expires) = conn
-        .transaction::<_, anyhow::Error, _>(async |conn| {
-            keys::lock(conn, id).await?;
-            let Some(old) = keys::find(conn, id).await? else {
-                bail!("there is no key {id}");
-            };
-            if !old.is_valid(now) {
-                bail!(
-                    "the key {id} has expired or was revoked: create a new one with `earshot keys create`"
-                );
-            }
-            let new = NewKey {
-                account: old.account,
-                key: &key,
-                role: old.role,
-                namespaces: old.namespaces.as_deref(),
-                networks: old.networks.as_deref(),
-                // The new key has the same lifetime as the old one.
-                expire_time: old
-                    .expire_time
-                    .map(|time| now.plus(time.since(old.create_time))),
-            };
-            keys::insert(conn, new, now).await?;
-            record(conn, old.account, Action::Create, key.id).await?;
-            if keys::expire_by(conn, id, grace_end).await? {
+    let rotation = conn
+        .transaction::<_, store::QueryError, _>(async |conn| {
+            let rotation = keys::rotate(conn, id, &key, grace_end, now).await?;
+            if let Rotation::Done { account, .. } = rotation {
+                record(conn, account, Action::Create, key.id).await?;
                 let mut entry = Entry::of_account(Action::Update, format_args!("keys/{id}"));
-                entry.fields = vec!["expireTime".to_owned()];
-                audit::record_of_operator(conn, old.account, &entry).await?;
+                entry.fields = ["expireTime", "replacedBy"].map(str::to_owned).into();
+                audit::record_of_operator(conn, account, &entry).await?;
             }
-            let old_expires = old.expire_time.map_or(grace_end, |time| time.min(grace_end));
-            Ok((old_expires, new.expire_time))
+            Ok(rotation)
         })
         .await?;
-    eprintln!("{id} works until {old_expires}");
-    if let Some(time) = new_expires {
-        eprintln!("{} works until {time}", key.id);
+    match rotation {
+        Rotation::Done {
+            old_expires,
+            new_expires,
+            ..
+        } => {
+            eprintln!("{id} works until {old_expires}");
+            if let Some(time) = new_expires {
+                eprintln!("{} works until {time}", key.id);
+            }
+            Ok(key)
+        }
+        Rotation::Missing => bail!("there is no key {id}"),
+        Rotation::Ended => bail!(
+            "the key {id} has expired or was revoked: create a new one with `earshot keys create`"
+        ),
+        Rotation::Replaced(successor) => bail!(
+            "the key {id} was already replaced by {successor}: if that key was lost, rotate it in place of this one"
+        ),
     }
-    Ok(key)
 }
 
 async fn list(conn: &mut AsyncPgConnection) -> anyhow::Result<()> {
-    println!("ID\tACCOUNT\tROLE\tSTATE\tCREATED\tEXPIRES\tLAST USED\tNAMESPACES\tNETWORKS");
+    println!(
+        "ID\tACCOUNT\tROLE\tSTATE\tCREATED\tEXPIRES\tLAST USED\tNAMESPACES\tNETWORKS\tREPLACED BY"
+    );
     let now = Timestamp::now();
     let mut expiring = 0;
     for key in keys::list(conn).await? {
@@ -198,11 +192,11 @@ async fn list(conn: &mut AsyncPgConnection) -> anyhow::Result<()> {
             (None, true) if !key.is_valid(now.plus(keys::EXPIRES_SOON)) => "expiring",
             (None, true) => "valid",
         };
-        expiring += u32::from(state == "expiring");
+        expiring += u32::from(state == "expiring" && key.replaced_by.is_none());
         let time =
             |time: Option<Timestamp>| time.map_or("never".to_owned(), |time| time.to_string());
         println!(
-            "{}\t{}\t{}\t{state}\t{}\t{}\t{}\t{}\t{}",
+            "{}\t{}\t{}\t{state}\t{}\t{}\t{}\t{}\t{}\t{}",
             key.id,
             key.account_name,
             key.role.as_str(),
@@ -211,6 +205,8 @@ async fn list(conn: &mut AsyncPgConnection) -> anyhow::Result<()> {
             time(key.last_use_time),
             joined(key.namespaces.as_deref()),
             joined(key.networks.as_deref()),
+            key.replaced_by
+                .map_or("none".to_owned(), |id| id.to_string()),
         );
     }
     if expiring > 0 {

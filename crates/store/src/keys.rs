@@ -47,6 +47,8 @@ pub struct KeyRecord {
     pub revoke_time: Option<Timestamp>,
     /// About a minute old at most; `None` if the key was never used.
     pub last_use_time: Option<Timestamp>,
+    /// The key that [`rotate`] made in its place.
+    pub replaced_by: Option<Id>,
 }
 
 impl KeyRecord {
@@ -55,10 +57,10 @@ impl KeyRecord {
         self.revoke_time.is_none() && self.expire_time.is_none_or(|time| now < time)
     }
 
-    /// Returns true if the key was used recently.
+    /// Returns true if the key was used recently and, if it was replaced, since then.
     fn is_in_use(&self, now: Timestamp) -> bool {
-        self.last_use_time
-            .is_some_and(|last| now.minus(IN_USE) < last)
+        let since = self.replaced_by.map_or(now.minus(IN_USE), Id::time);
+        self.last_use_time.is_some_and(|last| since < last)
     }
 
     /// Returns true if the key may be used from `address`.
@@ -106,6 +108,22 @@ impl<'a> NewKey<'a> {
     }
 }
 
+/// Outcome of [`rotate`]. Only [`Rotation::Done`] changes something.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Rotation {
+    Done {
+        account: Id,
+        old_expires: Timestamp,
+        new_expires: Option<Timestamp>,
+    },
+    /// There is no such key.
+    Missing,
+    /// The key has expired or was revoked.
+    Ended,
+    /// A valid key already replaces it.
+    Replaced(Id),
+}
+
 #[derive(Queryable, Selectable)]
 #[diesel(table_name = api_keys)]
 struct KeyRow {
@@ -119,6 +137,7 @@ struct KeyRow {
     revoke_time: Option<DateTime<Utc>>,
     networks: Option<Vec<String>>,
     last_use_time: Option<DateTime<Utc>>,
+    replaced_by: Option<Uuid>,
 }
 
 impl From<(KeyRow, String)> for KeyRecord {
@@ -141,6 +160,7 @@ impl From<(KeyRow, String)> for KeyRecord {
             expire_time: row.expire_time.map(Into::into),
             revoke_time: row.revoke_time.map(Into::into),
             last_use_time: row.last_use_time.map(Into::into),
+            replaced_by: row.replaced_by.map(Id::from_uuid),
         }
     }
 }
@@ -237,6 +257,63 @@ pub async fn insert(
     Ok(())
 }
 
+/// Stores `new` with the account, role, limits and lifetime of the key `id`, and lets that one expire at `grace_end` or
+/// earlier. Call it in a transaction, so that there is always a valid key, and a new one always ends the old one.
+pub async fn rotate(
+    conn: &mut AsyncPgConnection,
+    id: Id,
+    new: &ApiKey,
+    grace_end: Timestamp,
+    now: Timestamp,
+) -> QueryResult<Rotation> {
+    // A key that is revoked meanwhile gets no successor, and two rotations at once make one.
+    lock(conn, id).await?;
+    let Some(old) = find(conn, id).await? else {
+        return Ok(Rotation::Missing);
+    };
+    if !old.is_valid(now) {
+        return Ok(Rotation::Ended);
+    }
+    let mut newest = old.clone();
+    while let Some(successor) = newest.replaced_by {
+        match find(conn, successor).await? {
+            Some(key) => newest = key,
+            None => break,
+        }
+    }
+    if newest.id != id && newest.is_valid(now) {
+        return Ok(Rotation::Replaced(newest.id));
+    }
+    // Earlier rotations shortened the life of each key but the newest.
+    let new_expires = newest
+        .expire_time
+        .map(|time| now.plus(time.since(newest.create_time)));
+    let old_expires = old
+        .expire_time
+        .map_or(grace_end, |time| time.min(grace_end));
+    let key = NewKey {
+        account: old.account,
+        key: new,
+        role: old.role,
+        namespaces: old.namespaces.as_deref(),
+        networks: old.networks.as_deref(),
+        expire_time: new_expires,
+    };
+    insert(conn, key, now).await?;
+    diesel::update(api_keys::table.filter(api_keys::id.eq(id.to_uuid())))
+        .set((
+            api_keys::expire_time.eq(old_expires.to_chrono()),
+            api_keys::replaced_by.eq(new.id.to_uuid()),
+        ))
+        .execute(conn)
+        .await?;
+    Ok(Rotation::Done {
+        account: old.account,
+        old_expires,
+        new_expires,
+    })
+}
+
 /// Keeps others from changing a key until the transaction ends. Requests with the key go on.
 pub async fn lock(conn: &mut AsyncPgConnection, id: Id) -> QueryResult<()> {
     api_keys::table
@@ -246,20 +323,6 @@ pub async fn lock(conn: &mut AsyncPgConnection, id: Id) -> QueryResult<()> {
         .load::<Uuid>(conn)
         .await?;
     Ok(())
-}
-
-/// Lets a key expire at `time`, unless it does so earlier or was revoked. Returns true if that changed the key.
-pub async fn expire_by(conn: &mut AsyncPgConnection, id: Id, time: Timestamp) -> QueryResult<bool> {
-    let expires_later = api_keys::expire_time
-        .is_null()
-        .or(api_keys::expire_time.gt(time.to_chrono()));
-    let changed = diesel::update(api_keys::table.filter(api_keys::id.eq(id.to_uuid())))
-        .filter(api_keys::revoke_time.is_null())
-        .filter(expires_later)
-        .set(api_keys::expire_time.eq(time.to_chrono()))
-        .execute(conn)
-        .await?;
-    Ok(changed > 0)
 }
 
 /// Stores when keys were used, each key once. A later time that another replica stored stays. Skips keys that someone

@@ -60,6 +60,7 @@ diesel::table! {
         revoke_time -> Nullable<Timestamptz>,
         networks -> Nullable<Array<Text>>,
         last_use_time -> Nullable<Timestamptz>,
+        replaced_by -> Nullable<Uuid>,
     }
 }
 

@@ -216,7 +216,7 @@ fn audit(stack: &Stack, namespace: &str) {
         ["UPDATE", "CREATE", "REVOKE", "UPDATE", "CREATE", "CREATE"]
     );
     assert_eq!(events[0]["resource"], format!("keys/{id}"));
-    assert_eq!(events[0]["fields"], json!(["expireTime"]));
+    assert_eq!(events[0]["fields"], json!(["expireTime", "replacedBy"]));
     assert_eq!(events[2]["resource"], format!("keys/{second}"));
     assert_eq!(events[3]["resource"], "quotas");
     assert_eq!(events[3]["fields"], json!(["feeds"]));
@@ -235,11 +235,15 @@ fn rotated(stack: &Stack, id: &str) -> String {
     let new = rotated.stdout.trim().to_owned();
     let new_id = new.split('_').nth(1).unwrap();
     let keys = stack.operator(&["keys", "list"]);
-    for (id, state) in [(id, "expiring"), (new_id, "valid")] {
+    for (id, state, successor) in [(id, "expiring", new_id), (new_id, "valid", "none")] {
         let line = keys.stdout.lines().find(|line| line.starts_with(id));
         let fields: Vec<_> = line.unwrap().split('\t').collect();
         assert_eq!(fields[1..4], ["audited", "OWNER", state], "{keys:#?}");
+        assert_eq!(fields[9], successor, "{keys:#?}");
     }
+    let again = stack.operator(&["keys", "rotate", id]);
+    assert_eq!(again.code, Some(1), "{again:#?}");
+    assert!(again.stderr.contains(new_id), "{again:#?}");
     new
 }
 

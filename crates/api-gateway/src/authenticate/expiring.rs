@@ -40,7 +40,8 @@ impl ExpiringKeys {
                 warned.insert(Instant::now());
                 tracing::warn!(
                     api_key.id = %key.id, account = key.account_name, expire_time = %time,
-                    "an API key that is in use expires soon: `earshot keys rotate` replaces it"
+                    replaced_by = key.replaced_by.map(tracing::field::display),
+                    "an API key that is in use expires soon"
                 );
             }
         }

@@ -106,6 +106,35 @@ async fn cached_key_expires_on_time() {
 }
 
 #[tokio::test]
+async fn both_keys_of_a_rotation_work_until_the_old_one_expires() {
+    let app = TestApp::start().await;
+    let (old, new) = (ApiKey::generate(), ApiKey::generate());
+    app.store_key("acme", &old, Role::Owner, None, None).await;
+    let [before, after] = [&old, &new].map(|key| Client::new(&app.base, Some(key.expose())));
+    assert_eq!(before.get("/v1/caller").await.status, 200);
+    assert_eq!(after.get("/v1/caller").await.status, 401);
+
+    let mut conn = app.database.connect().await;
+    let now = Timestamp::now();
+    let grace_end = now.plus(Duration::from_hours(1));
+    keys::rotate(&mut conn, old.id, &new, grace_end, now)
+        .await
+        .unwrap();
+    for client in [&before, &after] {
+        assert_eq!(client.get("/v1/caller").await.status, 200);
+    }
+
+    app.database
+        .run("UPDATE api_keys SET expire_time = now() WHERE replaced_by IS NOT NULL")
+        .await;
+    eventually("the old key is refused", async || {
+        before.get("/v1/caller").await.status == 401
+    })
+    .await;
+    assert_eq!(after.get("/v1/caller").await.status, 200);
+}
+
+#[tokio::test]
 async fn key_works_from_its_networks_only() {
     let app = TestApp::start_with(|config| {
         config.gateway.trusted_proxies = vec!["127.0.0.1/32".parse().unwrap()];
