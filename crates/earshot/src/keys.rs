@@ -26,6 +26,8 @@ pub(crate) enum Command {
     Create(Create),
     /// Create a key like another one, and let the other expire later; both work until then. Each key is replaced once.
     Rotate(Rotate),
+    /// Set the networks that a key is accepted from, in place of the former ones; it takes effect within five seconds.
+    SetNetworks(SetNetworks),
     /// List keys, without their secrets.
     List {
         #[command(flatten)]
@@ -76,6 +78,28 @@ pub(crate) struct Rotate {
     database: database::Arguments,
 }
 
+#[derive(Debug, Args)]
+pub(crate) struct SetNetworks {
+    /// The id: the 26 characters after `esk_`. The whole key is accepted too.
+    #[arg(value_parser = parse::KEY)]
+    id: Id,
+    #[command(flatten)]
+    networks: Networks,
+    #[command(flatten)]
+    database: database::Arguments,
+}
+
+#[derive(Debug, Args)]
+#[group(required = true, multiple = false)]
+struct Networks {
+    /// Accept the key only from this network, such as `198.51.100.0/24`; can be repeated.
+    #[arg(long, value_name = "CIDR", value_parser = parse::NETWORK)]
+    network: Vec<IpNet>,
+    /// Accept the key from all networks.
+    #[arg(long)]
+    all: bool,
+}
+
 pub(crate) fn run(command: Command) -> anyhow::Result<()> {
     match command {
         Command::Create(arguments) => {
@@ -92,6 +116,9 @@ pub(crate) fn run(command: Command) -> anyhow::Result<()> {
             println!("{}", key.expose());
             Ok(())
         }
+        Command::SetNetworks(arguments) => with(&arguments.database, async |conn| {
+            set_networks(conn, &arguments).await
+        }),
         Command::List { database } => with(&database, async |conn| list(conn).await),
         Command::Revoke { id, database } => with(&database, async |conn| revoke(conn, id).await),
     }
@@ -179,6 +206,27 @@ async fn rotate(conn: &mut AsyncPgConnection, arguments: &Rotate) -> anyhow::Res
     }
 }
 
+async fn set_networks(conn: &mut AsyncPgConnection, arguments: &SetNetworks) -> anyhow::Result<()> {
+    let Networks { network, all } = &arguments.networks;
+    let networks = (!all).then_some(network.as_slice());
+    let id = arguments.id;
+    let is_set = conn
+        .transaction::<_, store::QueryError, _>(async |conn| {
+            let Some(account) = keys::set_networks(conn, id, networks).await? else {
+                return Ok(false);
+            };
+            let mut entry = Entry::of_account(Action::Update, format_args!("keys/{id}"));
+            entry.fields = vec!["networks".to_owned()];
+            audit::record_of_operator(conn, account, &entry).await?;
+            Ok(true)
+        })
+        .await?;
+    if !is_set {
+        bail!("there is no key {id}, or it was revoked");
+    }
+    Ok(())
+}
+
 async fn list(conn: &mut AsyncPgConnection) -> anyhow::Result<()> {
     println!(
         "ID\tACCOUNT\tROLE\tSTATE\tCREATED\tEXPIRES\tLAST USED\tNAMESPACES\tNETWORKS\tREPLACED BY"
@@ -252,4 +300,50 @@ async fn record(
 ) -> QueryResult<()> {
     let entry = Entry::of_account(action, format_args!("keys/{key}"));
     audit::record_of_operator(conn, account, &entry).await
+}
+
+#[cfg(test)]
+mod tests {
+    use clap::Parser;
+    use domain::Id;
+
+    use super::Command;
+
+    #[derive(Parser)]
+    struct Line {
+        #[command(subcommand)]
+        command: Command,
+    }
+
+    /// The networks that the arguments set, or the exit code.
+    fn parse(arguments: &[&str]) -> Result<Vec<String>, i32> {
+        let id = Id::generate().to_string();
+        let line = ["keys", "set-networks", &id];
+        match Line::try_parse_from(line.iter().chain(arguments)) {
+            Ok(Line {
+                command: Command::SetNetworks(given),
+            }) => {
+                let networks = given.networks.network.iter();
+                Ok(networks.map(ToString::to_string).collect())
+            }
+            Ok(_) => panic!("another command"),
+            Err(error) => Err(error.exit_code()),
+        }
+    }
+
+    #[test]
+    fn set_networks_takes_networks_or_all() {
+        assert_eq!(parse(&["--all"]), Ok(vec![]));
+        let given = ["--network", "198.51.100.0/24", "--network=2001:db8::/32"];
+        let networks = ["198.51.100.0/24", "2001:db8::/32"].map(str::to_owned);
+        assert_eq!(parse(&given), Ok(networks.into()));
+        for wrong in [
+            &[][..],
+            &["--network"],
+            &["--network", "office"],
+            &["--all", "--network", "198.51.100.0/24"],
+        ] {
+            assert_eq!(parse(wrong), Err(2), "{wrong:?}");
+        }
+    }
 }

@@ -71,7 +71,7 @@ enum Operator {
     /// List accounts and set their quotas.
     #[command(subcommand)]
     Accounts(accounts::Command),
-    /// Create, list and revoke API keys.
+    /// Create, change, list and revoke API keys.
     #[command(subcommand)]
     Keys(keys::Command),
     /// Migrate the database to the schema of this version.

@@ -238,7 +238,6 @@ pub async fn insert(
     now: Timestamp,
 ) -> QueryResult<()> {
     let namespaces = new.namespaces.map(|ids| ids.iter().map(|id| id.to_uuid()));
-    let networks = new.networks.map(|all| all.iter().map(ToString::to_string));
     diesel::insert_into(api_keys::table)
         .values((
             api_keys::id.eq(new.key.id.to_uuid()),
@@ -246,7 +245,7 @@ pub async fn insert(
             api_keys::secret_hash.eq(new.key.secret_hash().to_vec()),
             api_keys::role.eq(new.role.as_str()),
             api_keys::namespace_ids.eq(namespaces.map(Iterator::collect::<Vec<_>>)),
-            api_keys::networks.eq(networks.map(Iterator::collect::<Vec<_>>)),
+            api_keys::networks.eq(new.networks.map(texts)),
             api_keys::create_time.eq(now.to_chrono()),
             api_keys::expire_time.eq(new.expire_time.map(Timestamp::to_chrono)),
         ))
@@ -323,6 +322,26 @@ pub async fn lock(conn: &mut AsyncPgConnection, id: Id) -> QueryResult<()> {
         .load::<Uuid>(conn)
         .await?;
     Ok(())
+}
+
+/// Sets the networks of a key, `None` for all. Returns its account; `None` if there is no such key or it was revoked.
+pub async fn set_networks(
+    conn: &mut AsyncPgConnection,
+    id: Id,
+    networks: Option<&[IpNet]>,
+) -> QueryResult<Option<Id>> {
+    let changed = diesel::update(api_keys::table.filter(api_keys::id.eq(id.to_uuid())))
+        .filter(api_keys::revoke_time.is_null())
+        .set(api_keys::networks.eq(networks.map(texts)))
+        .returning(api_keys::account_id)
+        .get_result::<Uuid>(conn)
+        .await
+        .optional()?;
+    Ok(changed.map(Id::from_uuid))
+}
+
+fn texts(networks: &[IpNet]) -> Vec<String> {
+    networks.iter().map(ToString::to_string).collect()
 }
 
 /// Stores when keys were used, each key once. A later time that another replica stored stays. Skips keys that someone

@@ -207,19 +207,31 @@ fn audit(stack: &Stack, namespace: &str) {
     }
     let id = key.split('_').nth(1).unwrap();
     let new = rotated(stack, id);
+    for (id, code) in [(id, 0), (second, 1)] {
+        let arguments = ["keys", "set-networks", id, "--network", "203.0.113.0/24"];
+        let ended = stack.operator(&arguments);
+        assert_eq!(ended.code, Some(code), "{ended:#?}");
+    }
     let refused = stack.operator(&["keys", "rotate", second]);
     assert_eq!(refused.code, Some(1), "{refused:#?}");
     let events = listed(&new, "-");
     let actions: Vec<&Value> = events.iter().map(|event| &event["action"]).collect();
     assert_eq!(
         actions,
-        ["UPDATE", "CREATE", "REVOKE", "UPDATE", "CREATE", "CREATE"]
+        [
+            "UPDATE", "UPDATE", "CREATE", "REVOKE", "UPDATE", "CREATE", "CREATE"
+        ]
     );
-    assert_eq!(events[0]["resource"], format!("keys/{id}"));
-    assert_eq!(events[0]["fields"], json!(["expireTime", "replacedBy"]));
-    assert_eq!(events[2]["resource"], format!("keys/{second}"));
-    assert_eq!(events[3]["resource"], "quotas");
-    assert_eq!(events[3]["fields"], json!(["feeds"]));
+    for (at, fields) in [
+        (0, json!(["networks"])),
+        (1, json!(["expireTime", "replacedBy"])),
+    ] {
+        assert_eq!(events[at]["resource"], format!("keys/{id}"));
+        assert_eq!(events[at]["fields"], fields);
+    }
+    assert_eq!(events[3]["resource"], format!("keys/{second}"));
+    assert_eq!(events[4]["resource"], "quotas");
+    assert_eq!(events[4]["fields"], json!(["feeds"]));
     assert!(
         events
             .iter()

@@ -170,6 +170,29 @@ async fn key_works_from_its_networks_only() {
 }
 
 #[tokio::test]
+async fn changed_networks_of_a_key_count_on_every_replica_that_cached_it() {
+    let app = TestApp::start().await;
+    let (other, _shutdown) = serve(&config(app.database.url()));
+    let key = ApiKey::generate();
+    app.store_key("acme", &key, Role::Owner, None, None).await;
+    let clients = [&app.base, &other].map(|base| Client::new(base, Some(key.expose())));
+    let mut conn = app.database.connect().await;
+    let elsewhere = ["2001:db8::/32".parse().unwrap()];
+    let here = ["127.0.0.0/8".parse().unwrap()];
+    for (networks, status) in [(&here, 200), (&elsewhere, 403), (&here, 200)] {
+        keys::set_networks(&mut conn, key.id, Some(networks))
+            .await
+            .unwrap();
+        for client in &clients {
+            eventually("the networks count", async || {
+                client.get("/v1/caller").await.status == status
+            })
+            .await;
+        }
+    }
+}
+
+#[tokio::test]
 async fn only_an_admitted_request_counts_as_the_last_use_of_its_key() {
     let app = TestApp::start().await;
     let (key, unused) = (ApiKey::generate(), ApiKey::generate());

@@ -350,12 +350,31 @@ async fn key_is_allowed_from_its_networks_only() {
     ] {
         assert_eq!(found.allows(address.parse().unwrap()), allowed, "{address}");
     }
+    let account = at.fixture.account;
+    let others = ["10.2.0.0/16"].map(|text| text.parse().unwrap());
+    for (networks, allowed) in [
+        (Some(&others[..]), true),
+        (Some(&others[..0]), false),
+        (None, true),
+    ] {
+        let set = keys::set_networks(&mut at.conn, key.id, networks).await;
+        assert_eq!(set.unwrap(), Some(account));
+        let found = keys::find(&mut at.conn, key.id).await.unwrap().unwrap();
+        assert_eq!(found.networks.as_deref(), networks);
+        assert_eq!(found.allows("10.2.0.1".parse().unwrap()), allowed);
+    }
     // A network that cannot be read opens nothing.
     at.database
         .run("UPDATE api_keys SET networks = '{everywhere}'")
         .await;
     let found = keys::find(&mut at.conn, key.id).await.unwrap().unwrap();
     assert!(!found.allows("10.1.0.1".parse().unwrap()));
+
+    keys::revoke(&mut at.conn, key.id, now).await.unwrap();
+    for id in [key.id, Id::generate()] {
+        let set = keys::set_networks(&mut at.conn, id, None).await;
+        assert_eq!(set.unwrap(), None);
+    }
 }
 
 #[tokio::test]
