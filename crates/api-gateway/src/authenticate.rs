@@ -42,6 +42,7 @@ use store::{
     rates::Payer,
 };
 
+use self::guesses::Guesses;
 use crate::{
     ApiError,
     in_flight::{self, Reserved},
@@ -309,6 +310,7 @@ async fn admit(
             {
                 Ok(standing) => {
                     if !caller.key.allows(caller.address) {
+                        Guesses::refused_network();
                         let refusal =
                             ApiError::Forbidden("api key not permitted from this address");
                         let mut answer = request.into_response(refusal.error_response());

@@ -123,6 +123,11 @@ impl Guesses {
         }
     }
 
+    /// Counts a valid key that came from a network where it is not allowed. That is no guess, so it does not throttle.
+    pub(super) fn refused_network() {
+        FAILED.with_label_values(&["network"]).inc();
+    }
+
     fn lock(&self) -> MutexGuard<'_, HashMap<IpAddr, Instant>> {
         self.owed_until
             .lock()

@@ -167,6 +167,10 @@ async fn key_works_from_its_networks_only() {
             assert_eq!(message, "api key not permitted from this address");
         }
     }
+    let metrics = prometheus::default_registry().gather();
+    let text = prometheus::TextEncoder::new().encode_to_string(&metrics);
+    let counted = "earshot_failed_keys_total{outcome=\"network\"} ";
+    assert!(text.unwrap().contains(counted));
 }
 
 #[tokio::test]
