@@ -7,7 +7,7 @@ use serde_json::Value;
 
 use crate::{
     Instructions, Issue, Issues, Match, Post, PostType, Subforum, Timestamp, User, feed::FeedRules,
-    instructions, json::Object, manager::SourceType,
+    instructions, json::Object, manager::SourceType, replay::parse_time,
 };
 
 pub const MAX_RECENT: u32 = 100;
@@ -29,8 +29,8 @@ pub struct Preview {
 #[derive(Debug, Clone, PartialEq)]
 pub enum Subject {
     Given(Vec<Post>),
-    /// This many of the newest posts from the Manager's feeds.
-    Recent(u32),
+    /// The newest posts from the Manager's feeds.
+    Recent(Recent),
     /// Posts that were read, by their addresses.
     Urls(Vec<String>),
 }
@@ -39,6 +39,14 @@ impl Default for Subject {
     fn default() -> Self {
         Self::Given(Vec::new())
     }
+}
+
+/// A number of recent posts, and bounds on their times. The end is excluded.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Recent {
+    pub count: u32,
+    pub start_time: Option<Timestamp>,
+    pub end_time: Option<Timestamp>,
 }
 
 /// Result for one post.
@@ -106,14 +114,32 @@ fn subject(fields: &Object<'_>) -> Subject {
             fields.report(field, Issue::Conflict);
         }
     }
+    for field in ["startTime", "endTime"] {
+        if fields.take(field).is_some() && !recent_given {
+            fields.report(field, Issue::Conflict);
+        }
+    }
     if posts_given || !(recent_given || urls_given) {
         return Subject::Given(posts(fields));
     }
     if let Some(value) = fields.take("recent") {
-        let recent = fields.whole_number("recent", value, 1..=MAX_RECENT);
-        return Subject::Recent(recent.unwrap_or_default());
+        return Subject::Recent(recent(fields, value));
     }
     Subject::Urls(urls(fields))
+}
+
+fn recent(fields: &Object<'_>, count: &Value) -> Recent {
+    let count = fields.whole_number("recent", count, 1..=MAX_RECENT);
+    let start_time = parse_time(fields, "startTime", fields.take("startTime"));
+    let end_time = parse_time(fields, "endTime", fields.take("endTime"));
+    if start_time.is_some_and(|start| end_time.is_some_and(|end| end < start)) {
+        fields.report("endTime", Issue::OutOfRange);
+    }
+    Recent {
+        count: count.unwrap_or_default(),
+        start_time,
+        end_time,
+    }
 }
 
 fn urls(fields: &Object<'_>) -> Vec<String> {
@@ -206,7 +232,7 @@ fn place(fields: Object<'_>) -> Option<(String, String, String)> {
 mod tests {
     use serde_json::{Value, json};
 
-    use super::{Preview, Subject};
+    use super::{Preview, Recent, Subject};
     use crate::{Issue, feed::OneForum, manager::SourceType};
 
     fn parse(body: &Value) -> Result<Preview, Vec<(String, Issue)>> {
@@ -285,10 +311,22 @@ mod tests {
     #[test]
     fn preview_posts_have_exactly_one_origin() {
         let urls = |count: usize| vec!["https://a.example/1"; count];
+        let newest = Recent {
+            count: 100,
+            ..Recent::default()
+        };
         assert_eq!(
             parse(&json!({"recent": 100})).unwrap().subject,
-            Subject::Recent(100)
+            Subject::Recent(newest)
         );
+        let (start, end) = ("2026-11-20T00:00:00Z", "2026-11-21T00:00:00Z");
+        let bounded = json!({"recent": 100, "startTime": start, "endTime": end});
+        let expected = Recent {
+            start_time: start.parse().ok(),
+            end_time: end.parse().ok(),
+            ..newest
+        };
+        assert_eq!(parse(&bounded).unwrap().subject, Subject::Recent(expected));
         let by_url = parse(&json!({"urls": urls(10)})).unwrap().subject;
         assert!(matches!(by_url, Subject::Urls(urls) if urls.len() == 10));
         for (body, field, issue) in [
@@ -311,6 +349,21 @@ mod tests {
             (json!({"recent": 0}), "recent", Issue::OutOfRange),
             (json!({"recent": 101}), "recent", Issue::OutOfRange),
             (json!({"recent": "all"}), "recent", Issue::InvalidType),
+            (
+                json!({"recent": 1, "startTime": end, "endTime": start}),
+                "endTime",
+                Issue::OutOfRange,
+            ),
+            (
+                json!({"recent": 1, "startTime": "monday"}),
+                "startTime",
+                Issue::InvalidFormat,
+            ),
+            (
+                json!({"urls": urls(1), "endTime": end}),
+                "endTime",
+                Issue::Conflict,
+            ),
             (json!({"urls": []}), "urls", Issue::TooShort),
             (json!({"urls": urls(11)}), "urls", Issue::TooMany),
             (json!({"urls": "x"}), "urls", Issue::InvalidType),

@@ -101,7 +101,7 @@ pub(crate) async fn preview(
 fn most_stored(subject: &Subject) -> u32 {
     match subject {
         Subject::Given(_) => 0,
-        Subject::Recent(count) => *count,
+        Subject::Recent(recent) => recent.count,
         Subject::Urls(_) => recent_posts::MAX_AT_URLS,
     }
 }
@@ -152,8 +152,7 @@ async fn tried(
     };
     match subject {
         Subject::Given(posts) => Ok(posts.into_iter().map(|post| of(post, None)).collect()),
-        Subject::Recent(count) => {
-            let count = usize::try_from(count).unwrap_or(usize::MAX);
+        Subject::Recent(recent) => {
             // A draft may name any feed. Posts are shown only of feeds that this Namespace watches or that the
             // operator configured.
             let mut seen = recent_posts::watched(conn, namespace, &watched.feeds).await?;
@@ -165,7 +164,7 @@ async fn tried(
                     .cloned()
                     .collect::<Vec<_>>(),
             );
-            let kept = recent_posts::newest(conn, &seen, count).await?;
+            let kept = recent_posts::newest(conn, &seen, recent).await?;
             let tried = kept
                 .into_iter()
                 .map(|kept| of(kept.post, Some(vec![kept.feed])));

@@ -125,6 +125,14 @@ async fn preview_accepts_recent_posts_and_addresses() {
     );
     let one = acme.post(&path, &json!({"recent": 1})).await;
     assert_eq!(told(&one.body).len(), 1);
+    let bound = new.time.to_string();
+    for (field, title) in [("startTime", "A toaster"), ("endTime", "A kettle")] {
+        let mut bounded = json!({"recent": 100});
+        bounded[field] = json!(bound);
+        let answer = acme.post(&path, &bounded).await;
+        let titles: Vec<_> = told(&answer.body).into_iter().map(|(it, _)| it).collect();
+        assert_eq!(titles, [title], "{field}");
+    }
 
     let urls = [old.url.as_str(), "https://nobody.example/1", "hackernews:2"];
     let by_url = acme.post(&path, &json!({ "urls": urls })).await;
