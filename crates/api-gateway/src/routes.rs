@@ -87,6 +87,10 @@ fn resources() -> Vec<Path> {
             [get(managers::list), post(managers::create)],
         ),
         path(
+            "/namespaces/{namespaceId}/managers:preview",
+            [post(previews::preview_draft)],
+        ),
+        path(
             "/namespaces/{namespaceId}/managers/{managerId}",
             [
                 get(managers::get),

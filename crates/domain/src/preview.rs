@@ -6,8 +6,13 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use crate::{
-    Instructions, Issue, Issues, Match, Post, PostType, Subforum, Timestamp, User, feed::FeedRules,
-    instructions, json::Object, manager::SourceType, replay::parse_time,
+    Instructions, Issue, Issues, Match, Post, PostType, Subforum, Timestamp, User,
+    feed::FeedRules,
+    instructions,
+    json::Object,
+    manager::{SourceType, parse_source},
+    replay::parse_time,
+    screen::{self, Screen},
 };
 
 pub const MAX_RECENT: u32 = 100;
@@ -23,6 +28,14 @@ pub struct Preview {
     pub subject: Subject,
     /// Used instead of the active ones.
     pub instructions: Option<Instructions>,
+}
+
+/// A valid request to try a Manager that does not exist. Its preview has instructions.
+#[derive(Debug, Clone, PartialEq)]
+pub struct PreviewDraft {
+    pub source: SourceType,
+    pub screen: Screen,
+    pub preview: Preview,
 }
 
 /// Selection of posts.
@@ -88,17 +101,52 @@ impl Preview {
     pub fn parse(body: &Value, source: SourceType, feeds: &dyn FeedRules) -> Result<Self, Issues> {
         let issues = RefCell::default();
         let preview = Object::root(body, &issues).map(|fields| {
-            let subject = subject(&fields);
-            let draft = fields
-                .object("instructions", fields.take("instructions"))
-                .and_then(|object| instructions::parse(object, Some(source), feeds));
+            let preview = preview(&fields, Some(source), feeds);
             fields.finish();
-            Self {
-                subject,
-                instructions: draft,
-            }
+            preview
         });
         issues.into_inner().or(preview.unwrap_or_default())
+    }
+}
+
+impl PreviewDraft {
+    /// # Errors
+    /// Every field that fails.
+    pub fn parse(body: &Value, feeds: &dyn FeedRules) -> Result<Self, Issues> {
+        let issues = RefCell::default();
+        let draft = Object::root(body, &issues).and_then(|fields| {
+            let source = parse_source(&fields);
+            let (mutes, languages) = (screen::mutes(&fields), screen::languages(&fields));
+            let kinds = screen::kinds(&fields);
+            fields.require("instructions");
+            let preview = preview(&fields, source, feeds);
+            fields.finish();
+            Some(Self {
+                source: source?,
+                screen: Screen {
+                    mutes: mutes?,
+                    languages: languages?,
+                    kinds: kinds?,
+                    ..Screen::default()
+                },
+                preview,
+            })
+        });
+        // `None` only after an issue was reported.
+        issues.into_inner().or(())?;
+        draft.ok_or_else(|| Issues::one("body", Issue::InvalidFormat))
+    }
+}
+
+/// Parses the fields that both requests have.
+fn preview(fields: &Object<'_>, source: Option<SourceType>, feeds: &dyn FeedRules) -> Preview {
+    let subject = subject(fields);
+    let instructions = fields
+        .object("instructions", fields.take("instructions"))
+        .and_then(|object| instructions::parse(object, source, feeds));
+    Preview {
+        subject,
+        instructions,
     }
 }
 
@@ -232,14 +280,16 @@ fn place(fields: Object<'_>) -> Option<(String, String, String)> {
 mod tests {
     use serde_json::{Value, json};
 
-    use super::{Preview, Recent, Subject};
-    use crate::{Issue, feed::OneForum, manager::SourceType};
+    use super::{Preview, PreviewDraft, Recent, Subject};
+    use crate::{Issue, Issues, feed::OneForum, manager::SourceType};
+
+    fn named(issues: &Issues) -> Vec<(String, Issue)> {
+        let all = issues.as_slice().iter();
+        all.map(|one| (one.field.clone(), one.issue)).collect()
+    }
 
     fn parse(body: &Value) -> Result<Preview, Vec<(String, Issue)>> {
-        Preview::parse(body, SourceType::Forum, &OneForum).map_err(|issues| {
-            let all = issues.as_slice().iter();
-            all.map(|one| (one.field.clone(), one.issue)).collect()
-        })
+        Preview::parse(body, SourceType::Forum, &OneForum).map_err(|issues| named(&issues))
     }
 
     fn post() -> Value {
@@ -289,6 +339,36 @@ mod tests {
         ];
         assert_eq!(
             parse(&body).unwrap_err(),
+            expected.map(|(field, issue)| (field.to_owned(), issue))
+        );
+    }
+
+    #[test]
+    fn draft_has_the_fields_of_a_manager() {
+        let body = json!({
+            "source": {"type": "FORUM"}, "mutes": [{"type": "TERM", "value": "jobs"}], "languages": ["de"],
+            "kinds": ["COMMENT"], "instructions": {"exclude": ["x"]}, "recent": 5
+        });
+        let draft = PreviewDraft::parse(&body, &OneForum).unwrap();
+        assert_eq!(draft.source, SourceType::Forum);
+        assert_eq!(draft.screen.mutes.len(), 1);
+        assert_eq!(
+            serde_json::to_value(&draft.screen.kinds).unwrap(),
+            body["kinds"]
+        );
+        assert!(draft.preview.instructions.is_some());
+
+        let body = json!({"mutes": 5, "recent": 0, "enable": true});
+        let failed = named(&PreviewDraft::parse(&body, &OneForum).unwrap_err());
+        let expected = [
+            ("source", Issue::Required),
+            ("mutes", Issue::InvalidType),
+            ("instructions", Issue::Required),
+            ("recent", Issue::OutOfRange),
+            ("enable", Issue::UnknownField),
+        ];
+        assert_eq!(
+            failed,
             expected.map(|(field, issue)| (field.to_owned(), issue))
         );
     }
