@@ -14,7 +14,7 @@ fn cli(stack: &Stack, arguments: &[&str]) -> programs::Ended {
     cli_at(&stack.api_url, &stack.owner_key, arguments)
 }
 
-fn cli_at(url: &str, key: &str, arguments: &[&str]) -> programs::Ended {
+pub(super) fn cli_at(url: &str, key: &str, arguments: &[&str]) -> programs::Ended {
     let mut command = programs::command("earshot");
     command
         .args(arguments)
@@ -122,7 +122,7 @@ async fn as_code(stack: &Stack) {
 
     let changed = write("changed.yaml", &document(7).replace("jobs", "hiring"));
     let planned = ended(
-        &["diff", "-f", &changed, "--output", "json", "--posts", "5"],
+        &["diff", "-f", &changed, "--output", "json", "--days", "3"],
         4,
     );
     let planned: Value = serde_json::from_str(&planned.stdout).unwrap();
