@@ -1,6 +1,6 @@
 // The fields of a Connection. Secrets are written and never shown: a field that is left empty keeps what is there.
 import { useSignal, type Signal } from "@preact/signals";
-import type { Connection } from "../api/types";
+import { SERVICE_EVENTS, type Connection, type ServiceEventType } from "../api/types";
 import { w } from "../words/en";
 import { Field } from "./basics";
 import { fieldError } from "./errors";
@@ -13,9 +13,10 @@ export interface Draft {
   headers: { name: string; value: string; kept: boolean }[];
   maxPerSecond: string;
   signingSecret: string;
+  events: ServiceEventType[];
 }
 
-export const NEW: Draft = { nickname: "", url: "", method: "POST", format: "EARSHOT", headers: [], maxPerSecond: "", signingSecret: "" };
+export const NEW: Draft = { nickname: "", url: "", method: "POST", format: "EARSHOT", headers: [], maxPerSecond: "", signingSecret: "", events: [] };
 const FORMATS: Draft["format"][] = ["EARSHOT", "SLACK", "DISCORD", "TEAMS"];
 
 export function draftOf(connection: Connection): Draft {
@@ -23,7 +24,7 @@ export function draftOf(connection: Connection): Draft {
     nickname: connection.nickname, url: connection.url, method: connection.method, format: connection.format ?? "EARSHOT",
     // Names alone: values are secrets, and do not come back to a screen.
     headers: Object.keys(connection.headers).map((name) => ({ name, value: "", kept: true })),
-    maxPerSecond: connection.maxPerSecond?.toString() ?? "", signingSecret: "",
+    maxPerSecond: connection.maxPerSecond?.toString() ?? "", signingSecret: "", events: connection.events ?? [],
   };
 }
 
@@ -42,7 +43,7 @@ export function body(draft: Draft, old?: Connection): object {
   }
   const max = draft.maxPerSecond.trim() === "" ? (old ? null : undefined) : Number(draft.maxPerSecond);
   return {
-    nickname: draft.nickname, url: draft.url.trim(), method: draft.method, format: draft.format, headers, maxPerSecond: max,
+    nickname: draft.nickname, url: draft.url.trim(), method: draft.method, format: draft.format, headers, maxPerSecond: max, events: draft.events,
     ...(old ? {} : { type: "HTTP_CONNECTION" }),
     ...(draft.signingSecret.trim() === "" ? {} : { signingSecrets: [draft.signingSecret.trim()] }),
   };
@@ -56,7 +57,7 @@ export function newSecret(): string {
 export function ConnectionFields({ draft, failed, isNew }: { draft: Signal<Draft>; failed: unknown; isNew: boolean }) {
   const set = (change: Partial<Draft>) => { draft.value = { ...draft.value, ...change }; };
   const wrong = (field: string) => fieldError(failed, field);
-  const { nickname, url, method, format, headers, maxPerSecond, signingSecret } = draft.value;
+  const { nickname, url, method, format, headers, maxPerSecond, signingSecret, events } = draft.value;
   const more = useSignal(!isNew);
   return (
     <>
@@ -111,6 +112,16 @@ export function ConnectionFields({ draft, failed, isNew }: { draft: Signal<Draft
             </div>
           )}
         </Field>
+        <fieldset>
+          <legend>{w.newConnection.events}</legend>
+          <p class="hint">{w.newConnection.eventsHint}</p>
+          {SERVICE_EVENTS.map((one) => (
+            <label key={one} class="choice">
+              <input type="checkbox" checked={events.includes(one)} onChange={() => set({ events: SERVICE_EVENTS.filter((other) => (other === one) !== events.includes(other)) })} /> {w.delivery.events[one]}
+            </label>
+          ))}
+          {wrong("events") && <p class="hint bad">{wrong("events")}</p>}
+        </fieldset>
       </details>
     </>
   );

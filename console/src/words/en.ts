@@ -1,5 +1,5 @@
 // Every word that the console says, in English.
-import type { Action, Connection, Delivery, Feed, Focus, Kind, Manager, Match, Mute, Sensitivity, SourceType } from "../api/types";
+import type { Action, Connection, Delivery, Feed, Focus, Kind, Manager, Match, Mute, Sensitivity, ServiceEventType, SourceType } from "../api/types";
 
 type ByWord = Record<string, string | undefined>;
 
@@ -271,14 +271,15 @@ export const w = {
     title: "New Connection", lead: "A server that answers any 2xx within 10 seconds, or a chat channel's incoming webhook.", url: "Address", urlHint: "https, on a public host.", format: "Format", formatHint: "The shape of what is sent.",
     formats: { EARSHOT: "Earshot's own", SLACK: "Slack", DISCORD: "Discord", TEAMS: "Microsoft Teams" } satisfies Record<NonNullable<Connection["format"]>, string>,
     headers: "Headers", headersHint: "Sent with every delivery, so that your server knows us. Values are written and never shown again.", headerName: "Header", headerValue: "Value", addHeader: "Add a header", keep: "as it is",
-    more: "Method, pace and signature", method: "Method", max: "Requests a second, at most", maxHint: "Empty: as many as it takes, or as the chat service allows.", secret: "Signing secret", secretHint: "Recommended. Deliveries are signed with it, so your server can refuse forged ones. Copy it to your server now; it is not shown again.",
-    secretKept: "Empty keeps what is there. A new one takes its place.", makeSecret: "Make one", test: "Test it", testAgain: "Test again", keepIt: "Keep it", keepUntested: "Save without a test", saved: "The Connection is saved. Managers can send to it now.",
+    more: "Method, pace, signature and service events", method: "Method", max: "Requests a second, at most", maxHint: "Empty: as many as it takes, or as the chat service allows.", secret: "Signing secret", secretHint: "Recommended. Deliveries are signed with it, so your server can refuse forged ones. Copy it to your server now; it is not shown again.",
+    secretKept: "Empty keeps what is there. A new one takes its place.", makeSecret: "Make one", events: "Service events", eventsHint: "Also sent here, for the whole Namespace.", test: "Test it", testAgain: "Test again", keepIt: "Keep it", keepUntested: "Save without a test", saved: "The Connection is saved. Managers can send to it now.",
     testMeans: "The test saves it and sends one made-up Scan. Nothing else goes there until a Manager names it; leaving without keeping it takes it away again.",
   },
   test: { ok: "Acknowledged", failed: "Not acknowledged", answered: (status: number) => `Answered ${status}`, within: (time: string) => `within ${time}.`, means: "One made-up Scan was sent. It is in no log and no statistics." },
   delivery: {
     one: "Delivery", filters: "Filters", state: "State", status: "Answer", noAnswer: "No answer", anyFailed: "Failed, any", none: "Nothing was delivered yet", noneSuch: "No such delivery", noneWhy: "A delivery is made for each Scan of the Managers that name this Connection.",
     created: "Made", scan: "Scan", fresh: (count: number, page: number) => `${count >= page ? `${page} or more` : count} new – show`, answer: "Answer", attempts: "Attempts", next: "Next attempt", createdAt: "made", nextAt: "next attempt", retry: "Retry", again: "Send again", retried: "It is sent again now.", request: "Request", headers: "With headers", body: "Body",
+    events: { MANAGER_APPLIED: "Manager applied", MANAGER_APPLY_FAILED: "Manager could not be applied", CONNECTION_DISABLED: "Connection disabled by the service", COVERAGE_GAP: "Posts may be missing", POST_DELETED: "Post of a Scan deleted" } satisfies Record<ServiceEventType, string>,
     otherFormat: (format: string) => `Sent in the form of ${format}.`, notYet: "Not sent yet.", newestOnly: (count: number) => `The newest ${count} are shown.`, total: "total",
     states: { PENDING: "To be sent", IN_FLIGHT: "Being sent", SUCCEEDED: "Acknowledged", RETRYING: "Retrying", EXHAUSTED: "Given up", CANCELLED: "Cancelled" } satisfies Record<Delivery["state"], string>,
     phases: { dns: "DNS", connect: "Connect", tls: "TLS", firstByte: "First byte", rest: "Rest" },

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
 
-use crate::{ConnectionName, Timestamp};
+use crate::{ConnectionName, ServiceEventType, Timestamp};
 
 mod health;
 mod request;
@@ -130,6 +130,9 @@ pub struct Connection {
     pub format: Format,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub max_per_second: Option<u32>,
+    /// Service events that it receives, each type once.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub events: Vec<ServiceEventType>,
     pub state: ConnectionState,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub state_reason: Option<String>,
@@ -171,6 +174,7 @@ mod tests {
             headers: Headers(headers.into()),
             format: Format::Earshot,
             max_per_second: Some(5),
+            events: Vec::new(),
             state: ConnectionState::Active,
             state_reason: None,
         }

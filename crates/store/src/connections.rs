@@ -4,7 +4,7 @@ use chrono::{DateTime, Utc};
 use diesel::prelude::*;
 use diesel_async::{AsyncPgConnection, RunQueryDsl};
 use domain::{
-    Connection, ConnectionName, Id,
+    Connection, ConnectionName, Id, ServiceEventType,
     connection::{
         ConnectionState, ConnectionType, CreateConnection, Format, Headers, Method, SigningSecret,
     },
@@ -47,6 +47,7 @@ pub(crate) struct ConnectionRow {
     headers_sealed: Vec<u8>,
     format: String,
     max_per_second: Option<i32>,
+    events: Vec<String>,
     state: String,
     state_reason: Option<String>,
     create_time: DateTime<Utc>,
@@ -83,6 +84,10 @@ impl ConnectionRow {
             },
             format: words::parse(&self.format)?,
             max_per_second: max_per_second(self.max_per_second),
+            // A type of a later release is left out.
+            events: { self.events.iter() }
+                .filter_map(|word| words::parse(word).ok())
+                .collect(),
             state: words::parse(&self.state)?,
             state_reason: self.state_reason,
         })
@@ -195,6 +200,7 @@ pub async fn insert(
                 name,
                 sealer,
             )?),
+            connections::events.eq(stored_events(&draft.events)),
             connections::create_time.eq(time.to_chrono()),
             connections::update_time.eq(time.to_chrono()),
         ))
@@ -211,6 +217,7 @@ pub async fn insert(
         headers: draft.headers.clone(),
         format: draft.format,
         max_per_second: draft.max_per_second,
+        events: draft.events.clone(),
         state: ConnectionState::Active,
         state_reason: None,
     })
@@ -261,8 +268,8 @@ pub async fn lock_existing(
 }
 
 pub(crate) const LISTING: Listing = Listing {
-    select: "SELECT namespace_id, id, nickname, url, url_sealed, method, headers_sealed, format, max_per_second, state, \
-             state_reason, create_time, update_time FROM connections WHERE namespace_id = $1",
+    select: "SELECT namespace_id, id, nickname, url, url_sealed, method, headers_sealed, format, max_per_second, events, \
+             state, state_reason, create_time, update_time FROM connections WHERE namespace_id = $1",
     rows: "SELECT FROM connections WHERE namespace_id = $1",
     columns: &[
         column(
@@ -329,6 +336,10 @@ pub(crate) fn max_per_second(stored: Option<i32>) -> Option<u32> {
 /// `connections_max_per_second_check` limits the rate, as the domain does before.
 fn stored_rate(rate: Option<u32>) -> Option<i32> {
     rate.map(|rate| i32::try_from(rate).unwrap_or(i32::MAX))
+}
+
+fn stored_events(events: &[ServiceEventType]) -> Vec<&'static str> {
+    events.iter().map(|event| event.as_str()).collect()
 }
 
 /// Everything needed to send a request to a Connection, except its content.

@@ -55,6 +55,7 @@ pub mod retention;
 pub mod roles;
 pub mod scans;
 pub mod seal;
+pub mod service_events;
 pub mod sizes;
 mod sqlstate;
 pub mod stats;

@@ -28,7 +28,7 @@ const CANCEL: &str = "SELECT, DELETE, UPDATE (state, leased_by, next_attempt_tim
 /// Locking a row requires the right to update one column; these are never updated.
 const LOCK_ACCOUNT: &str = "SELECT, UPDATE (create_time)";
 const LOCK_NAMESPACE: &str = "SELECT, UPDATE (update_time)";
-const CONNECTION_STATE: &str = "SELECT (namespace_id, id, state)";
+const CONNECTION_STATE: &str = "SELECT (namespace_id, id, state, events)";
 
 /// Rights of the gateway, the compiler, the scanner and the dispatcher on each table. A table that is not here is
 /// closed to all of them. Every service runs the purges of deleted resources, folds statistics and leases work.
@@ -117,6 +117,7 @@ const PRIVILEGES: &[(&[&str], [&str; 4])] = &[
     (&["delivery_attempts"], [REMOVE, REMOVE, REMOVE, REPLACE]),
     (&["connection_lanes"], [PUT, NONE, NONE, PUT]),
     (&["connection_tests", "replays"], [ALL, NONE, NONE, ALL]),
+    (&["service_events"], [NONE, "INSERT", "INSERT", ALL]),
 ];
 
 /// A service that can have a separate role.

@@ -147,6 +147,7 @@ diesel::table! {
         signing_secrets_sealed -> Nullable<Bytea>,
         format -> Text,
         url_sealed -> Nullable<Bytea>,
+        events -> Array<Text>,
     }
 }
 
@@ -157,8 +158,8 @@ diesel::table! {
         id -> Uuid,
         create_time -> Timestamptz,
         update_time -> Timestamptz,
-        manager_id -> Uuid,
-        scan_id -> Uuid,
+        manager_id -> Nullable<Uuid>,
+        scan_id -> Nullable<Uuid>,
         state -> Text,
         attempt_count -> Integer,
         last_attempt_time -> Nullable<Timestamptz>,
@@ -172,6 +173,7 @@ diesel::table! {
         reopen_asked -> Bool,
         traceparent -> Nullable<Text>,
         crash_count -> SmallInt,
+        event -> Nullable<Jsonb>,
     }
 }
 
@@ -614,6 +616,17 @@ diesel::table! {
 }
 
 diesel::table! {
+    service_events (id) {
+        id -> BigInt,
+        namespace_id -> Uuid,
+        event_type -> Text,
+        name -> Text,
+        details -> Jsonb,
+        create_time -> Timestamptz,
+    }
+}
+
+diesel::table! {
     stats (namespace_id, subject_id, interval_seconds, time) {
         namespace_id -> Uuid,
         subject_id -> Uuid,
@@ -682,6 +695,7 @@ diesel::allow_tables_to_appear_in_same_query!(
     scan_keys,
     scan_likes,
     scans,
+    service_events,
     stats,
     stats_deltas,
 );

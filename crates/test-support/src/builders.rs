@@ -69,6 +69,7 @@ impl Fixture {
             format: Format::default(),
             max_per_second: None,
             signing_secrets: Vec::new(),
+            events: Vec::new(),
         };
         connections::insert(conn, &self.sealer, self.namespace, &draft)
             .await

@@ -1,6 +1,7 @@
-//! The dispatcher: delivers each Scan to each Connection of its Manager.
+//! The dispatcher: delivers each Scan to each Connection of its Manager, and service events to those that receive them.
 //!
-//! [`fan_out`] creates the deliveries of Scans, and those that may be sent now are sent directly from memory.
+//! [`fan_out`] creates the deliveries of Scans, and those that may be sent now are sent directly from memory;
+//! [`service_events`] creates those of service events.
 //! The others wait in the database, where [`claim`] finds them when they are due. [`send`] makes one attempt,
 //! [`schedule`] decides the delivery's next state, and [`record`] writes results, many at a time. [`lanes`] limit
 //! open requests, per Connection and in total. [`trial_delivery`] and [`replay`] run what people request in addition.
@@ -26,6 +27,7 @@ mod request;
 mod retention;
 mod schedule;
 mod send;
+mod service_events;
 mod trial_delivery;
 
 use std::{sync::Arc, time::Duration};
@@ -106,6 +108,7 @@ pub async fn run_with(
             ),
             claim::run(&dispatcher, context.shutdown.clone()),
             fan_out::sweep(&dispatcher, context.shutdown.clone()),
+            service_events::run(&dispatcher, context.shutdown.clone()),
             work::run(tests, dispatcher.backbone.clone(), context.shutdown.clone()),
             work::run(
                 replays,

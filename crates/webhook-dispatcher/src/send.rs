@@ -88,7 +88,7 @@ fn span(task: &Task) -> Span {
         parent: None,
         "deliver webhook",
         delivery.name = %task.delivery,
-        scan.name = %task.scan,
+        scan.name = task.scan().map(tracing::field::display),
         http.request.resend_count = task.attempt_count,
         http.response.status_code = Empty,
         outcome = Empty,
@@ -259,10 +259,13 @@ async fn attempt_unless_panic(dispatcher: &Arc<Dispatcher>, task: Task) -> Attem
 
 async fn attempt(dispatcher: &Arc<Dispatcher>, task: &Task) -> Attempted {
     let time = Timestamp::now();
-    let scan_time = task.scan.scan.time();
     // A reopened delivery was late before it was requested again.
     let is_first_run = !task.reopened;
-    if task.attempt_count == 0 && is_first_run {
+    let scan = task.scan().filter(|_| is_first_run);
+    let scan_time = scan.map(|scan| scan.scan.time());
+    if task.attempt_count == 0
+        && let Some(scan_time) = scan_time
+    {
         metrics::LATENCY
             .with_label_values(&["first_attempt"])
             .observe(time.since(scan_time).as_secs_f64());
@@ -312,7 +315,9 @@ async fn attempt(dispatcher: &Arc<Dispatcher>, task: &Task) -> Attempted {
     metrics::ATTEMPT_DURATION
         .with_label_values(&[outcome])
         .observe(exchange.phases.total.as_secs_f64());
-    if verdict == Verdict::Succeeded && is_first_run {
+    if verdict == Verdict::Succeeded
+        && let Some(scan_time) = scan_time
+    {
         metrics::LATENCY
             .with_label_values(&["success"])
             .observe(now.since(scan_time).as_secs_f64());

@@ -17,7 +17,9 @@ use domain::{
 };
 use outbound::Request;
 use store::{
-    AsyncPgConnection, connections, trial_deliveries,
+    AsyncPgConnection, connections,
+    deliveries::Subject,
+    trial_deliveries,
     work::{Claim, Claimed, Leased, Setback},
 };
 
@@ -112,8 +114,8 @@ async fn request(
     let Some(endpoint) = endpoint else {
         return Ok(None);
     };
-    let (scan, post) = sample(connection);
-    let parts = Parts::of_sample(&endpoint, scan, &post);
+    let subject = sample(connection);
+    let parts = Parts::of_sample(&endpoint, &subject);
     let body = parts.body().map_err(store::Error::Json)?;
     let headers = parts.headers(&body, Timestamp::now());
     let exchange = dispatcher
@@ -158,7 +160,7 @@ async fn request(
 }
 
 /// A Scan that is in no list, of a post that does not exist.
-fn sample(connection: ConnectionName) -> (ScanName, Post) {
+fn sample(connection: ConnectionName) -> Subject {
     let now = Timestamp::now();
     let scan = ScanName {
         namespace: connection.namespace,
@@ -187,5 +189,8 @@ fn sample(connection: ConnectionName) -> (ScanName, Post) {
             url: page.to_owned(),
         },
     };
-    (scan, post)
+    Subject::Scan {
+        name: scan,
+        post: Arc::new(post),
+    }
 }

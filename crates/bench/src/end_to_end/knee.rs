@@ -446,6 +446,7 @@ async fn notify(
             format: Format::default(),
             max_per_second: None,
             signing_secrets: Vec::new(),
+            events: Vec::new(),
         };
         let connection =
             connections::insert(conn, &sealer, Id::from_uuid(namespace), &draft).await?;

@@ -9,7 +9,7 @@ use super::{
     PER_SECOND, SigningSecret,
 };
 use crate::{
-    Issue, Issues,
+    Issue, Issues, ServiceEventType,
     address::AddressPolicy,
     json::Object,
     namespace::nickname,
@@ -30,6 +30,7 @@ pub const PATHS: Paths = Paths {
         "format",
         "maxPerSecond",
         "signingSecrets",
+        "events",
     ],
     output_only: OUTPUT_ONLY,
 };
@@ -46,6 +47,7 @@ pub struct CreateConnection {
     pub format: Format,
     pub max_per_second: Option<u32>,
     pub signing_secrets: Vec<SigningSecret>,
+    pub events: Vec<ServiceEventType>,
 }
 
 impl CreateConnection {
@@ -62,6 +64,7 @@ impl CreateConnection {
             let format = format(&fields);
             let max_per_second = max_per_second(&fields);
             let signing_secrets = signing_secrets(&fields);
+            let events = events(&fields);
             // A new Connection is active: a client cannot set its state yet.
             fields.ignore(&["state"]);
             fields.ignore(OUTPUT_ONLY);
@@ -75,6 +78,7 @@ impl CreateConnection {
                 format: format?,
                 max_per_second: max_per_second?,
                 signing_secrets: signing_secrets?,
+                events: events?,
             })
         });
         // `None` only after an issue was reported.
@@ -94,6 +98,7 @@ pub struct ConnectionChange {
     pub format: Option<Format>,
     pub max_per_second: Option<Option<u32>>,
     pub signing_secrets: Option<Vec<SigningSecret>>,
+    pub events: Option<Vec<ServiceEventType>>,
 }
 
 impl ConnectionChange {
@@ -146,6 +151,7 @@ impl ConnectionChange {
                 format: fields.given("format", || format(&fields)),
                 max_per_second: fields.given("maxPerSecond", || max_per_second(&fields)),
                 signing_secrets: fields.given("signingSecrets", || signing_secrets(&fields)),
+                events: fields.given("events", || events(&fields)),
             };
             fields.ignore(OUTPUT_ONLY);
             fields.finish();
@@ -214,6 +220,38 @@ fn signing_secrets(fields: &Object<'_>) -> Option<Vec<SigningSecret>> {
         }
     }
     (secrets.len() == items.len()).then_some(secrets)
+}
+
+fn events(fields: &Object<'_>) -> Option<Vec<ServiceEventType>> {
+    const FIELD: &str = "events";
+    let Some(value) = fields.take(FIELD) else {
+        return Some(Vec::new());
+    };
+    let items = fields.array(FIELD, Some(value))?;
+    // No valid list is longer, and a report for each item of a long one would be long too.
+    if items.len() > ServiceEventType::ALL.len() {
+        fields.report(FIELD, Issue::TooMany);
+        return None;
+    }
+    let known = |word: &str| {
+        let mut all = ServiceEventType::ALL.into_iter();
+        all.find(|one| one.as_str() == word)
+    };
+    let mut events = Vec::new();
+    for (at, item) in items.iter().enumerate() {
+        let parsed = match item.as_str() {
+            None => Err(Issue::InvalidType),
+            Some(word) => known(word).ok_or(Issue::InvalidEnum),
+        };
+        match parsed {
+            Ok(event) if events.contains(&event) => {
+                fields.report(&format!("{FIELD}[{at}]"), Issue::Duplicate);
+            }
+            Ok(event) => events.push(event),
+            Err(issue) => fields.report(&format!("{FIELD}[{at}]"), issue),
+        }
+    }
+    (events.len() == items.len()).then_some(events)
 }
 
 fn headers(fields: &Object<'_>) -> Option<Headers> {
@@ -297,8 +335,8 @@ mod tests {
             (Method::Post, Headers::default(), Format::Earshot)
         );
         assert_eq!(
-            (draft.max_per_second, draft.signing_secrets),
-            (None, vec![])
+            (draft.max_per_second, draft.signing_secrets, draft.events),
+            (None, vec![], vec![])
         );
     }
 
@@ -307,7 +345,7 @@ mod tests {
         let body = json!({
             "nickname": 7, "type": "FTP", "url": "http://127.0.0.1/", "method": "GET",
             "headers": {"Host": "x", "a": 1}, "format": "IRC", "maxPerSecond": 0,
-            "signingSecrets": [SECRET, "whsec_short"]
+            "signingSecrets": [SECRET, "whsec_short"], "events": ["MANAGER_APPLIED", "SCAN"]
         });
         let issues = created(&body).unwrap_err();
         let fields: Vec<&str> = listed(&issues).iter().map(|(field, _)| *field).collect();
@@ -322,13 +360,14 @@ mod tests {
                 "headers.Host",
                 "format",
                 "maxPerSecond",
-                "signingSecrets[1]"
+                "signingSecrets[1]",
+                "events[1]"
             ]
         );
     }
 
     #[test]
-    fn secrets_and_rates_are_bounded() {
+    fn secrets_rates_and_events_are_bounded() {
         let failing = |field: &str, value: Value| {
             let issues = changed(&json!({ field: value }), None).unwrap_err();
             issues.as_slice()[0].issue
@@ -351,6 +390,15 @@ mod tests {
             (json!(["hush"]), Issue::InvalidFormat),
         ] {
             assert_eq!(failing("signingSecrets", value.clone()), issue, "{value}");
+        }
+        for (value, issue) in [
+            (json!(vec!["POST_DELETED"; 6]), Issue::TooMany),
+            (json!(["POST_DELETED", "POST_DELETED"]), Issue::Duplicate),
+            (json!([7]), Issue::InvalidType),
+            (json!("POST_DELETED"), Issue::InvalidType),
+            (json!(["post_deleted"]), Issue::InvalidEnum),
+        ] {
+            assert_eq!(failing("events", value.clone()), issue, "{value}");
         }
     }
 
@@ -405,5 +453,6 @@ mod tests {
         assert_eq!(change.headers, Some(Headers::default()));
         assert_eq!(change.max_per_second, Some(None));
         assert_eq!(change.signing_secrets, Some(vec![]));
+        assert_eq!(change.events, Some(vec![]));
     }
 }

@@ -98,6 +98,7 @@ pub(crate) const DELIVERIES: Columns = Columns {
     csv: &[
         "name",
         "scan",
+        "event.type",
         "createTime",
         "state",
         "attemptCount",

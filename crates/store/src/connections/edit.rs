@@ -8,7 +8,9 @@ use domain::{
 };
 use uuid::Uuid;
 
-use super::{ConnectionRow, SEALED, seal_headers, seal_secrets, seal_url, stored_rate};
+use super::{
+    ConnectionRow, SEALED, seal_headers, seal_secrets, seal_url, stored_events, stored_rate,
+};
 use crate::{
     Error, QueryResult,
     namespaces::Deletion,
@@ -47,6 +49,7 @@ struct Changes<'a> {
     format: Option<&'a str>,
     max_per_second: Option<Option<i32>>,
     signing_secrets_sealed: Option<Option<Vec<u8>>>,
+    events: Option<Vec<&'static str>>,
     state: Option<&'a str>,
     state_reason: Option<Option<&'a str>>,
 }
@@ -71,6 +74,7 @@ pub async fn update(
         method: change.method.map(|method| method.as_str()),
         format: change.format.map(|format| format.as_str()),
         max_per_second: change.max_per_second.map(stored_rate),
+        events: change.events.as_deref().map(stored_events),
         ..Changes::default()
     };
     if let Some(headers) = &change.headers {

@@ -12,7 +12,7 @@ use domain::{ConnectionName, DeliveryName, Id, ScanName};
 use uuid::Uuid;
 
 use super::{
-    Age, EndpointRow, Opening, Task,
+    Age, EndpointRow, Opening, Subject, Task,
     notice_filters::{self, Filtered},
     posts, time_of,
 };
@@ -191,7 +191,6 @@ pub async fn fan_out<P>(
         let task = permit.and_then(|permit| {
             let opening = Opening {
                 delivery,
-                scan,
                 account,
                 attempt_count: 0,
                 schedule_base: 0,
@@ -202,7 +201,8 @@ pub async fn fan_out<P>(
                 traceparent: traceparent.clone(),
             };
             let post = posts.get(&row.post_id)?.clone();
-            let task = row.endpoint.task(opening, post, sealer).ok()?;
+            let subject = Subject::Scan { name: scan, post };
+            let task = row.endpoint.task(opening, subject, sealer).ok()?;
             Some((task, permit))
         });
         inserts.push(Insert {

@@ -16,6 +16,7 @@ mod refused_formats;
 mod replays;
 mod replicas;
 mod request;
+mod service_events;
 mod signing;
 mod support;
 mod trial_deliveries;

@@ -36,6 +36,7 @@ async fn connect(
             .iter()
             .map(|text| text.parse::<SigningSecret>().unwrap())
             .collect(),
+        events: Vec::new(),
     };
     let mut conn = world.database.connect().await;
     let fixture = &world.fixture;
