@@ -117,7 +117,7 @@ const PRIVILEGES: &[(&[&str], [&str; 4])] = &[
     (&["delivery_attempts"], [REMOVE, REMOVE, REMOVE, REPLACE]),
     (&["connection_lanes"], [PUT, NONE, NONE, PUT]),
     (&["connection_tests", "replays"], [ALL, NONE, NONE, ALL]),
-    (&["service_events"], [NONE, "INSERT", "INSERT", ALL]),
+    (&["service_events"], [NONE, "INSERT", ADD, ALL]),
 ];
 
 /// A service that can have a separate role.
