@@ -1696,6 +1696,25 @@ export interface components {
             /** @description Why it is disabled. */
             stateReason?: string;
             health?: components["schemas"]["ConnectionHealth"];
+            /** @description Who gets the mails of a Connection with the format `EMAIL`. Given where a Connection is read or listed. */
+            recipients?: components["schemas"]["Recipient"][];
+        };
+        /**
+         * @example {
+         *       "address": "ada@example.com",
+         *       "state": "CONFIRMED"
+         *     }
+         */
+        Recipient: {
+            /** @description A key without write permission sees `***` in place of what is before the `@`. */
+            address: string;
+            /**
+             * @description `PENDING` until the recipient confirms the address, by a link in a mail that is sent once; setting `url` again, a day
+             *     later at the earliest, sends another one. Only `CONFIRMED` recipients get mail. `REFUSED`: the mail server answered
+             *     that there is no such address. Without a recipient who is `PENDING` or `CONFIRMED`, the Connection is disabled.
+             * @enum {string}
+             */
+            state: "PENDING" | "CONFIRMED" | "UNSUBSCRIBED" | "REFUSED";
         };
         /**
          * @description How deliveries fare. Given where a Connection is read or listed.
@@ -1751,7 +1770,7 @@ export interface components {
                 [key: string]: string | null;
             } | null;
             /** @enum {string|null} */
-            format?: "EARSHOT" | "SLACK" | "DISCORD" | "TEAMS" | null;
+            format?: "EARSHOT" | "SLACK" | "DISCORD" | "TEAMS" | "EMAIL" | null;
             maxPerSecond?: number | null;
             signingSecrets?: string[] | null;
             events?: components["schemas"]["ServiceEventType"][] | null;
@@ -1766,7 +1785,7 @@ export interface components {
          * @default EARSHOT
          * @enum {string}
          */
-        Format: "EARSHOT" | "SLACK" | "DISCORD" | "TEAMS";
+        Format: "EARSHOT" | "SLACK" | "DISCORD" | "TEAMS" | "EMAIL";
         /**
          * @description The most requests in a second; without it, as many as the Connection takes, or what the chat service of its `format`
          *     takes: one a second for `SLACK`, four a second for `TEAMS`. `DISCORD` gets 28 a minute whatever it is, which is what a

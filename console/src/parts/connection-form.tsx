@@ -17,7 +17,7 @@ export interface Draft {
 }
 
 export const NEW: Draft = { nickname: "", url: "", method: "POST", format: "EARSHOT", headers: [], maxPerSecond: "", signingSecret: "", events: [] };
-const FORMATS: Draft["format"][] = ["EARSHOT", "SLACK", "DISCORD", "TEAMS"];
+const FORMATS: Draft["format"][] = ["EARSHOT", "SLACK", "DISCORD", "TEAMS", "EMAIL"];
 
 export function draftOf(connection: Connection): Draft {
   return {

@@ -265,11 +265,12 @@ export const w = {
     breakerMeans: { CLOSED: "all is sent", OPEN: "given a rest", HALF_OPEN: "one delivery tells" } satisfies Record<NonNullable<Connection["health"]>["breaker"], string>,
     openBreaker: "It has failed so often that it is given a rest. Retrying one delivery by hand goes through at once.", ofLast: "of the last attempts", nobodyWaits: "nothing waits", oldest: (age: string) => `oldest for ${age}`,
     test: "Send test", pause: "Pause", enable: "Enable", enabled: "Enabled: what waits is sent now.", pausedNow: "Paused: what comes waits.", chart: "Deliveries, 24 hours",
+    recipients: "Recipients", recipientStates: { PENDING: "has not confirmed yet", CONFIRMED: "gets mail", UNSUBSCRIBED: "unsubscribed", REFUSED: "does not exist" } satisfies Record<NonNullable<Connection["recipients"]>[number]["state"], string>,
     what: "Where it delivers", whatHint: "Changes hold for what is sent from now on, and for what is tried again.", tabs: { deliveries: "Deliveries", replays: "Replays", settings: "Settings" }, delete: "Delete this Connection", deleteMeans: "Nothing more is sent to it; it is taken out of the Managers that name it, and what waits is cancelled. This cannot be undone.",
   },
   newConnection: {
-    title: "New Connection", lead: "A server that answers any 2xx within 10 seconds, or a chat channel's incoming webhook.", url: "Address", urlHint: "https, on a public host.", format: "Format", formatHint: "The shape of what is sent.",
-    formats: { EARSHOT: "Earshot's own", SLACK: "Slack", DISCORD: "Discord", TEAMS: "Microsoft Teams" } satisfies Record<NonNullable<Connection["format"]>, string>,
+    title: "New Connection", lead: "A server that answers any 2xx within 10 seconds, or a chat channel's incoming webhook.", url: "Address", urlHint: "https, on a public host. For e-mail: mailto: and up to ten addresses, separated by commas; each recipient has to confirm.", format: "Format", formatHint: "The shape of what is sent.",
+    formats: { EARSHOT: "Earshot's own", SLACK: "Slack", DISCORD: "Discord", TEAMS: "Microsoft Teams", EMAIL: "E-mail" } satisfies Record<NonNullable<Connection["format"]>, string>,
     headers: "Headers", headersHint: "Sent with every delivery, so that your server knows us. Values are written and never shown again.", headerName: "Header", headerValue: "Value", addHeader: "Add a header", keep: "as it is",
     more: "Method, pace, signature and service events", method: "Method", max: "Requests a second, at most", maxHint: "Empty: as many as it takes, or as the chat service allows.", secret: "Signing secret", secretHint: "Recommended. Deliveries are signed with it, so your server can refuse forged ones. Copy it to your server now; it is not shown again.",
     secretKept: "Empty keeps what is there. A new one takes its place.", makeSecret: "Make one", events: "Service events", eventsHint: "Also sent here, for the whole Namespace.", test: "Test it", testAgain: "Test again", keepIt: "Keep it", keepUntested: "Save without a test", saved: "The Connection is saved. Managers can send to it now.",
@@ -286,6 +287,7 @@ export const w = {
     errors: {
       dns_failure: "Name not found", forbidden_address: "Address not allowed", connect_refused: "Connection refused", connect_timeout: "No connection in time", unreachable: "Unreachable", tls_failure: "TLS failed", proxy_failure: "Stopped at the proxy", timeout: "No answer in time",
       reset: "Connection cut", protocol_error: "Not HTTP", invalid_request: "Cannot be sent", expired: "Too old", scan_expired: "Scan not kept", scan_deleted: "Scan deleted", connection_deleted: "Connection deleted",
+      no_confirmed_recipient: "No recipient has confirmed", invalid_recipient: "No such address", smtp_not_configured: "E-mail is not set up", smtp_unavailable: "Mail server away", smtp_login_refused: "Mail server refused us", too_many_mails: "Too many mails at once",
       undecryptable_headers: "Headers unreadable", unreadable: "Unreadable", internal_error: "Our fault",
     } as ByWord,
   },

@@ -26,6 +26,7 @@ mod idempotency;
 mod in_flight;
 mod in_process;
 mod inner_api;
+mod link_rates;
 mod observe;
 mod own;
 mod packed;

@@ -24,8 +24,8 @@ use crate::{
     authenticate::{authenticate, authenticate_reader},
     console, feeds_of_scans,
     handlers::{
-        audit_events, backfills, caller, connections, deliveries, docs, documents, feeds, managers,
-        mcp, namespaces, previews, replays, scans, stats, trial_deliveries,
+        audit_events, backfills, caller, connections, deliveries, docs, documents, feeds, mail,
+        managers, mcp, namespaces, previews, replays, scans, stats, trial_deliveries,
     },
 };
 
@@ -193,13 +193,21 @@ fn documents() -> Vec<Path> {
     ]
 }
 
-/// Assets of pages, which are not part of the API.
+/// Pages and their assets, which are not part of the API.
 fn files() -> Vec<Path> {
     vec![
         path("/docs/{file}", [get(docs::file)]),
         path("/console", [get(console::folder)]),
         path("/console/", [get(console::page)]),
         path("/console/{file}", [get(console::file)]),
+        path(
+            "/mail/confirm/{token}",
+            [get(mail::confirm_page), post(mail::confirm)],
+        ),
+        path(
+            "/mail/unsubscribe/{token}",
+            [get(mail::unsubscribe_page), post(mail::unsubscribe)],
+        ),
     ]
 }
 

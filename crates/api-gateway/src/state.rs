@@ -23,6 +23,7 @@ use crate::{
     database::Database,
     feeds::{AccountFeeds, ConfiguredFeeds},
     in_flight::{InFlight, MAX_BODY_BYTES, Reserved},
+    link_rates::LinkRates,
     rates::RateLimiter,
     shares::Shares,
 };
@@ -40,6 +41,7 @@ pub(crate) struct AppState {
     pub(crate) sealer: Sealer,
     pub(crate) keys: KeyCache,
     pub(crate) guesses: Guesses,
+    pub(crate) link_rates: LinkRates,
     pub(crate) rates: Arc<RateLimiter>,
     pub(crate) in_flight: InFlight,
     bodies_in_flight: InFlight,
@@ -73,6 +75,7 @@ impl AppState {
             sealer: backbone::sealer(config).context("the API gateway seals header values")?,
             keys: KeyCache::default(),
             guesses: Guesses::new(config.gateway.trusted_proxies.clone()),
+            link_rates: LinkRates::default(),
             rates: Arc::new(RateLimiter::new(Limits {
                 key: config.gateway.rate_limit_per_minute,
                 account: config.gateway.account_rate_limit(),

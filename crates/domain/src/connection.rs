@@ -7,10 +7,12 @@ use serde::{Deserialize, Serialize};
 use crate::{ConnectionName, ServiceEventType, Timestamp};
 
 mod health;
+mod recipients;
 mod request;
 mod secret;
 
 pub use health::{Breaker, ConnectionWithHealth, Health, MAX_COUNTED};
+pub use recipients::{MAX_RECIPIENTS, MailAddress, Recipient, RecipientState, Recipients};
 pub use request::{ConnectionChange, CreateConnection, PATHS};
 pub use secret::{ParseSecretError, SigningSecret};
 
@@ -71,6 +73,8 @@ pub enum Format {
     Slack,
     Discord,
     Teams,
+    /// E-mail to the recipients in the `mailto:` URL.
+    Email,
 }
 
 impl Format {
@@ -81,6 +85,7 @@ impl Format {
             Self::Slack => "SLACK",
             Self::Discord => "DISCORD",
             Self::Teams => "TEAMS",
+            Self::Email => "EMAIL",
         }
     }
 }
@@ -139,15 +144,19 @@ pub struct Connection {
 }
 
 impl Connection {
-    /// The Connection as a key without write permission sees it: only the URL's scheme and host, and the
-    /// headers' names.
+    /// The Connection as a key without write permission sees it: only the URL's scheme and host, the domains of
+    /// recipients, and the headers' names.
     #[must_use]
     pub fn masked(mut self) -> Self {
+        self.headers = self.headers.masked();
+        if let Ok(recipients) = self.url.parse::<Recipients>() {
+            self.url = recipients.masked();
+            return self;
+        }
         let host = self.url.find("://").map_or(0, |at| at + "://".len());
         let end = self.url[host..].find(['/', '?', '#']);
         self.url
             .truncate(end.map_or(self.url.len(), |end| host + end));
-        self.headers = self.headers.masked();
         self
     }
 }
@@ -190,6 +199,10 @@ mod tests {
             ("https://a.example:8443?key=x", "https://a.example:8443"),
             ("http://a.example#x", "http://a.example"),
             ("https://a.example", "https://a.example"),
+            (
+                "mailto:ada@a.example,b@b.example",
+                "mailto:***@a.example,***@b.example",
+            ),
             ("", ""),
         ] {
             let mut connection = sample();

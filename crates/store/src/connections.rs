@@ -6,7 +6,8 @@ use diesel_async::{AsyncPgConnection, RunQueryDsl};
 use domain::{
     Connection, ConnectionName, Id, ServiceEventType,
     connection::{
-        ConnectionState, ConnectionType, CreateConnection, Format, Headers, Method, SigningSecret,
+        ConnectionState, ConnectionType, CreateConnection, Format, Headers, Method, Recipients,
+        SigningSecret,
     },
     list::ListQuery,
 };
@@ -23,6 +24,7 @@ use crate::{
 mod disable;
 mod edit;
 mod health;
+mod recipients;
 mod reseal;
 
 pub use disable::{Switched, disable, disable_unchanged};
@@ -171,7 +173,7 @@ fn secrets_of(name: ConnectionName) -> String {
     format!("{name}/signingSecrets")
 }
 
-/// Stores a Connection with its secrets sealed.
+/// Stores a Connection with its secrets sealed. Call inside a transaction.
 pub async fn insert(
     conn: &mut AsyncPgConnection,
     sealer: &Sealer,
@@ -206,6 +208,9 @@ pub async fn insert(
         ))
         .execute(conn)
         .await?;
+    if Recipients::are_named_by(&draft.url) {
+        recipients::set_recipients(conn, name, &draft.url).await?;
+    }
     Ok(Connection {
         name,
         create_time: time,

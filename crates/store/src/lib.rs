@@ -36,6 +36,7 @@ pub mod idempotency;
 pub mod keyed;
 pub mod keys;
 pub mod lanes;
+pub mod mail;
 pub mod managers;
 pub mod migrations;
 pub mod namespaces;

@@ -117,7 +117,13 @@ const PRIVILEGES: &[(&[&str], [&str; 4])] = &[
     (&["delivery_attempts"], [REMOVE, REMOVE, REMOVE, REPLACE]),
     (&["connection_lanes"], [PUT, NONE, NONE, PUT]),
     (&["connection_tests", "replays"], [ALL, NONE, NONE, ALL]),
-    (&["service_events"], [NONE, "INSERT", ADD, ALL]),
+    (&["service_events"], ["INSERT", "INSERT", ADD, ALL]),
+    // E-mail.
+    (&["mail_recipients"], [ALL, NONE, NONE, CHANGE]),
+    (
+        &["mail_addresses", "mail_receipts"],
+        [NONE, NONE, NONE, ALL],
+    ),
 ];
 
 /// A service that can have a separate role.

@@ -331,6 +331,33 @@ diesel::table! {
 }
 
 diesel::table! {
+    mail_addresses (address_digest) {
+        address_digest -> Bytea,
+        account_id -> Uuid,
+        ask_time -> Timestamptz,
+    }
+}
+
+diesel::table! {
+    mail_receipts (delivery_id, address_digest) {
+        delivery_id -> Uuid,
+        address_digest -> Bytea,
+        time -> Timestamptz,
+    }
+}
+
+diesel::table! {
+    mail_recipients (namespace_id, connection_id, address_digest) {
+        namespace_id -> Uuid,
+        connection_id -> Uuid,
+        address_digest -> Bytea,
+        state -> Text,
+        ask_time -> Nullable<Timestamptz>,
+        update_time -> Timestamptz,
+    }
+}
+
+diesel::table! {
     manager_notices (namespace_id, manager_id, position) {
         namespace_id -> Uuid,
         manager_id -> Uuid,
@@ -672,6 +699,9 @@ diesel::allow_tables_to_appear_in_same_query!(
     idempotency_keys,
     leases,
     look_backs,
+    mail_addresses,
+    mail_receipts,
+    mail_recipients,
     manager_notices,
     manager_verdicts,
     managers,

@@ -12,6 +12,7 @@ use domain::{Post, PostType, ServiceEvent, User, connection::Format};
 use store::deliveries::Subject;
 
 mod discord;
+pub(crate) mod email;
 mod limits;
 mod plain;
 mod slack;
@@ -39,7 +40,8 @@ pub(crate) fn body(
     };
     let post: &Post = &post;
     let message = match (format, shape) {
-        (Format::Earshot, _) => {
+        // A mail has no body like this: `email` makes it.
+        (Format::Earshot | Format::Email, _) => {
             let body = match subject {
                 Subject::Scan { name, post } => webhook::body(*name, post),
                 Subject::Event(event) => serde_json::to_vec(event),

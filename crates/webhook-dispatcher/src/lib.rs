@@ -4,8 +4,8 @@
 //! [`service_events`] creates those of service events.
 //! The others wait in the database, where [`claim`] finds them when they are due. [`send`] makes one attempt,
 //! [`schedule`] decides the delivery's next state, and [`record`] writes results, many at a time. [`lanes`] limit
-//! open requests, per Connection and in total. [`trial_delivery`] and [`replay`] run what people request in addition.
-//! [`retention`] drops old data.
+//! open requests, per Connection and in total. [`mail`] sends what goes by e-mail. [`trial_delivery`] and [`replay`] run
+//! what people request in addition. [`retention`] drops old data.
 //!
 //! Delivery is at least once. A delivery is leased in the database while its request is open. If a dispatcher dies,
 //! its leases are freed, and its open requests are repeated with the same Scan name, which receivers use to
@@ -18,6 +18,7 @@ mod fan_out;
 mod format;
 mod in_hand;
 mod lanes;
+mod mail;
 mod metrics;
 mod planner_statistics;
 mod rate;
@@ -36,6 +37,7 @@ use anyhow::Context as _;
 use backbone::{Backbone, work};
 use runtime::{Config, Context};
 
+use mail::{Confirmations, Mailer};
 use replay::Replays;
 use trial_delivery::TrialDeliveries;
 
@@ -47,6 +49,8 @@ struct Dispatcher {
     backbone: Backbone,
     sealer: store::seal::Sealer,
     client: outbound::Client,
+    /// `None` without a server for e-mail.
+    mailer: Option<Mailer>,
     lanes: Arc<lanes::Lanes>,
     recorder: record::Recorder,
     signals: claim::Signals,
@@ -79,6 +83,12 @@ pub async fn run_with(
     let dispatcher = Arc::new(Dispatcher {
         sealer: backbone::sealer(&config)?,
         client,
+        mailer: config
+            .dispatcher
+            .smtp
+            .as_ref()
+            .map(Mailer::new)
+            .transpose()?,
         lanes: lanes::Lanes::new(
             config.dispatcher.max_in_flight,
             config.dispatcher.lane_limit,
@@ -98,6 +108,7 @@ pub async fn run_with(
     let (consumer, mut fanning_out) = fan_out::FanOut::start(&dispatcher);
     let tests = Arc::new(TrialDeliveries(Arc::clone(&dispatcher)));
     let replays = Arc::new(Replays::new(&dispatcher, &context.shutdown));
+    let confirmations = Arc::new(Confirmations(Arc::clone(&dispatcher)));
     let working = async {
         tokio::join!(
             bus::consume(
@@ -112,6 +123,11 @@ pub async fn run_with(
             work::run(tests, dispatcher.backbone.clone(), context.shutdown.clone()),
             work::run(
                 replays,
+                dispatcher.backbone.clone(),
+                context.shutdown.clone()
+            ),
+            work::run(
+                confirmations,
                 dispatcher.backbone.clone(),
                 context.shutdown.clone()
             ),

@@ -99,7 +99,7 @@ fn shape(task: &Task) -> Shape {
 /// Discord, the two plain forms take turns for as long as they are refused.
 pub(crate) fn refuses_form(task: &Task, status: Option<u16>) -> bool {
     let has_another = match task.format {
-        Format::Earshot => false,
+        Format::Earshot | Format::Email => false,
         Format::Slack | Format::Teams => shape(task) == Shape::Full,
         Format::Discord => true,
     };

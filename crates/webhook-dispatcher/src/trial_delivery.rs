@@ -12,7 +12,7 @@ use backbone::{
     work::{Settings, Work},
 };
 use domain::{
-    ConnectionName, Id, Post, PostType, ScanName, Subforum, Timestamp, User,
+    ConnectionName, Id, Post, PostType, ScanName, Subforum, Timestamp, User, connection::Format,
     trial_delivery::TestResult,
 };
 use outbound::Request;
@@ -23,7 +23,7 @@ use store::{
     work::{Claim, Claimed, Leased, Setback},
 };
 
-use crate::{Dispatcher, request::Parts};
+use crate::{Dispatcher, mail, request::Parts};
 
 /// Maximum number of tests that one replica runs at a time. They do not count towards the limits of deliveries. Their
 /// number per account is limited where they are requested, so accounts are not distinguished here.
@@ -114,7 +114,13 @@ async fn request(
     let Some(endpoint) = endpoint else {
         return Ok(None);
     };
-    let subject = sample(connection);
+    let (name, post) = sample(connection);
+    if endpoint.format == Format::Email {
+        let result = mail::test(dispatcher, connection, &endpoint.url, name, &post).await?;
+        return Ok(Some(result));
+    }
+    let post = Arc::new(post);
+    let subject = Subject::Scan { name, post };
     let parts = Parts::of_sample(&endpoint, &subject);
     let body = parts.body().map_err(store::Error::Json)?;
     let headers = parts.headers(&body, Timestamp::now());
@@ -160,7 +166,7 @@ async fn request(
 }
 
 /// A Scan that is in no list, of a post that does not exist.
-fn sample(connection: ConnectionName) -> Subject {
+fn sample(connection: ConnectionName) -> (ScanName, Post) {
     let now = Timestamp::now();
     let scan = ScanName {
         namespace: connection.namespace,
@@ -189,8 +195,5 @@ fn sample(connection: ConnectionName) -> Subject {
             url: page.to_owned(),
         },
     };
-    Subject::Scan {
-        name: scan,
-        post: Arc::new(post),
-    }
+    (scan, post)
 }

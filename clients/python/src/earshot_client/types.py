@@ -439,7 +439,7 @@ class UpdateConnection(TypedDict):
     url: NotRequired[str]
     method: NotRequired[Literal["POST", "PUT", "PATCH"] | None]
     headers: NotRequired[dict[str, str | None] | None]
-    format: NotRequired[Literal["EARSHOT", "SLACK", "DISCORD", "TEAMS"] | None]
+    format: NotRequired[Literal["EARSHOT", "SLACK", "DISCORD", "TEAMS", "EMAIL"] | None]
     maxPerSecond: NotRequired[int | None]
     signingSecrets: NotRequired[list[str] | None]
     state: NotRequired[Literal["ACTIVE", "DISABLED"]]
@@ -448,7 +448,7 @@ class UpdateConnection(TypedDict):
     """
 
 
-Format: TypeAlias = Literal["EARSHOT", "SLACK", "DISCORD", "TEAMS"]
+Format: TypeAlias = Literal["EARSHOT", "SLACK", "DISCORD", "TEAMS", "EMAIL"]
 """
 The shape of the body that is sent: our own, or what the incoming webhooks of a chat service take.
 

@@ -22,7 +22,7 @@ use std::{
     time::{Duration, Instant},
 };
 
-use actix_web::{dev::ServiceRequest, http::header::HeaderMap};
+use actix_web::{HttpRequest, dev::ServiceRequest, http::header::HeaderMap};
 use ipnet::IpNet;
 use tokio::sync::{Semaphore, SemaphorePermit};
 
@@ -63,6 +63,11 @@ impl Guesses {
 
     /// Returns the address of the client.
     pub(super) fn origin(&self, request: &ServiceRequest) -> IpAddr {
+        self.origin_of(request.request())
+    }
+
+    /// Same as [`Self::origin`], in a handler.
+    pub(crate) fn origin_of(&self, request: &HttpRequest) -> IpAddr {
         let peer = request.peer_addr().map(|peer| peer.ip());
         // A connection without a peer address is local.
         let peer = peer.unwrap_or(IpAddr::V6(Ipv6Addr::LOCALHOST));

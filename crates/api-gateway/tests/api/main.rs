@@ -27,6 +27,7 @@ mod idempotency;
 mod keys;
 mod large_pages;
 mod lists;
+mod mail;
 mod malformed;
 mod managers;
 mod mcp;

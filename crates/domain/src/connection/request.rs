@@ -6,7 +6,7 @@ use serde_json::Value;
 
 use super::{
     Connection, ConnectionState, ConnectionType, Format, Headers, MAX_SIGNING_SECRETS, Method,
-    PER_SECOND, SigningSecret,
+    PER_SECOND, Recipients, SigningSecret,
 };
 use crate::{
     Issue, Issues, ServiceEventType,
@@ -35,7 +35,14 @@ pub const PATHS: Paths = Paths {
     output_only: OUTPUT_ONLY,
 };
 
-const OUTPUT_ONLY: &[&str] = &["name", "createTime", "updateTime", "stateReason", "health"];
+const OUTPUT_ONLY: &[&str] = &[
+    "name",
+    "createTime",
+    "updateTime",
+    "stateReason",
+    "health",
+    "recipients",
+];
 
 /// A valid request to create a Connection.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -83,7 +90,9 @@ impl CreateConnection {
         });
         // `None` only after an issue was reported.
         issues.into_inner().or(())?;
-        draft.ok_or_else(|| Issues::one("body", Issue::InvalidFormat))
+        let draft = draft.ok_or_else(|| Issues::one("body", Issue::InvalidFormat))?;
+        let (headers, secrets) = (Some(&draft.headers), Some(&draft.signing_secrets[..]));
+        check_format(draft.format, Some(draft.url.as_str()), headers, secrets).or(draft)
     }
 }
 
@@ -112,6 +121,7 @@ impl ConnectionChange {
         current: &Connection,
         addresses: &AddressPolicy,
     ) -> Result<Self, Issues> {
+        let stored = current;
         let named = patch.merged_into("headers");
         if named.is_some() && current.headers == Headers::unreadable() {
             let mut issues = Issues::default();
@@ -135,7 +145,12 @@ impl ConnectionChange {
         }
         // Our Connections always have a JSON form.
         let current = serde_json::to_value(&current).unwrap_or_default();
-        Self::parse(&patch.apply(&current, PATHS), addresses)
+        let change = Self::parse(&patch.apply(&current, PATHS), addresses)?;
+        let format = change.format.unwrap_or(stored.format);
+        let is_moved = change.format.is_some() || change.url.is_some();
+        let url = is_moved.then(|| change.url.as_deref().unwrap_or(&stored.url));
+        let secrets = change.signing_secrets.as_deref();
+        check_format(format, url, change.headers.as_ref(), secrets).or(change)
     }
 
     fn parse(document: &Value, addresses: &AddressPolicy) -> Result<Self, Issues> {
@@ -161,12 +176,43 @@ impl ConnectionChange {
     }
 }
 
+/// Reports what contradicts the format: e-mail goes to a `mailto:` URL, and everything else to a web address. E-mail has
+/// neither headers of the customer nor a signature.
+fn check_format(
+    format: Format,
+    url: Option<&str>,
+    headers: Option<&Headers>,
+    secrets: Option<&[SigningSecret]>,
+) -> Issues {
+    let mut issues = Issues::default();
+    let is_email = format == Format::Email;
+    if url.is_some_and(|url| Recipients::are_named_by(url) != is_email) {
+        let hint = "a `url` with `mailto:` needs the format EMAIL, which needs such a `url`";
+        issues.add_with_hint("url", Issue::Conflict, hint);
+    }
+    let hint = "the format EMAIL has neither headers nor signatures";
+    if is_email && headers.is_some_and(|headers| !headers.0.is_empty()) {
+        issues.add_with_hint("headers", Issue::Conflict, hint);
+    }
+    if is_email && secrets.is_some_and(|secrets| !secrets.is_empty()) {
+        issues.add_with_hint("signingSecrets", Issue::Conflict, hint);
+    }
+    issues
+}
+
 fn connection_type(fields: &Object<'_>) -> Option<ConnectionType> {
     fields.word("type", fields.require("type"))
 }
 
 fn url(fields: &Object<'_>, addresses: &AddressPolicy) -> Option<String> {
     let text = fields.text("url", fields.require("url"))?;
+    if Recipients::are_named_by(text) {
+        return text
+            .parse::<Recipients>()
+            .map(|recipients| recipients.to_string())
+            .map_err(|issue| fields.report("url", issue))
+            .ok();
+    }
     WebUrl::parse(text, addresses, web_url::Kind::Connection)
         .map(|url| url.as_str().to_owned())
         .map_err(|issue| fields.report("url", issue))
@@ -364,6 +410,33 @@ mod tests {
                 "events[1]"
             ]
         );
+    }
+
+    #[test]
+    fn email_goes_to_mailto_addresses_and_nothing_else_does() {
+        let mail = "mailto:ada@example.com";
+        let body = |url: &str, format: &str| json!({"nickname": "ours", "type": "HTTP_CONNECTION", "url": url, "format": format});
+        let draft = created(&body(mail, "EMAIL")).unwrap();
+        assert_eq!((draft.url.as_str(), draft.format), (mail, Format::Email));
+        for wrong in [body(mail, "SLACK"), body("https://example.com/", "EMAIL")] {
+            let issues = created(&wrong).unwrap_err();
+            assert_eq!(listed(&issues), [("url", Issue::Conflict)]);
+        }
+        let mut extras = body(mail, "EMAIL");
+        extras["headers"] = json!({"x-a": "1"});
+        extras["signingSecrets"] = json!([SECRET]);
+        let issues = created(&extras).unwrap_err();
+        let expected = ["headers", "signingSecrets"].map(|field| (field, Issue::Conflict));
+        assert_eq!(listed(&issues), expected);
+
+        // The stored Connection is for webhooks.
+        for half in [json!({"format": "EMAIL"}), json!({"url": mail})] {
+            let issues = changed(&half, None).unwrap_err();
+            assert_eq!(listed(&issues), [("url", Issue::Conflict)]);
+        }
+        let change = changed(&json!({"format": "EMAIL", "url": mail}), None).unwrap();
+        assert_eq!(change.url.as_deref(), Some(mail));
+        assert!(changed(&json!({"nickname": "new"}), None).is_ok());
     }
 
     #[test]

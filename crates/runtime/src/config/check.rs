@@ -80,6 +80,28 @@ pub(super) fn check(config: &Config, reader: &mut Reader) {
         }
     }
 
+    if let Some(smtp) = &config.dispatcher.smtp {
+        let url = &smtp.public_url;
+        if !matches!(url.scheme(), "http" | "https") {
+            let reason = "expected a URL that begins with https:// or http://";
+            reader.reject("dispatcher.smtp.public_url", reason);
+        } else if !url.username().is_empty()
+            || url.password().is_some()
+            || url.query().is_some()
+            || url.fragment().is_some()
+        {
+            let reason = "must have only a host and a path";
+            reader.reject("dispatcher.smtp.public_url", reason);
+        }
+        if smtp.user.is_some() != smtp.password.is_some() {
+            let (there, missing) = match &smtp.user {
+                Some(_) => ("dispatcher.smtp.user", "dispatcher.smtp.password"),
+                None => ("dispatcher.smtp.password", "dispatcher.smtp.user"),
+            };
+            reader.reject(there, format!("needs {missing} too"));
+        }
+    }
+
     let mut ids = BTreeSet::new();
     for key in &config.secrets.encryption_keys {
         if !ids.insert(key.id()) {

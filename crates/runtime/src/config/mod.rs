@@ -35,5 +35,5 @@ pub use reference::reference;
 pub use root::{Config, Loader};
 pub use sections::{
     Bus, Compiler, Database, Dispatcher, Gateway, Judge, Log, LogFormat, Model, Ops, Outbound,
-    PostReader, Quotas, Retention, Scanner, Secrets,
+    PostReader, Quotas, Retention, Scanner, Secrets, Smtp, SmtpEncryption,
 };

@@ -242,6 +242,9 @@ settings! {
         pub max_in_flight: u32 = 512, within 1..=100_000;
         /// How long a delivery may wait before it ends as `expired`, from the last change of its Connection if that is later.
         pub max_age: Duration = 7 * DAY, within MINUTE..=365 * DAY;
+        and
+        /// A server that sends e-mail; optional.
+        pub smtp: Option<Smtp>;
     }
 
     /// Retention periods of stored data.
@@ -277,6 +280,31 @@ settings! {
         pub timeout: Duration = 20 * SECOND, within SECOND..=MINUTE;
         /// Maximum number of tokens in one answer.
         pub max_tokens: u32 = 1_500, within 64..=32_000;
+    }
+
+    /// Optional: the server that takes e-mail of Connections with the format `EMAIL`. Without it, their deliveries fail.
+    pub struct Smtp {
+        /// Name or address of the server.
+        pub server: String;
+        /// Port of the server.
+        pub port: u16 = 587, within 1..=65_535;
+        /// `starttls`, `tls` for TLS from the first byte (port 465), or `none`, which is only for a server on the same host or
+        /// network. Mail is not sent if the server does not offer what is set here.
+        pub encryption: SmtpEncryption = SmtpEncryption::StartTls;
+        /// CA bundle (PEM) used to verify the server, in addition to the public authorities. Read at the start.
+        pub ca_certificates_file: String = String::new();
+        /// User name, if the server requires one.
+        pub user: Option<String> = None;
+        /// Password of the user; required with it.
+        pub password: Option<SecretString> = None;
+        /// Sender: an address such as `alerts@example.com`, or `Earshot <alerts@example.com>`.
+        pub from: String;
+        /// Name of this host for the server (EHLO). The domain of `from` if it is not set.
+        pub hello_name: Option<String> = None;
+        /// Address of the gateway, as recipients reach it, such as `https://earshot.example.com`. Links in mails begin with it.
+        pub public_url: Url;
+        /// Maximum number of mails per minute and replica; half of them for one account. Further ones wait.
+        pub max_per_minute: u32 = 60, within 2..=100_000;
     }
 
     /// Optional: the reader. A small transformer in this process compares doubtful posts of Managers with a focus with what
@@ -331,11 +359,41 @@ impl Judge {
     }
 }
 
+impl Smtp {
+    /// Certificates (DER) that verify the server in addition to the public authorities.
+    ///
+    /// # Errors
+    /// If the file cannot be used.
+    pub fn authorities(&self) -> anyhow::Result<Vec<Vec<u8>>> {
+        if self.ca_certificates_file.is_empty() {
+            return Ok(Vec::new());
+        }
+        let key = "dispatcher.smtp.ca_certificates_file";
+        authorities::certificates(key, &self.ca_certificates_file)
+    }
+
+    /// User and password, if the server requires them.
+    #[must_use]
+    pub fn login(&self) -> Option<(&str, &str)> {
+        let password = self.password.as_ref()?;
+        Some((self.user.as_deref()?, password.expose_secret()))
+    }
+}
+
 impl Bus {
     /// Returns true if this is the in-process bus.
     #[must_use]
     pub fn is_in_process(&self) -> bool {
         self.url.expose_secret() == IN_PROCESS
+    }
+}
+
+choice! {
+    /// How the connection to the server that takes e-mail is encrypted.
+    pub enum SmtpEncryption {
+        StartTls = "starttls",
+        Tls = "tls",
+        Plain = "none",
     }
 }
 

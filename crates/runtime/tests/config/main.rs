@@ -223,6 +223,12 @@ scanner.judge = { model = 'm', base_url = 'https://a:b@m.example/v1' }
 scanner.judge.base_url: must not contain credentials; use `api_key` (file earshot.toml)
 scanner.judge = { model = 'm', base_url = 'https://m.example/v1', candidate_percent = 101 }
 scanner.judge.candidate_percent: must lie between 5 and 100 (file earshot.toml)
+dispatcher.smtp = { server = 'm.example', public_url = 'https://e.example' }
+dispatcher.smtp.from: is required
+dispatcher.smtp = { server = 'm.example', from = 'a@b.example', public_url = 'https://e.example', user = 'u' }
+dispatcher.smtp.user: needs dispatcher.smtp.password too (file earshot.toml)
+dispatcher.smtp = { server = 'm.example', from = 'a@b.example', public_url = 'https://e.example/?a=b' }
+dispatcher.smtp.public_url: must have only a host and a path (file earshot.toml)
 compiler.model.model = 'm'
 compiler.model.base_url: is required
 compiler.model = { model = 'm', base_url = 'file:///etc' }

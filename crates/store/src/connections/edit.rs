@@ -4,12 +4,13 @@ use diesel::prelude::*;
 use diesel_async::{AsyncPgConnection, RunQueryDsl};
 use domain::{
     Connection, ConnectionName, Timestamp,
-    connection::{ConnectionChange, ConnectionState},
+    connection::{ConnectionChange, ConnectionState, Recipients},
 };
 use uuid::Uuid;
 
 use super::{
-    ConnectionRow, SEALED, seal_headers, seal_secrets, seal_url, stored_events, stored_rate,
+    ConnectionRow, SEALED, recipients, seal_headers, seal_secrets, seal_url, stored_events,
+    stored_rate,
 };
 use crate::{
     Error, QueryResult,
@@ -98,6 +99,13 @@ pub async fn update(
     .returning(ConnectionRow::as_returning())
     .get_result(conn)
     .await?;
+    if let Some(url) = &change.url
+        && [url, &current.url]
+            .into_iter()
+            .any(|url| Recipients::are_named_by(url))
+    {
+        recipients::set_recipients(conn, name, url).await?;
+    }
     row.open_or_mask(sealer)
 }
 

@@ -7,6 +7,7 @@ mod breaker;
 mod changed;
 mod clocks;
 mod conformance;
+mod email;
 mod endings;
 mod erased;
 mod failures;
