@@ -1688,6 +1688,7 @@ export interface components {
             format: components["schemas"]["Format"];
             maxPerSecond?: components["schemas"]["MaxPerSecond"];
             events?: components["schemas"]["Events"];
+            digest?: components["schemas"]["Digest"];
             /**
              * @description Nothing is sent to a disabled Connection.
              * @enum {string}
@@ -1698,6 +1699,23 @@ export interface components {
             health?: components["schemas"]["ConnectionHealth"];
             /** @description Who gets the mails of a Connection with the format `EMAIL`. Given where a Connection is read or listed. */
             recipients?: components["schemas"]["Recipient"][];
+        };
+        /**
+         * @description For the format `EMAIL`: the Scans of an hour or a day come in one mail when it is over, if there are any. It lists the
+         *     newest 20, and says how many there are. Without it, each Scan is a mail.
+         * @example {
+         *       "period": "DAILY",
+         *       "timeZone": "Europe/Berlin"
+         *     }
+         */
+        Digest: {
+            /** @enum {string} */
+            period: "HOURLY" | "DAILY";
+            /**
+             * @description Where hours and days begin, as a name of the IANA time zone database.
+             * @default UTC
+             */
+            timeZone?: string;
         };
         /**
          * @example {
@@ -1757,6 +1775,7 @@ export interface components {
             maxPerSecond?: components["schemas"]["MaxPerSecond"];
             signingSecrets?: components["schemas"]["SigningSecrets"];
             events?: components["schemas"]["Events"];
+            digest?: components["schemas"]["Digest"];
         };
         /** @description What changes of a Connection. Output-only fields are ignored where they are given. */
         UpdateConnection: {

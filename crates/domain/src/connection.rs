@@ -6,11 +6,13 @@ use serde::{Deserialize, Serialize};
 
 use crate::{ConnectionName, ServiceEventType, Timestamp};
 
+mod digest;
 mod health;
 mod recipients;
 mod request;
 mod secret;
 
+pub use digest::{Digest, Period};
 pub use health::{Breaker, ConnectionWithHealth, Health, MAX_COUNTED};
 pub use recipients::{MAX_RECIPIENTS, MailAddress, Recipient, RecipientState, Recipients};
 pub use request::{ConnectionChange, CreateConnection, PATHS};
@@ -138,6 +140,9 @@ pub struct Connection {
     /// Service events that it receives, each type once.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub events: Vec<ServiceEventType>,
+    /// For e-mail: Scans are gathered. `None` if each is sent at once.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub digest: Option<Digest>,
     pub state: ConnectionState,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub state_reason: Option<String>,
@@ -184,6 +189,7 @@ mod tests {
             format: Format::Earshot,
             max_per_second: Some(5),
             events: Vec::new(),
+            digest: None,
             state: ConnectionState::Active,
             state_reason: None,
         }

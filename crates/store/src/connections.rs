@@ -1,13 +1,13 @@
 //! Connections. Addresses, header values and signing secrets are sealed on the way in and opened on the way out.
 
 use chrono::{DateTime, Utc};
-use diesel::prelude::*;
+use diesel::{prelude::*, sql_types::Text};
 use diesel_async::{AsyncPgConnection, RunQueryDsl};
 use domain::{
     Connection, ConnectionName, Id, ServiceEventType,
     connection::{
-        ConnectionState, ConnectionType, CreateConnection, Format, Headers, Method, Recipients,
-        SigningSecret,
+        ConnectionState, ConnectionType, CreateConnection, Digest, Format, Headers, Method,
+        Recipients, SigningSecret,
     },
     list::ListQuery,
 };
@@ -16,6 +16,7 @@ use uuid::Uuid;
 use crate::{
     Error, QueryResult,
     listing::{Listing, Page, Rows, column, no_other_index, nullable},
+    prepared::query,
     schema::connections,
     seal::Sealer,
     words,
@@ -50,6 +51,8 @@ pub(crate) struct ConnectionRow {
     format: String,
     max_per_second: Option<i32>,
     events: Vec<String>,
+    digest: Option<String>,
+    time_zone: String,
     state: String,
     state_reason: Option<String>,
     create_time: DateTime<Utc>,
@@ -90,6 +93,13 @@ impl ConnectionRow {
             events: { self.events.iter() }
                 .filter_map(|word| words::parse(word).ok())
                 .collect(),
+            digest: match &self.digest {
+                Some(period) => Some(Digest {
+                    period: words::parse(period)?,
+                    time_zone: self.time_zone,
+                }),
+                None => None,
+            },
             state: words::parse(&self.state)?,
             state_reason: self.state_reason,
         })
@@ -203,6 +213,8 @@ pub async fn insert(
                 sealer,
             )?),
             connections::events.eq(stored_events(&draft.events)),
+            connections::digest.eq(stored_period(draft.digest.as_ref())),
+            connections::time_zone.eq(stored_zone(draft.digest.as_ref())),
             connections::create_time.eq(time.to_chrono()),
             connections::update_time.eq(time.to_chrono()),
         ))
@@ -223,6 +235,7 @@ pub async fn insert(
         format: draft.format,
         max_per_second: draft.max_per_second,
         events: draft.events.clone(),
+        digest: draft.digest.clone(),
         state: ConnectionState::Active,
         state_reason: None,
     })
@@ -274,7 +287,7 @@ pub async fn lock_existing(
 
 pub(crate) const LISTING: Listing = Listing {
     select: "SELECT namespace_id, id, nickname, url, url_sealed, method, headers_sealed, format, max_per_second, events, \
-             state, state_reason, create_time, update_time FROM connections WHERE namespace_id = $1",
+             digest, time_zone, state, state_reason, create_time, update_time FROM connections WHERE namespace_id = $1",
     rows: "SELECT FROM connections WHERE namespace_id = $1",
     columns: &[
         column(
@@ -345,6 +358,31 @@ fn stored_rate(rate: Option<u32>) -> Option<i32> {
 
 fn stored_events(events: &[ServiceEventType]) -> Vec<&'static str> {
     events.iter().map(|event| event.as_str()).collect()
+}
+
+fn stored_period(digest: Option<&Digest>) -> Option<&'static str> {
+    digest.map(|digest| digest.period.as_str())
+}
+
+/// The column is never NULL, so that the release before can insert.
+fn stored_zone(digest: Option<&Digest>) -> &str {
+    digest.map_or("UTC", |digest| digest.time_zone.as_str())
+}
+
+/// Returns true if PostgreSQL knows the time zone by this name. Reads the names of all, which takes some milliseconds.
+pub async fn is_time_zone(conn: &mut AsyncPgConnection, name: &str) -> QueryResult<bool> {
+    #[derive(QueryableByName)]
+    struct Found {
+        #[diesel(sql_type = diesel::sql_types::Bool)]
+        found: bool,
+    }
+    let found: Found = query!(
+        "connections/is_time_zone",
+        Text: name,
+    )
+    .get_result(conn)
+    .await?;
+    Ok(found.found)
 }
 
 /// Everything needed to send a request to a Connection, except its content.

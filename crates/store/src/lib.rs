@@ -27,6 +27,7 @@ pub mod audit;
 pub mod backfills;
 pub mod connections;
 pub mod deliveries;
+pub mod digests;
 pub mod erasure;
 pub mod fair;
 pub mod feed_post_ids;

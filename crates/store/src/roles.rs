@@ -121,7 +121,7 @@ const PRIVILEGES: &[(&[&str], [&str; 4])] = &[
     // E-mail.
     (&["mail_recipients"], [ALL, NONE, NONE, CHANGE]),
     (
-        &["mail_addresses", "mail_receipts"],
+        &["mail_addresses", "mail_receipts", "digests", "digest_scans"],
         [NONE, NONE, NONE, ALL],
     ),
 ];

@@ -148,6 +148,8 @@ diesel::table! {
         format -> Text,
         url_sealed -> Nullable<Bytea>,
         events -> Array<Text>,
+        digest -> Nullable<Text>,
+        time_zone -> Text,
     }
 }
 
@@ -191,6 +193,25 @@ diesel::table! {
         first_byte_ms -> Nullable<Integer>,
         address -> Nullable<Text>,
         response_body -> Nullable<Text>,
+    }
+}
+
+diesel::table! {
+    digest_scans (namespace_id, connection_id, manager_id, scan_id) {
+        namespace_id -> Uuid,
+        connection_id -> Uuid,
+        manager_id -> Uuid,
+        scan_id -> Uuid,
+        create_time -> Timestamptz,
+        delivery_id -> Nullable<Uuid>,
+    }
+}
+
+diesel::table! {
+    digests (delivery_id) {
+        delivery_id -> Uuid,
+        namespace_id -> Uuid,
+        connection_id -> Uuid,
     }
 }
 
@@ -688,6 +709,8 @@ diesel::allow_tables_to_appear_in_same_query!(
     connections,
     deliveries,
     delivery_attempts,
+    digest_scans,
+    digests,
     feed_days,
     feed_gaps,
     feed_missing_ids,

@@ -70,6 +70,7 @@ impl Fixture {
             max_per_second: None,
             signing_secrets: Vec::new(),
             events: Vec::new(),
+            digest: None,
         };
         connections::insert(conn, &self.sealer, self.namespace, &draft)
             .await

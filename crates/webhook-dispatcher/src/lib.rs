@@ -4,7 +4,8 @@
 //! [`service_events`] creates those of service events.
 //! The others wait in the database, where [`claim`] finds them when they are due. [`send`] makes one attempt,
 //! [`schedule`] decides the delivery's next state, and [`record`] writes results, many at a time. [`lanes`] limit
-//! open requests, per Connection and in total. [`mail`] sends what goes by e-mail. [`trial_delivery`] and [`replay`] run
+//! open requests, per Connection and in total. [`mail`] sends what is e-mail, and [`digest`] makes one
+//! delivery of many Scans for it. [`trial_delivery`] and [`replay`] run
 //! what people request in addition. [`retention`] drops old data.
 //!
 //! Delivery is at least once. A delivery is leased in the database while its request is open. If a dispatcher dies,
@@ -14,6 +15,7 @@
 mod answers;
 mod breaker;
 mod claim;
+mod digest;
 mod fan_out;
 mod format;
 mod in_hand;
@@ -37,6 +39,7 @@ use anyhow::Context as _;
 use backbone::{Backbone, work};
 use runtime::{Config, Context};
 
+use digest::Digests;
 use mail::{Confirmations, Mailer};
 use replay::Replays;
 use trial_delivery::TrialDeliveries;
@@ -108,6 +111,7 @@ pub async fn run_with(
     let (consumer, mut fanning_out) = fan_out::FanOut::start(&dispatcher);
     let tests = Arc::new(TrialDeliveries(Arc::clone(&dispatcher)));
     let replays = Arc::new(Replays::new(&dispatcher, &context.shutdown));
+    let digests = Arc::new(Digests(Arc::clone(&dispatcher)));
     let confirmations = Arc::new(Confirmations(Arc::clone(&dispatcher)));
     let working = async {
         tokio::join!(
@@ -123,6 +127,11 @@ pub async fn run_with(
             work::run(tests, dispatcher.backbone.clone(), context.shutdown.clone()),
             work::run(
                 replays,
+                dispatcher.backbone.clone(),
+                context.shutdown.clone()
+            ),
+            work::run(
+                digests,
                 dispatcher.backbone.clone(),
                 context.shutdown.clone()
             ),

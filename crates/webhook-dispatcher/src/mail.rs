@@ -14,7 +14,7 @@ use std::time::{Duration, Instant};
 
 use anyhow::Context as _;
 use domain::{
-    ConnectionName, Id, Match, ScanName, Timestamp,
+    ConnectionName, Id, Match, Post, Scan, ScanName, Timestamp,
     connection::{MailAddress, RecipientState, Recipients},
     trial_delivery::TestResult,
 };
@@ -22,6 +22,7 @@ use lettre::{Address, message::Mailbox};
 use runtime::config::Smtp;
 use store::{
     deliveries::{Subject, Task},
+    digests,
     mail::{
         self as recipients, Changed, Digest,
         token::{self, Purpose},
@@ -38,6 +39,9 @@ use crate::{
 pub(crate) use confirm::Confirmations;
 use pace::Pace;
 use smtp::{Failure, Kind, Reply, Server};
+
+/// Maximum number of Scans that a digest lists.
+const MAX_LISTED: i64 = 20;
 
 /// Sends mails. `None` in a [`Dispatcher`] whose operator has configured no server.
 pub(crate) struct Mailer {
@@ -99,7 +103,7 @@ struct Tally {
     reply: Option<Reply>,
     /// The first failure after which another attempt may succeed.
     passing: Option<Failure>,
-    /// The first failure for good.
+    /// The first failure that no further attempt changes.
     permanent: Option<Failure>,
     pause: Option<Duration>,
 }
@@ -138,20 +142,14 @@ impl Mailer {
         )
     }
 
-    /// The mail of a delivery.
-    fn letter(&self, subject: &Subject, matched: Option<&Match>, unsubscribe: &str) -> Letter {
-        match subject {
-            Subject::Scan { name, post } => {
-                let page = self.page(*name);
-                let entry = Entry {
-                    post,
-                    matched,
-                    mute: format!("{page}&mute=1"),
-                    page,
-                };
-                email::of_scan(&entry, unsubscribe)
-            }
-            Subject::Event(event) => email::of_event(event, unsubscribe),
+    /// A Scan as a mail shows it.
+    fn entry<'a>(&self, name: ScanName, post: &'a Post, matched: Option<&'a Match>) -> Entry<'a> {
+        let page = self.page(name);
+        Entry {
+            post,
+            matched,
+            mute: format!("{page}&mute=1"),
+            page,
         }
     }
 
@@ -309,18 +307,19 @@ async fn attempt(
     let Ok(all) = task.url.parse::<Recipients>() else {
         return Ok(Sent::without_mail(End::Refused, "invalid_request"));
     };
-    let (confirmed, receipts, scan) = {
+    let (confirmed, receipts, scans, total) = {
         let mut conn = dispatcher.backbone.pool.get().await?;
         let confirmed = confirmed(&mut conn, connection, &all).await?;
         let receipts = match task.attempt_count {
             0 => Vec::new(),
             _ => recipients::receipts(&mut conn, delivery).await?,
         };
-        let scan = match task.scan() {
-            Some(scan) => scans::get(&mut conn, scan).await?,
-            None => None,
+        let (names, total) = digests::scans(&mut conn, delivery, MAX_LISTED).await?;
+        let names = match total {
+            0 => task.scan().into_iter().collect(),
+            _ => names,
         };
-        (confirmed, receipts, scan)
+        (confirmed, receipts, load(&mut conn, &names).await?, total)
     };
     if confirmed.is_empty() {
         return Ok(Sent::without_mail(
@@ -332,14 +331,25 @@ async fn attempt(
     let to: Vec<&MailAddress> = { confirmed.iter().copied() }
         .filter(|address| !has_receipt(address))
         .collect();
-    let matched = scan.as_ref().map(|scan| &scan.matched);
+    let entries: Vec<Entry<'_>> = { scans.iter() }
+        .map(|scan| mailer.entry(scan.name, &scan.post, Some(&scan.matched)))
+        .collect();
+    let inbox = format!("{}/console/#/n/{}/inbox", mailer.base, connection.namespace);
     let mail = Mail {
         account: task.account,
         connection,
         id: &delivery.to_string(),
         until,
     };
-    let letter = |unsubscribe: &str| mailer.letter(&task.subject, matched, unsubscribe);
+    let letter = |unsubscribe: &str| match (&entries[..], &task.subject) {
+        _ if total > 0 => email::of_digest(&entries, total, &inbox, unsubscribe),
+        (_, Subject::Event(event)) => email::of_event(event, unsubscribe),
+        ([entry], _) => email::of_scan(entry, unsubscribe),
+        // The Scan was deleted just now.
+        (_, Subject::Scan { name, post }) => {
+            email::of_scan(&mailer.entry(*name, post, None), unsubscribe)
+        }
+    };
     let tally = mailer.send(dispatcher, &mail, &to, letter).await;
     let has_disabled = record(dispatcher, task, &tally, !receipts.is_empty()).await;
     let end = match (&tally.passing, &tally.permanent) {
@@ -366,6 +376,18 @@ async fn attempt(
         pause: tally.pause,
         has_disabled,
     })
+}
+
+/// Returns those of the Scans that still exist.
+async fn load(
+    conn: &mut store::AsyncPgConnection,
+    names: &[ScanName],
+) -> Result<Vec<Scan>, store::Error> {
+    let mut found = Vec::new();
+    for name in names {
+        found.extend(scans::get(conn, *name).await?);
+    }
+    Ok(found)
 }
 
 /// Returns those of the recipients who have confirmed their addresses.
@@ -421,7 +443,7 @@ pub(crate) async fn test(
     connection: ConnectionName,
     url: &str,
     scan: ScanName,
-    post: &domain::Post,
+    post: &Post,
 ) -> Result<TestResult, store::Error> {
     let Some(mailer) = &dispatcher.mailer else {
         return Ok(TestResult::unsent("e-mail is not configured", 0));
@@ -438,13 +460,7 @@ pub(crate) async fn test(
         let reason = "no recipient has confirmed the address yet";
         return Ok(TestResult::unsent(reason, 0));
     }
-    let page = mailer.page(scan);
-    let entry = Entry {
-        post,
-        matched: None,
-        mute: page.clone(),
-        page,
-    };
+    let entry = mailer.entry(scan, post, None);
     let mail = Mail {
         // Tests of all accounts together.
         account: Id::NIL,

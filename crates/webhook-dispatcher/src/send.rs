@@ -1,7 +1,7 @@
 //! Makes one attempt.
 //!
-//! It runs no query: the task contains everything that the request needs, and the result goes to the recorder. The
-//! permit is held only during the request.
+//! A request runs no query: the task contains everything that it needs, and the result goes to the recorder. Only e-mail
+//! asks the database who may get it. The permit is held only during the request.
 
 use std::{net::IpAddr, sync::Arc, time::Duration};
 

@@ -7,12 +7,12 @@ use domain::{
     Connection, Id, Issue, Issues, NamespaceName, Timestamp,
     audit::{Action, Entry},
     connection::{
-        ConnectionChange, ConnectionState, ConnectionWithHealth, CreateConnection, Format, Health,
-        PATHS, Recipient, RecipientState, Recipients,
+        ConnectionChange, ConnectionState, ConnectionWithHealth, CreateConnection, Digest, Format,
+        Health, PATHS, Recipient, RecipientState, Recipients,
     },
     list::CONNECTION_FIELDS,
 };
-use store::{Page, connections, mail, namespaces::Deletion, quotas::Resource};
+use store::{AsyncPgConnection, Page, connections, mail, namespaces::Deletion, quotas::Resource};
 
 use super::{ConnectionPath, NamespacePath};
 use crate::{
@@ -42,6 +42,7 @@ pub(crate) async fn create(
     let (account, defaults) = (caller.key.account, caller.state.quotas);
     caller
         .create(&once, async move |conn| {
+            check_zone(conn, draft.digest.as_ref()).await?;
             creation(conn, account, Resource::Connection, &defaults).await?;
             let made = connections::insert(conn, sealer, namespace, &draft).await?;
             let entry = Entry::of(Action::Create, namespace, made.name);
@@ -124,6 +125,7 @@ pub(crate) async fn update(
             let (change, fields) = body.patch(PATHS, |patch| {
                 ConnectionChange::of(patch, &current, addresses)
             })?;
+            check_zone(conn, change.digest.as_ref().and_then(Option::as_ref)).await?;
             let now = Timestamp::now();
             let updated = connections::update(conn, sealer, current, &change, now).await?;
             let entry = Entry::update(namespace, name, fields);
@@ -198,6 +200,16 @@ pub(crate) async fn delete(
             }
         })
         .await
+}
+
+/// Refuses a time zone that the database does not know.
+async fn check_zone(conn: &mut AsyncPgConnection, digest: Option<&Digest>) -> Result<(), ApiError> {
+    match digest {
+        Some(digest) if !connections::is_time_zone(conn, &digest.time_zone).await? => {
+            Err(Issues::one("digest.timeZone", Issue::InvalidEnum).into())
+        }
+        _ => Ok(()),
+    }
 }
 
 type States = HashMap<(Id, mail::Digest), RecipientState>;

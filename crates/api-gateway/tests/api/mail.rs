@@ -170,6 +170,32 @@ async fn addresses_are_sealed_and_masked() {
 }
 
 #[tokio::test]
+async fn digest_needs_a_time_zone_that_exists() {
+    let app = TestApp::start().await;
+    let acme = app.account("acme").await;
+    let namespace = acme.namespace().await;
+    let path = format!("/v1/{namespace}/connections");
+    let mut wrong = body();
+    wrong["digest"] = json!({"period": "DAILY", "timeZone": "Europe/Atlantis"});
+    let answer = acme.post(&path, &wrong).await;
+    assert_eq!(answer.details(), [("digest.timeZone", "invalid_enum")]);
+    let mut daily = body();
+    daily["digest"] = json!({"period": "DAILY", "timeZone": "Europe/Berlin"});
+    let name = acme.made(&path, &daily).await;
+    let read = acme.get(&format!("/v1/{name}")).await.body;
+    assert_eq!(read["digest"], daily["digest"]);
+    // The rest stays.
+    let change = json!({"digest": {"period": "HOURLY"}});
+    let changed = acme.patch(&format!("/v1/{name}"), &change).await.body;
+    let expected = json!({"period": "HOURLY", "timeZone": "Europe/Berlin"});
+    assert_eq!(changed["digest"], expected);
+    let changed = acme
+        .patch(&format!("/v1/{name}"), &json!({"digest": null}))
+        .await;
+    assert!(changed.body.get("digest").is_none());
+}
+
+#[tokio::test]
 async fn format_and_address_belong_together() {
     let app = TestApp::start().await;
     let acme = app.account("acme").await;

@@ -61,6 +61,7 @@ impl Load {
                 max_per_second: None,
                 signing_secrets: Vec::new(),
                 events: Vec::new(),
+                digest: None,
             };
             let connection =
                 connections::insert(&mut self.conn, &self.sealer, self.namespace, &draft).await?;

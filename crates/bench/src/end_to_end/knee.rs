@@ -447,6 +447,7 @@ async fn notify(
             max_per_second: None,
             signing_secrets: Vec::new(),
             events: Vec::new(),
+            digest: None,
         };
         let connection =
             connections::insert(conn, &sealer, Id::from_uuid(namespace), &draft).await?;

@@ -5,8 +5,8 @@ use std::cell::RefCell;
 use serde_json::Value;
 
 use super::{
-    Connection, ConnectionState, ConnectionType, Format, Headers, MAX_SIGNING_SECRETS, Method,
-    PER_SECOND, Recipients, SigningSecret,
+    Connection, ConnectionState, ConnectionType, Digest, Format, Headers, MAX_SIGNING_SECRETS,
+    Method, PER_SECOND, Recipients, SigningSecret, digest::digest,
 };
 use crate::{
     Issue, Issues, ServiceEventType,
@@ -31,6 +31,7 @@ pub const PATHS: Paths = Paths {
         "maxPerSecond",
         "signingSecrets",
         "events",
+        "digest",
     ],
     output_only: OUTPUT_ONLY,
 };
@@ -55,6 +56,7 @@ pub struct CreateConnection {
     pub max_per_second: Option<u32>,
     pub signing_secrets: Vec<SigningSecret>,
     pub events: Vec<ServiceEventType>,
+    pub digest: Option<Digest>,
 }
 
 impl CreateConnection {
@@ -72,6 +74,7 @@ impl CreateConnection {
             let max_per_second = max_per_second(&fields);
             let signing_secrets = signing_secrets(&fields);
             let events = events(&fields);
+            let digest = digest(&fields);
             // A new Connection is active: a client cannot set its state yet.
             fields.ignore(&["state"]);
             fields.ignore(OUTPUT_ONLY);
@@ -86,13 +89,16 @@ impl CreateConnection {
                 max_per_second: max_per_second?,
                 signing_secrets: signing_secrets?,
                 events: events?,
+                digest: digest?,
             })
         });
         // `None` only after an issue was reported.
         issues.into_inner().or(())?;
         let draft = draft.ok_or_else(|| Issues::one("body", Issue::InvalidFormat))?;
         let (headers, secrets) = (Some(&draft.headers), Some(&draft.signing_secrets[..]));
-        check_format(draft.format, Some(draft.url.as_str()), headers, secrets).or(draft)
+        let mut issues = check_format(draft.format, Some(draft.url.as_str()), headers, secrets);
+        check_digest(draft.format, draft.digest.as_ref(), &mut issues);
+        issues.or(draft)
     }
 }
 
@@ -108,6 +114,7 @@ pub struct ConnectionChange {
     pub max_per_second: Option<Option<u32>>,
     pub signing_secrets: Option<Vec<SigningSecret>>,
     pub events: Option<Vec<ServiceEventType>>,
+    pub digest: Option<Option<Digest>>,
 }
 
 impl ConnectionChange {
@@ -150,7 +157,10 @@ impl ConnectionChange {
         let is_moved = change.format.is_some() || change.url.is_some();
         let url = is_moved.then(|| change.url.as_deref().unwrap_or(&stored.url));
         let secrets = change.signing_secrets.as_deref();
-        check_format(format, url, change.headers.as_ref(), secrets).or(change)
+        let mut issues = check_format(format, url, change.headers.as_ref(), secrets);
+        let digest = change.digest.as_ref().unwrap_or(&stored.digest);
+        check_digest(format, digest.as_ref(), &mut issues);
+        issues.or(change)
     }
 
     fn parse(document: &Value, addresses: &AddressPolicy) -> Result<Self, Issues> {
@@ -167,6 +177,7 @@ impl ConnectionChange {
                 max_per_second: fields.given("maxPerSecond", || max_per_second(&fields)),
                 signing_secrets: fields.given("signingSecrets", || signing_secrets(&fields)),
                 events: fields.given("events", || events(&fields)),
+                digest: fields.given("digest", || digest(&fields)),
             };
             fields.ignore(OUTPUT_ONLY);
             fields.finish();
@@ -198,6 +209,13 @@ fn check_format(
         issues.add_with_hint("signingSecrets", Issue::Conflict, hint);
     }
     issues
+}
+
+fn check_digest(format: Format, digest: Option<&Digest>, issues: &mut Issues) {
+    if format != Format::Email && digest.is_some() {
+        let hint = "only the format EMAIL has a `digest`";
+        issues.add_with_hint("digest", Issue::Conflict, hint);
+    }
 }
 
 fn connection_type(fields: &Object<'_>) -> Option<ConnectionType> {
@@ -329,7 +347,7 @@ mod tests {
     use crate::{
         Issue, Issues,
         address::AddressPolicy,
-        connection::{ConnectionState, tests::sample},
+        connection::{ConnectionState, Period, tests::sample},
         patch::Patch,
     };
 
@@ -437,6 +455,43 @@ mod tests {
         let change = changed(&json!({"format": "EMAIL", "url": mail}), None).unwrap();
         assert_eq!(change.url.as_deref(), Some(mail));
         assert!(changed(&json!({"nickname": "new"}), None).is_ok());
+    }
+
+    #[test]
+    fn digest_has_a_period_and_a_time_zone() {
+        let body = |digest: Value| {
+            json!({
+                "nickname": "ours", "type": "HTTP_CONNECTION", "url": "mailto:ada@example.com",
+                "format": "EMAIL", "digest": digest
+            })
+        };
+        let digest = |value: Value| created(&body(value)).unwrap().digest.unwrap();
+        let daily = digest(json!({"period": "DAILY", "timeZone": "Europe/Berlin"}));
+        assert_eq!(
+            (daily.period, daily.time_zone.as_str()),
+            (Period::Daily, "Europe/Berlin")
+        );
+        assert_eq!(digest(json!({"period": "HOURLY"})).time_zone, "UTC");
+        assert_eq!(created(&body(Value::Null)).unwrap().digest, None);
+        for (wrong, field, issue) in [
+            (json!("DAILY"), "digest", Issue::InvalidType),
+            (json!({}), "digest.period", Issue::Required),
+            (
+                json!({"period": "YEARLY"}),
+                "digest.period",
+                Issue::InvalidEnum,
+            ),
+            (
+                json!({"period": "DAILY", "timeZone": "<+03>-3"}),
+                "digest.timeZone",
+                Issue::InvalidFormat,
+            ),
+        ] {
+            let issues = created(&body(wrong)).unwrap_err();
+            assert_eq!(listed(&issues), [(field, issue)]);
+        }
+        let issues = changed(&json!({"digest": {"period": "DAILY"}}), None).unwrap_err();
+        assert_eq!(listed(&issues), [("digest", Issue::Conflict)]);
     }
 
     #[test]

@@ -10,7 +10,7 @@ use uuid::Uuid;
 
 use super::{
     ConnectionRow, SEALED, recipients, seal_headers, seal_secrets, seal_url, stored_events,
-    stored_rate,
+    stored_period, stored_rate, stored_zone,
 };
 use crate::{
     Error, QueryResult,
@@ -51,6 +51,8 @@ struct Changes<'a> {
     max_per_second: Option<Option<i32>>,
     signing_secrets_sealed: Option<Option<Vec<u8>>>,
     events: Option<Vec<&'static str>>,
+    digest: Option<Option<&'a str>>,
+    time_zone: Option<&'a str>,
     state: Option<&'a str>,
     state_reason: Option<Option<&'a str>>,
 }
@@ -76,6 +78,8 @@ pub async fn update(
         format: change.format.map(|format| format.as_str()),
         max_per_second: change.max_per_second.map(stored_rate),
         events: change.events.as_deref().map(stored_events),
+        digest: { change.digest.as_ref() }.map(|digest| stored_period(digest.as_ref())),
+        time_zone: { change.digest.as_ref() }.map(|digest| stored_zone(digest.as_ref())),
         ..Changes::default()
     };
     if let Some(headers) = &change.headers {

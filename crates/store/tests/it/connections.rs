@@ -27,6 +27,7 @@ fn draft() -> CreateConnection {
         max_per_second: Some(50),
         signing_secrets: vec![SECRET.parse().unwrap()],
         events: vec![ServiceEventType::CoverageGap],
+        digest: None,
     }
 }
 

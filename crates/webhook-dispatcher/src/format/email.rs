@@ -65,6 +65,33 @@ pub(crate) fn of_event(event: &ServiceEvent, unsubscribe: &str) -> Letter {
     letter(&title, &blocks)
 }
 
+/// The mail of the Scans of an hour or a day. It lists `entries`, the newest of `total` Scans; `inbox` has all.
+pub(crate) fn of_digest(
+    entries: &[Entry<'_>],
+    total: i64,
+    inbox: &str,
+    unsubscribe: &str,
+) -> Letter {
+    let subject = match total {
+        1 => "1 new post".to_owned(),
+        _ => format!("{total} new posts"),
+    };
+    let mut blocks = vec![Block::Paragraph(format!("{subject} matched."))];
+    for entry in entries {
+        add(&mut blocks, entry, limits::DIGEST_TEXT);
+    }
+    let listed = i64::try_from(entries.len()).unwrap_or(i64::MAX);
+    if total > listed {
+        let rest = total - listed;
+        blocks.push(Block::Paragraph(format!(
+            "{rest} older ones are not listed."
+        )));
+    }
+    blocks.push(link("Open all in Earshot", inbox));
+    blocks.push(link("Unsubscribe", unsubscribe));
+    letter(&subject, &blocks)
+}
+
 /// The mail that asks a recipient to confirm the address. Nothing in it is from a customer: otherwise it could be used
 /// to write to strangers.
 pub(crate) fn of_request(site: &str, confirm: &str, unsubscribe: &str) -> Letter {
@@ -203,7 +230,7 @@ fn escaped(text: &str) -> String {
 mod tests {
     use domain::{Focus, Match, scan::Signals};
 
-    use super::{Entry, of_event, of_request, of_scan};
+    use super::{Entry, of_digest, of_event, of_request, of_scan};
 
     fn matched() -> Match {
         Match {
@@ -246,6 +273,35 @@ mod tests {
         assert!(!letter.text.contains("compared"));
         assert!(letter.html.contains("&lt;b&gt;tea&lt;/b&gt;"));
         assert!(letter.html.contains("inbox?scan=2.3&amp;mute=1"));
+    }
+
+    #[test]
+    fn digest_lists_some_posts_and_counts_all() {
+        let post = test_support::post("hackernews:1", "Which kettle?");
+        let entry = || Entry {
+            post: &post,
+            matched: None,
+            page: "https://earshot.example/a".to_owned(),
+            mute: "https://earshot.example/b".to_owned(),
+        };
+        let letter = of_digest(
+            &[entry(), entry()],
+            30,
+            "https://earshot.example/i",
+            "https://u.example",
+        );
+        assert_eq!(letter.subject, "30 new posts");
+        assert_eq!(letter.text.matches("Which kettle?").count(), 2);
+        assert!(letter.text.contains("28 older ones are not listed."));
+        assert!(letter.text.contains("https://earshot.example/i"));
+        let letter = of_digest(
+            &[entry()],
+            1,
+            "https://earshot.example/i",
+            "https://u.example",
+        );
+        assert_eq!(letter.subject, "1 new post");
+        assert!(!letter.text.contains("not listed"));
     }
 
     #[test]

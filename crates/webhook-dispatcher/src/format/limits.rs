@@ -45,6 +45,8 @@ pub(super) mod email {
     pub(crate) const HEADING: usize = 300;
     pub(crate) const ORIGIN: usize = 300;
     pub(crate) const TEXT: usize = 4_000;
+    /// Text of each post in a digest.
+    pub(crate) const DIGEST_TEXT: usize = 300;
     pub(crate) const TERMS: usize = 10;
     pub(crate) const TERM: usize = 60;
 }

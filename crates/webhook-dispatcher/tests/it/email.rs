@@ -7,10 +7,11 @@ use std::{
     io::{BufRead, BufReader},
     process::{Child, Command, Stdio},
     sync::{Arc, Mutex},
+    time::Duration,
 };
 
 use domain::{
-    ConnectionName, Timestamp,
+    ConnectionName, ManagerName, Timestamp,
     connection::{CreateConnection, Format, Headers, MailAddress, Method, RecipientState},
 };
 use runtime::config::{Smtp, SmtpEncryption};
@@ -171,6 +172,7 @@ async fn connect(world: &World, url: &str) -> ConnectionName {
         max_per_second: None,
         signing_secrets: Vec::new(),
         events: Vec::new(),
+        digest: None,
     };
     let mut conn = world.database.connect().await;
     let fixture = &world.fixture;
@@ -390,4 +392,98 @@ async fn without_a_mail_server_deliveries_fail() {
     replica.stop().await;
     assert_eq!(world.attempts().await.len(), 4);
     assert_eq!(world.attempts().await[0], "1 - smtp_not_configured");
+}
+
+/// A Manager whose Scans are gathered for a day.
+async fn gathering(world: &World) -> ManagerName {
+    let connection = confirmed(world, &["ada@example.com"]).await;
+    world
+        .database
+        .run("UPDATE connections SET digest = 'DAILY'")
+        .await;
+    world.manager(&[connection]).await
+}
+
+/// Publishes Scans, waits until they are gathered, and ends their day.
+async fn gather(world: &World, manager: ManagerName, count: i64) {
+    for number in 0..count {
+        world
+            .publish_scan(manager, &format!("kettle {number}"))
+            .await;
+    }
+    eventually("all are gathered", async || {
+        world.database.count("digest_scans").await == count
+    })
+    .await;
+    assert_eq!(world.database.count("deliveries").await, 0);
+    let yesterday = "UPDATE digest_scans SET create_time = create_time - interval '1 day'";
+    world.database.run(yesterday).await;
+}
+
+#[tokio::test]
+async fn digest_has_the_scans_of_a_day_in_one_mail() {
+    let Some(server) = MailServer::start() else {
+        return;
+    };
+    let world = world(&server).await;
+    let manager = gathering(&world).await;
+    let replica = world.ready_dispatcher().await;
+    gather(&world, manager, 3).await;
+    world.until("SUCCEEDED", 1).await;
+    eventually("nothing is left to do", async || {
+        world.database.count("digests").await == 0
+    })
+    .await;
+    replica.stop().await;
+    let mails = server.to("ada@example.com");
+    assert_eq!(mails.len(), 1);
+    assert_eq!(header(&mails[0], "Subject"), "3 new posts");
+    let mail = unwrapped(&mails[0]);
+    for number in 0..3 {
+        assert!(mail.contains(&format!("kettle {number}")), "{mail}");
+    }
+}
+
+#[tokio::test]
+async fn two_dispatchers_make_one_digest_although_one_is_killed() {
+    let Some(server) = MailServer::start() else {
+        return;
+    };
+    let world = world(&server).await;
+    let manager = gathering(&world).await;
+    let first = world.ready_dispatcher().await;
+    let second = world.ready_dispatcher().await;
+    gather(&world, manager, 2).await;
+    eventually("the digest is made", async || {
+        world.database.count("deliveries").await > 0
+    })
+    .await;
+    first.kill();
+    world.until("SUCCEEDED", 1).await;
+    second.stop().await;
+    assert_eq!(world.database.count("deliveries").await, 1);
+    let mails = server.to("ada@example.com");
+    let ids: BTreeSet<String> = mails
+        .iter()
+        .map(|mail| header(mail, "Message-ID"))
+        .collect();
+    assert_eq!(ids.len(), 1);
+}
+
+/// A delivery names one Scan, the newest. When it is deleted, the others are not lost.
+#[tokio::test]
+async fn cancelled_digest_gives_its_other_scans_back() {
+    let mut world = World::new().await;
+    world.config.dispatcher.retry_schedule = vec![Duration::from_secs(3_600)];
+    let manager = gathering(&world).await;
+    let replica = world.ready_dispatcher().await;
+    gather(&world, manager, 2).await;
+    world.until("RETRYING", 1).await;
+    let cancel = "UPDATE deliveries SET state = 'CANCELLED', next_attempt_time = NULL, last_error = 'scan_deleted'";
+    world.database.run(cancel).await;
+    world.until("RETRYING", 1).await;
+    replica.stop().await;
+    let others =
+        "digest_scans AS s JOIN deliveries AS d ON d.id = s.delivery_id WHERE d.state = 'RETRYING'";
+    assert_eq!(world.database.count(others).await, 1);
 }

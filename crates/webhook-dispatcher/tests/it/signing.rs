@@ -37,6 +37,7 @@ async fn connect(
             .map(|text| text.parse::<SigningSecret>().unwrap())
             .collect(),
         events: Vec::new(),
+        digest: None,
     };
     let mut conn = world.database.connect().await;
     let fixture = &world.fixture;
