@@ -52,6 +52,8 @@ pub(crate) const CONNECTIONS: Columns = Columns {
         "method",
         "format",
         "maxPerSecond",
+        "digest.period",
+        "digest.timeZone",
         "createTime",
         "health.successRate",
         "health.pending",

@@ -31,7 +31,7 @@ pub(super) struct Server {
 /// An open connection.
 pub(super) struct Session(AsyncSmtpConnection);
 
-/// What the server said when it took a mail.
+/// Reply of the server to a recipient or a mail.
 #[derive(Debug)]
 pub(super) struct Reply {
     pub(super) status: u16,
