@@ -1,4 +1,4 @@
-//! Accounts and API keys.
+//! Accounts and API keys. Sessions of people who signed in are API keys too ([`crate::sessions`]).
 
 use std::{net::IpAddr, time::Duration};
 
@@ -49,6 +49,8 @@ pub struct KeyRecord {
     pub last_use_time: Option<Timestamp>,
     /// The key that [`rotate`] made in its place.
     pub replaced_by: Option<Id>,
+    /// Who signed in, if this is a session.
+    pub person: Option<String>,
 }
 
 impl KeyRecord {
@@ -138,6 +140,7 @@ struct KeyRow {
     networks: Option<Vec<String>>,
     last_use_time: Option<DateTime<Utc>>,
     replaced_by: Option<Uuid>,
+    person: Option<String>,
 }
 
 impl From<(KeyRow, String)> for KeyRecord {
@@ -161,6 +164,7 @@ impl From<(KeyRow, String)> for KeyRecord {
             revoke_time: row.revoke_time.map(Into::into),
             last_use_time: row.last_use_time.map(Into::into),
             replaced_by: row.replaced_by.map(Id::from_uuid),
+            person: row.person,
         }
     }
 }
@@ -177,10 +181,11 @@ pub async fn find(conn: &mut AsyncPgConnection, id: Id) -> QueryResult<Option<Ke
         .map(|found| found.map(Into::into))
 }
 
-/// Returns all keys, by account and age.
+/// Returns all keys except sessions, by account and age.
 pub async fn list(conn: &mut AsyncPgConnection) -> QueryResult<Vec<KeyRecord>> {
     let rows = api_keys::table
         .inner_join(accounts::table.on(accounts::id.eq(api_keys::account_id)))
+        .filter(api_keys::person.is_null())
         .order((accounts::name.asc(), api_keys::id.asc()))
         .select((KeyRow::as_select(), accounts::name))
         .load::<(KeyRow, String)>(conn)
@@ -188,10 +193,24 @@ pub async fn list(conn: &mut AsyncPgConnection) -> QueryResult<Vec<KeyRecord>> {
     Ok(rows.into_iter().map(Into::into).collect())
 }
 
-/// Returns the valid keys that are in use and expire soon, the first to expire first. Reads all keys.
+/// Returns all sessions, by account and age.
+pub async fn list_sessions(conn: &mut AsyncPgConnection) -> QueryResult<Vec<KeyRecord>> {
+    let rows = api_keys::table
+        .inner_join(accounts::table.on(accounts::id.eq(api_keys::account_id)))
+        .filter(api_keys::person.is_not_null())
+        .order((accounts::name.asc(), api_keys::id.asc()))
+        .select((KeyRow::as_select(), accounts::name))
+        .load::<(KeyRow, String)>(conn)
+        .await?;
+    Ok(rows.into_iter().map(Into::into).collect())
+}
+
+/// Returns the valid keys that are in use and expire soon, the first to expire first, without sessions, which all do. Reads
+/// all keys.
 pub async fn expiring(conn: &mut AsyncPgConnection, now: Timestamp) -> QueryResult<Vec<KeyRecord>> {
     let rows = api_keys::table
         .inner_join(accounts::table.on(accounts::id.eq(api_keys::account_id)))
+        .filter(api_keys::person.is_null())
         .filter(api_keys::revoke_time.is_null())
         .filter(api_keys::expire_time.gt(now.to_chrono()))
         .filter(api_keys::expire_time.le(now.plus(EXPIRES_SOON).to_chrono()))
@@ -267,7 +286,8 @@ pub async fn rotate(
 ) -> QueryResult<Rotation> {
     // A key that is revoked meanwhile gets no successor, and two rotations at once make one.
     lock(conn, id).await?;
-    let Some(old) = find(conn, id).await? else {
+    // A session must not become a key that outlives it.
+    let Some(old) = find(conn, id).await?.filter(|key| key.person.is_none()) else {
         return Ok(Rotation::Missing);
     };
     if !old.is_valid(now) {

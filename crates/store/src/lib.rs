@@ -58,6 +58,7 @@ pub mod roles;
 pub mod scans;
 pub mod seal;
 pub mod service_events;
+pub mod sessions;
 pub mod sizes;
 mod sqlstate;
 pub mod stats;

@@ -3,8 +3,8 @@
 //! An operator may give each service a login role, `earshot_api_gateway`, `earshot_manager_compiler`,
 //! `earshot_scanner` or `earshot_webhook_dispatcher`. [`grant`] gives each of them that exists what its service needs.
 //! A compromised scanner can then neither create API keys, nor read the sealed secrets of Connections, nor change
-//! Managers and where their Scans go. Tables belong to the role that migrates; services create and drop partitions
-//! through functions that run as this owner.
+//! Managers and where their Scans go. Tables belong to the role that migrates. Functions that run as this owner let
+//! services create and drop partitions, and the gateway open and end the sessions of people who sign in.
 
 use diesel::{
     QueryableByName, sql_query,
@@ -58,6 +58,7 @@ const PRIVILEGES: &[(&[&str], [&str; 4])] = &[
             "account_rate_ledgers",
             "idempotency_keys",
             "idempotency_days",
+            "sign_ins",
         ],
         [ALL, NONE, NONE, NONE],
     ),
@@ -218,10 +219,16 @@ pub async fn grant(conn: &mut AsyncPgConnection) -> QueryResult<Vec<&'static str
             for sequence in &sequences {
                 statements.push(format!("GRANT USAGE ON SEQUENCE {sequence} TO {role}"));
             }
-            if *service == Service::Dispatcher {
-                statements.push(format!(
-                    "GRANT EXECUTE ON FUNCTION drop_partition(text, text), analyze_grown() TO {role}"
-                ));
+            let functions = match service {
+                Service::Gateway => {
+                    "open_session(uuid, uuid, bytea, text, text, interval), end_session(uuid), \
+                     purge_sessions(interval, integer)"
+                }
+                Service::Dispatcher => "drop_partition(text, text), analyze_grown()",
+                Service::Compiler | Service::Scanner => NONE,
+            };
+            if !functions.is_empty() {
+                statements.push(format!("GRANT EXECUTE ON FUNCTION {functions} TO {role}"));
             }
             for statement in statements {
                 sql_query(statement).execute(conn).await?;

@@ -61,6 +61,7 @@ diesel::table! {
         networks -> Nullable<Array<Text>>,
         last_use_time -> Nullable<Timestamptz>,
         replaced_by -> Nullable<Uuid>,
+        person -> Nullable<Text>,
     }
 }
 
@@ -675,6 +676,19 @@ diesel::table! {
 }
 
 diesel::table! {
+    sign_ins (state_hash) {
+        state_hash -> Bytea,
+        browser_hash -> Bytea,
+        origin -> Text,
+        expire_time -> Timestamptz,
+        sealed -> Nullable<Bytea>,
+        account_id -> Nullable<Uuid>,
+        role -> Nullable<Text>,
+        person -> Nullable<Text>,
+    }
+}
+
+diesel::table! {
     stats (namespace_id, subject_id, interval_seconds, time) {
         namespace_id -> Uuid,
         subject_id -> Uuid,
@@ -749,6 +763,7 @@ diesel::allow_tables_to_appear_in_same_query!(
     scan_likes,
     scans,
     service_events,
+    sign_ins,
     stats,
     stats_deltas,
 );
