@@ -19,6 +19,7 @@ use crate::environment;
 use super::{
     authorities,
     filter::LogFilter,
+    grant::Grant,
     key::EncryptionKey,
     reader::{Reader, Within, settings},
     setting::choice,
@@ -134,6 +135,35 @@ settings! {
         /// Networks of proxies whose `X-Forwarded-For` is trusted: for the address in audit events, and when
         /// clients with invalid keys are throttled. Without it all clients behind a proxy count as one address.
         pub trusted_proxies: Vec<IpNet> = Vec::new();
+        and
+        /// Sign-in to the console; optional.
+        pub oidc: Option<Oidc>;
+    }
+
+    /// Optional: sign-in to the console by OpenID Connect. People sign in at your provider, and get an account and a role
+    /// by their groups ([sign-in](sign-in.md)).
+    pub struct Oidc {
+        /// The provider's issuer, exactly as its discovery document spells it: an `https://` URL, to which the gateway
+        /// adds `/.well-known/openid-configuration`. `http://` is allowed on this machine only.
+        pub issuer: String;
+        /// The client's id at the provider.
+        pub client_id: String;
+        /// The client's secret, unless it is a public client.
+        pub client_secret: Option<SecretString> = None;
+        /// The public address of the console, such as `https://earshot.example.com/console/`. Register it with
+        /// `sign-in/callback` appended as the redirect URI of the client.
+        pub console_url: Url;
+        /// The provider's name on the button of the console, after "Sign in with".
+        pub name: String = "OpenID Connect".to_owned();
+        /// The scopes to ask for; `openid` has to be one of them.
+        pub scopes: Vec<String> = ["openid", "profile", "email"].map(str::to_owned).to_vec();
+        /// The claim of the ID token that lists the person's groups.
+        pub groups_claim: String = "groups".to_owned();
+        /// Who may do what: `<group>=<account>:<role>`, where the role is `OWNER`, `EDITOR` or `VIEWER`. The first group that
+        /// a person is in counts; who is in none is refused. Accounts have to exist.
+        pub grants: Vec<Grant>;
+        /// How long a session lasts. Changes at the provider take effect with the next one.
+        pub session: Duration = 8 * HOUR, within 5 * MINUTE..=24 * HOUR;
     }
 
     /// Health and metrics, on a separate port.

@@ -251,6 +251,75 @@ compiler.model.timeout: must lie between "1s" and "1m" (file earshot.toml)
 }
 
 #[test]
+fn sign_in_needs_safe_addresses_and_a_grant() {
+    let oidc = |changed: &str, value: &str| {
+        let settings = [
+            ("issuer", "'https://id.example.com/realms/acme'"),
+            ("client_id", "'earshot'"),
+            ("client_secret", "'hunter2'"),
+            ("console_url", "'https://earshot.example.com/console/'"),
+            ("grants", "['staff=acme:EDITOR']"),
+            ("scopes", "['openid']"),
+        ];
+        let lines = settings.map(|(key, right)| {
+            let value = if key == changed { value } else { right };
+            format!("{key} = {value}\n")
+        });
+        load(&format!("[gateway.oidc]\n{}", lines.concat()), &[])
+    };
+    let config = oidc("", "").unwrap();
+    assert!(!format!("{config:?}").contains("hunter2"));
+    let settings = config.gateway.oidc.unwrap();
+    assert_eq!(settings.session, Duration::from_secs(8 * 3_600));
+    assert_eq!(settings.grants[0].group, "staff");
+    for (key, value) in [
+        ("issuer", "'http://127.0.0.1:8000'"),
+        ("issuer", "'http://localhost'"),
+        ("console_url", "'http://[::1]:8080/earshot/console/'"),
+    ] {
+        oidc(key, value).unwrap();
+    }
+
+    let unsafe_address = "must begin with https://; http:// is allowed on this machine only";
+    for (key, value, reason) in [
+        ("issuer", "'http://id.example.com'", unsafe_address),
+        (
+            "issuer",
+            "'https://id.example.com/?a=b'",
+            "must end with its path",
+        ),
+        (
+            "issuer",
+            "'id'",
+            "expected an absolute URL: relative URL without a base",
+        ),
+        (
+            "console_url",
+            "'http://earshot.example.com/console/'",
+            unsafe_address,
+        ),
+        (
+            "console_url",
+            "'https://earshot.example.com/'",
+            "must end with /console/",
+        ),
+        ("grants", "[]", "must name a group"),
+        (
+            "grants",
+            "['staff']",
+            "item 1: expected `<group>=<account>:<role>`, not `staff`",
+        ),
+        ("scopes", "['email']", "must contain `openid`"),
+    ] {
+        let said = oidc(key, value).unwrap_err();
+        assert_eq!(
+            said,
+            format!("gateway.oidc.{key}: {reason} (file earshot.toml)")
+        );
+    }
+}
+
+#[test]
 fn invalid_variables_are_named() {
     let cases = "\
 EARSHOT_SCANNER__BACKFIL=1h
