@@ -947,6 +947,8 @@ export interface components {
             /** @description Those that the key is narrowed to; absent when it is not. */
             namespaces?: components["schemas"]["NamespaceName"][];
             expireTime?: components["schemas"]["Timestamp"];
+            /** @description Who signed in to the console, if the key is a session. */
+            person?: string;
             /** @description Points that the key may spend in a minute. */
             rateLimitPerMinute: number;
             /** @description Points that all keys of the account together may spend in a minute. */
@@ -2091,7 +2093,7 @@ export interface components {
              * @enum {string}
              */
             action: "CREATE" | "UPDATE" | "DELETE" | "APPLY" | "BACKFILL" | "ENABLE" | "TEST" | "REPLAY" | "CANCEL" | "RETRY" | "READ_SECRETS" | "REVOKE";
-            /** @description The name of the changed resource, which may be deleted by now; `keys/…` for an API key, `quotas` for those of the account. */
+            /** @description The name of the changed resource, which may be deleted by now; `keys/…` for an API key, `people/…/sessions/…` for a sign-in to the console, `quotas` for those of the account. */
             resource: string;
             /** @description Names of the fields that an update sent. */
             fields?: string[];

@@ -362,7 +362,7 @@ async fn caller(request: &ServiceRequest, key: Option<ApiKey>) -> Result<Caller,
         .ok_or_else(|| ApiError::Internal(anyhow::anyhow!("the app has no state")))?;
     let key = key.ok_or(ApiError::Unauthenticated)?;
     let now = Instant::now();
-    let origin = state.guesses.origin(request);
+    let origin = state.guesses.origin(request.request());
     let address = guesses::network(origin);
     let throttled = state.guesses.wait(address, now);
     let throttled = throttled.filter(|_| !state.keys.has_worked(&key));

@@ -27,11 +27,13 @@ use crate::{
         audit_events, backfills, caller, connections, deliveries, docs, documents, feeds, mail,
         managers, mcp, namespaces, previews, replays, scans, stats, trial_deliveries,
     },
+    sign_in,
 };
 
 const VERSION: &str = "/v1";
 const FEEDS: &str = "/feeds";
 const MCP: &str = "/mcp";
+const SIGN_OUT: &str = "/console/sign-in/end";
 /// Pattern of a path parameter, in actix's syntax.
 const ID_FORM: &str = ":[^/:]+";
 
@@ -184,6 +186,11 @@ fn protocol() -> Path {
     path("", [post(mcp::serve)])
 }
 
+/// The path below `/console/sign-in/end`, which needs a key.
+fn sign_out() -> Path {
+    path("", [post(sign_in::end)])
+}
+
 /// Public paths.
 fn documents() -> Vec<Path> {
     vec![
@@ -193,12 +200,16 @@ fn documents() -> Vec<Path> {
     ]
 }
 
-/// Pages and their assets, which are not part of the API.
+/// Pages and their assets, and sign-in to the console, which are not part of the API.
 fn files() -> Vec<Path> {
     vec![
         path("/docs/{file}", [get(docs::file)]),
         path("/console", [get(console::folder)]),
         path("/console/", [get(console::page)]),
+        path("/console/sign-in", [get(sign_in::describe)]),
+        path("/console/sign-in/begin", [get(sign_in::begin)]),
+        path("/console/sign-in/callback", [get(sign_in::callback)]),
+        path("/console/sign-in/token", [post(sign_in::token)]),
         path("/console/{file}", [get(console::file)]),
         path(
             "/mail/confirm/{token}",
@@ -232,6 +243,12 @@ pub(crate) fn configure(config: &mut web::ServiceConfig) {
     for path in documents().into_iter().chain(files()) {
         config.service(path.into_resource());
     }
+    config.service(
+        web::scope(SIGN_OUT)
+            .service(sign_out().into_resource())
+            .default_service(web::to(not_found))
+            .wrap(from_fn(authenticate)),
+    );
     configure_resources(config);
     let mut feeds = web::scope(FEEDS);
     for path in readers() {
@@ -336,6 +353,7 @@ static TEMPLATES: LazyLock<Vec<String>> = LazyLock::new(|| {
         .chain(below("", documents()))
         .chain(below("", files()))
         .chain(below(MCP, vec![protocol()]))
+        .chain(below(SIGN_OUT, vec![sign_out()]))
         .collect()
 });
 

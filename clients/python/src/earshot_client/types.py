@@ -601,7 +601,7 @@ class AuditEvent(TypedDict):
     """
     resource: str
     """
-    The name of the changed resource, which may be deleted by now; `keys/…` for an API key, `quotas` for those of the account.
+    The name of the changed resource, which may be deleted by now; `keys/…` for an API key, `people/…/sessions/…` for a sign-in to the console, `quotas` for those of the account.
     """
     fields: NotRequired[list[str]]
     """
@@ -887,6 +887,10 @@ class Caller(TypedDict):
     Those that the key is narrowed to; absent when it is not.
     """
     expireTime: NotRequired[Timestamp]
+    person: NotRequired[str]
+    """
+    Who signed in to the console, if the key is a session.
+    """
     rateLimitPerMinute: int
     """
     Points that the key may spend in a minute.

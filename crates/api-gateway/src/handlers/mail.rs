@@ -127,7 +127,7 @@ async fn act(
 }
 
 fn throttle(state: &AppState, request: &HttpRequest) -> Result<(), ApiError> {
-    let address = network(state.guesses.origin_of(request));
+    let address = network(state.guesses.origin(request));
     let taken = state.link_rates.take(address, Instant::now());
     taken.map_err(rates::too_many_failures)
 }
