@@ -197,6 +197,7 @@ async fn rotate(conn: &mut AsyncPgConnection, arguments: &Rotate) -> anyhow::Res
             Ok(key)
         }
         Rotation::Missing => bail!("there is no key {id}"),
+        Rotation::Session => bail!("{id} is a session: its person signs in again instead"),
         Rotation::Ended => bail!(
             "the key {id} has expired or was revoked: create a new one with `earshot keys create`"
         ),

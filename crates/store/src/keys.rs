@@ -120,6 +120,8 @@ pub enum Rotation {
     },
     /// There is no such key.
     Missing,
+    /// It is a session.
+    Session,
     /// The key has expired or was revoked.
     Ended,
     /// A valid key already replaces it.
@@ -286,10 +288,13 @@ pub async fn rotate(
 ) -> QueryResult<Rotation> {
     // A key that is revoked meanwhile gets no successor, and two rotations at once make one.
     lock(conn, id).await?;
-    // A session must not become a key that outlives it.
-    let Some(old) = find(conn, id).await?.filter(|key| key.person.is_none()) else {
+    let Some(old) = find(conn, id).await? else {
         return Ok(Rotation::Missing);
     };
+    // It must not become a key that outlives it.
+    if old.person.is_some() {
+        return Ok(Rotation::Session);
+    }
     if !old.is_valid(now) {
         return Ok(Rotation::Ended);
     }

@@ -34,7 +34,7 @@ pub(super) const NETWORK: Rule<IpNet> = Rule {
     words: "a network is an address, or one with the length of its prefix, such as `198.51.100.0/24`",
 };
 
-pub(super) const KEY: Rule<Id> = Rule {
+pub(crate) const KEY: Rule<Id> = Rule {
     read: key,
     words: "an id is the 26 characters after `esk_`; the whole key is accepted too",
 };
