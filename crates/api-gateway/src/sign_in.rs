@@ -157,7 +157,7 @@ pub(crate) async fn token(
     let request_id = request.extensions().get::<RequestId>().cloned();
     let session = {
         let mut conn = state.database.connection().await?;
-        let lasts = sign_ins.settings.session;
+        let lasts = sign_ins.settings.session_length;
         let (address, request_id) = (Some(&*address), request_id.as_ref().map(|id| &*id.0));
         open(&mut conn, &hash(&browser), &key, lasts, address, request_id).await?
     };

@@ -43,7 +43,7 @@ fn oidc(provider: &Provider) -> Oidc {
             grant("guests", "globex", Role::Viewer),
             grant("ghosts", "nobody", Role::Viewer),
         ],
-        session: Duration::from_secs(3_600),
+        session_length: Duration::from_secs(3_600),
     }
 }
 

@@ -163,7 +163,7 @@ settings! {
         /// a person is in counts; who is in none is refused. Accounts have to exist.
         pub grants: Vec<Grant>;
         /// How long a session lasts. Changes at the provider take effect with the next one.
-        pub session: Duration = 8 * HOUR, within 5 * MINUTE..=24 * HOUR;
+        pub session_length: Duration = 8 * HOUR, within 5 * MINUTE..=24 * HOUR;
     }
 
     /// Health and metrics, on a separate port.

@@ -270,7 +270,7 @@ fn sign_in_needs_safe_addresses_and_a_grant() {
     let config = oidc("", "").unwrap();
     assert!(!format!("{config:?}").contains("hunter2"));
     let settings = config.gateway.oidc.unwrap();
-    assert_eq!(settings.session, Duration::from_secs(8 * 3_600));
+    assert_eq!(settings.session_length, Duration::from_secs(8 * 3_600));
     assert_eq!(settings.grants[0].group, "staff");
     for (key, value) in [
         ("issuer", "'http://127.0.0.1:8000'"),
