@@ -82,9 +82,16 @@ export const w = {
 
   key: {
     title: "Sign in with an API key", label: "API key", show: "Show", enter: "Continue", checking: "Checking…", hint: "Your operators make keys:",
-    kept: "The key stays in this tab, and is forgotten when it closes.", ended: "The server does not take your key any more. Enter one to go on where you were.",
+    kept: "The key stays in this tab, and is forgotten when it closes.", ended: "The server does not take your key any more. Sign in again to go on where you were.",
     signedOut: "You are signed out; the key is forgotten.", missing: "Enter a key.", malformed: "A key looks like esk_…, an underscore, and 43 more characters.",
     refused: "The server does not know this key, or it has expired or been revoked.",
+    signIn: "Sign in", with: (provider: string) => `Sign in with ${provider}`, or: "Or enter an API key.", signingIn: "Signing in…", person: "Person",
+    notRevoked: "You are signed out in this tab, but the server could not be reached. Your session ends at its time.",
+    failed: {
+      unavailable: "Signing in does not work now. Try again in a moment, or ask your operator.", expired: "This sign-in was used before, took too long, or began in another browser. Try again.",
+      refused: "Your provider did not sign you in.", invalid: "Your provider's answer cannot be used. Try again, or ask your operator.",
+      "not-allowed": "You are signed in at your provider, but none of your groups may use Earshot. Ask your operator.", "too-many": "Too many people are signing in from your network. Try again in a few minutes.",
+    } as ByWord,
     page: "This key", account: "Account", role: "Role", namespaces: "Namespaces", expires: "Expires", rate: "Rate limit", all: "All of the account:", never: "never",
     quotas: "Quotas of the account",
     quota: {
