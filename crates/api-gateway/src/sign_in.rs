@@ -6,8 +6,8 @@
 //! 3. The console asks `token` for its key, once, and holds it like one that was typed in. `end` revokes it.
 //!
 //! Cookie, `state`, nonce and verifier are of one sign-in. So a code that another browser got is refused, and a token is
-//! never part of an address. Whatever fails sends the browser back to the console with a reason; it tries again only when
-//! the person does. The steps are in the database ([`store::sessions`]), so each may be taken by another replica.
+//! never part of an address. A failure sends the browser back to the console with a reason. Nothing tries again until the person
+//! does. The steps are in the database ([`store::sessions`]), so each may be taken by another replica.
 
 pub(crate) mod client;
 mod id_token;

@@ -49,7 +49,7 @@ pub struct KeyRecord {
     pub last_use_time: Option<Timestamp>,
     /// The key that [`rotate`] made in its place.
     pub replaced_by: Option<Id>,
-    /// Who signed in, if this is a session.
+    /// The person who signed in; `None` if the key is no session.
     pub person: Option<String>,
 }
 

@@ -38,15 +38,15 @@ pub struct SignIn {
 /// Sign-in that has come back from the provider.
 #[derive(Debug, QueryableByName)]
 pub struct Returned {
-    /// As given to [`begin`].
+    /// The origin given to [`begin`].
     #[diesel(sql_type = Text)]
     pub origin: String,
-    /// As given to [`begin`].
+    /// The secrets given to [`begin`].
     #[diesel(sql_type = Binary)]
     pub sealed: Vec<u8>,
 }
 
-/// What a person may do, by the provider and the configuration.
+/// Permissions of a person, by the provider and the configuration.
 #[derive(Debug, Clone, Copy)]
 pub struct Grant<'a> {
     /// Name of an account.
@@ -83,8 +83,8 @@ pub async fn begin(
     Ok(begun > 0)
 }
 
-/// Takes a sign-in that came back. `None` if there is none, it was taken before, it is too old, or another browser began
-/// it. By primary key.
+/// Takes a sign-in that came back. `None` if it does not exist, was taken before, is too old, or was begun by another
+/// browser. By primary key.
 pub async fn take(conn: &mut AsyncPgConnection, sign_in: &SignIn) -> QueryResult<Option<Returned>> {
     query!(
         "sign_ins/take",
@@ -158,7 +158,7 @@ pub async fn open(
     }))
 }
 
-/// Ends a session. Returns false if there is none with this id, or it was revoked before.
+/// Ends a session. Returns false if it does not exist, or was revoked before.
 pub async fn end(conn: &mut AsyncPgConnection, id: Id) -> QueryResult<bool> {
     #[derive(QueryableByName)]
     struct Row {

@@ -16,7 +16,7 @@ pub(crate) struct Description {
     namespaces: Option<Vec<NamespaceName>>,
     #[serde(skip_serializing_if = "Option::is_none")]
     expire_time: Option<Timestamp>,
-    /// Who signed in, if the key is a session.
+    /// The person who signed in; absent if the key is no session.
     #[serde(skip_serializing_if = "Option::is_none")]
     person: Option<String>,
     rate_limit_per_minute: u32,

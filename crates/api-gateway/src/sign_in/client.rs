@@ -7,7 +7,7 @@ use store::sessions;
 
 use super::provider::Provider;
 
-/// What the gateway needs for sign-ins.
+/// The gateway's side of sign-ins.
 pub(crate) struct SignIns {
     pub(super) settings: Oidc,
     pub(super) provider: Provider,

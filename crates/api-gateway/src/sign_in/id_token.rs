@@ -21,7 +21,7 @@ const LEEWAY: u64 = 60;
 /// Maximum length of a person's name.
 const MAX_PERSON_CHARS: usize = 200;
 
-/// Who the token must be from and for.
+/// The issuer, client and sign-in that a token must name.
 pub(super) struct Expected<'a> {
     pub(super) issuer: &'a str,
     pub(super) client_id: &'a str,
@@ -146,7 +146,7 @@ impl Claims {
     }
 }
 
-/// Nothing here signs.
+/// Refuses to sign: the gateway makes no tokens.
 fn refuse_to_sign(_: &Algorithm, _: &EncodingKey) -> JwtResult<Box<dyn JwtSigner>> {
     Err(ErrorKind::UnsupportedAlgorithm.into())
 }

@@ -47,7 +47,7 @@ struct Known {
     failed: Option<(String, Instant)>,
 }
 
-/// What the provider says about itself.
+/// The provider's description of itself, and its keys.
 pub(super) struct Document {
     pub(super) metadata: Metadata,
     keys: Vec<Jwk>,

@@ -36,7 +36,7 @@ struct Shared {
     codes: Mutex<HashMap<String, (String, String)>>,
     /// Claims that replace those of Jane; `null` removes one.
     claims: Mutex<Value>,
-    /// What replaces the header of tokens.
+    /// Header of tokens; `None` for the right one.
     header: Mutex<Option<Value>>,
     /// Paths that answer another status.
     statuses: Mutex<HashMap<&'static str, u16>>,

@@ -102,7 +102,7 @@ impl Browser {
         answer
     }
 
-    /// Where the gateway sends the browser.
+    /// Returns the address that the gateway sends the browser to.
     async fn follow(&mut self, path: &str) -> String {
         let answer = self.send(Method::GET, path, None).await;
         assert_eq!(answer.status(), 303);
@@ -131,7 +131,7 @@ impl Browser {
         Client::new(&self.base, Some(token.to_owned()))
     }
 
-    /// Why the person is not signed in.
+    /// Returns the reason why the person is not signed in.
     async fn refusal(&mut self, back: &str) -> String {
         let to = self.follow(back).await;
         assert_eq!(self.claim().await.0, 401, "{to}");

@@ -1,4 +1,4 @@
-//! What the members of a group may do.
+//! The role that the members of a group get.
 
 use domain::key::Role;
 

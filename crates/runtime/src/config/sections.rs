@@ -143,8 +143,8 @@ settings! {
     /// Optional: sign-in to the console by OpenID Connect. People sign in at your provider, and get an account and a role
     /// by their groups ([sign-in](sign-in.md)).
     pub struct Oidc {
-        /// The provider's issuer, exactly as its discovery document spells it: an `https://` URL, to which the gateway
-        /// adds `/.well-known/openid-configuration`. `http://` is allowed on this machine only.
+        /// The provider's issuer, spelt exactly as in its discovery document. It is an `https://` URL. The gateway reads the
+        /// document at this URL with `/.well-known/openid-configuration` appended. `http://` is allowed on this machine only.
         pub issuer: String;
         /// The client's id at the provider.
         pub client_id: String;
@@ -159,8 +159,8 @@ settings! {
         pub scopes: Vec<String> = ["openid", "profile", "email"].map(str::to_owned).to_vec();
         /// The claim of the ID token that lists the person's groups.
         pub groups_claim: String = "groups".to_owned();
-        /// Who may do what: `<group>=<account>:<role>`, where the role is `OWNER`, `EDITOR` or `VIEWER`. The first group that
-        /// a person is in counts; who is in none is refused. Accounts have to exist.
+        /// Roles of groups: `<group>=<account>:<role>`, where the role is `OWNER`, `EDITOR` or `VIEWER`. The first group that
+        /// a person is in counts. A person who is in none is refused. Accounts have to exist.
         pub grants: Vec<Grant>;
         /// How long a session lasts. Changes at the provider take effect with the next one.
         pub session_length: Duration = 8 * HOUR, within 5 * MINUTE..=24 * HOUR;
