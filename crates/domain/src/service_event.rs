@@ -10,7 +10,7 @@ use crate::{Id, Timestamp, manager::ApplyError};
 pub enum ServiceEventType {
     ManagerApplied,
     ManagerApplyFailed,
-    /// The service disabled a Connection, because of its endpoint's responses.
+    /// The service disabled a Connection, because of its endpoint's responses or because no recipient is left.
     ConnectionDisabled,
     /// Posts of a feed may be missing.
     CoverageGap,

@@ -212,6 +212,23 @@ async fn key_that_ended_is_not_rotated() {
 }
 
 #[tokio::test]
+async fn session_is_neither_rotated_nor_reported_as_expiring() {
+    let mut at = start().await;
+    let now = Timestamp::now();
+    let session = stored(&mut at, Some(HOUR), now).await;
+    keys::record_uses(&mut at.conn, &[(session, now)])
+        .await
+        .unwrap();
+    at.database
+        .run("UPDATE api_keys SET person = 'ada@example.com'")
+        .await;
+    let (rotation, _) = rotated(&mut at.conn, session, now).await;
+    assert_eq!(rotation, Rotation::Session);
+    let expiring = keys::expiring(&mut at.conn, now).await.unwrap();
+    assert!(expiring.is_empty(), "{expiring:?}");
+}
+
+#[tokio::test]
 async fn two_rotations_at_once_make_one_key() {
     let mut at = start().await;
     let now = Timestamp::now();

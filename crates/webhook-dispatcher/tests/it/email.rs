@@ -337,6 +337,35 @@ async fn recipient_that_does_not_exist_is_refused_and_the_last_one_disables() {
 }
 
 #[tokio::test]
+async fn recipients_are_told_that_the_last_one_of_another_connection_is_gone() {
+    let Some(server) = MailServer::start() else {
+        return;
+    };
+    let world = world(&server).await;
+    let receiving = confirmed(&world, &["ada@example.com"]).await;
+    let id = receiving.connection.to_uuid();
+    // An event is not gathered for a digest.
+    let sql = format!(
+        "UPDATE connections SET events = '{{CONNECTION_DISABLED}}', digest = 'DAILY' WHERE id = '{id}'"
+    );
+    world.database.run(&sql).await;
+    let lonely = confirmed(&world, &["gone@example.com"]).await;
+    let manager = world.manager(&[lonely]).await;
+    let replica = world.ready_dispatcher().await;
+    world.publish_scan(manager, "Which kettle?").await;
+    world.until("SUCCEEDED", 1).await;
+    replica.stop().await;
+    let mails = server.to("ada@example.com");
+    assert_eq!(mails.len(), 1);
+    assert!(
+        unwrapped(&mails[0]).contains(mail::NO_RECIPIENT),
+        "{}",
+        mails[0]
+    );
+    assert!(header(&mails[0], "List-Unsubscribe").contains("/mail/unsubscribe/"));
+}
+
+#[tokio::test]
 async fn mail_whose_reply_is_lost_comes_again_with_the_same_id() {
     let Some(server) = MailServer::start() else {
         return;
