@@ -135,6 +135,7 @@ function Settings({ connection, put }: { connection: Connection; put: (connectio
         <dt>{w.newConnection.url}</dt><dd><Foreign>{connection.url}</Foreign></dd>
         {connection.recipients && <><dt>{w.connection.recipients}</dt><dd><Recipients all={connection.recipients} /></dd></>}
         <dt>{w.newConnection.format}</dt><dd>{w.newConnection.formats[connection.format]}</dd>
+        {connection.digest && <><dt>{w.newConnection.digest}</dt><dd>{w.newConnection.periods[connection.digest.period]} ({connection.digest.timeZone})</dd></>}
         <dt>{w.newConnection.headers}</dt><dd>{Object.keys(connection.headers).map((name) => <p key={name}><code>{name}</code>: •••</p>)}</dd>
       </dl>
     );
