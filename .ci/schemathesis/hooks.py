@@ -214,9 +214,9 @@ def has_lists(instructions):
 def make_sound(instructions):
     if not any(instructions.get(kind) for kind in ["include", "names", "require", "exclude"]):
         instructions["exclude"] = ["roadrunner"]
-    # With a focus the score is 0 to 1.
+    # With a focus, here or in the Manager that is changed, the score is 0 to 1.
     threshold = instructions.get("threshold")
-    if "focus" in instructions and isinstance(threshold, (int, float)) and abs(threshold) <= 1_000_000:
+    if isinstance(threshold, (int, float)) and abs(threshold) <= 1_000_000:
         instructions["threshold"] = 0.5
     # Which feeds there are depends on the source.
     feeds = instructions.get("feeds")

@@ -33,7 +33,7 @@ impl Responder for Deleted {
     }
 }
 
-/// Serialises item by item, so that each keeps the key order that it has alone.
+/// Serialises item by item, so that the keys of an item have the same order as in a response of its own.
 impl<T: Serialize> Serialize for Listed<T> {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         let mut body = serializer.serialize_map(None)?;

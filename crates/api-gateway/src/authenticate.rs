@@ -146,7 +146,8 @@ impl Caller {
         self.state.reserve_body(self.key.account).await
     }
 
-    /// Charges the response to a read by its size. Returns its share of the bytes in flight, if it counts.
+    /// Charges a read for the size of its response. Returns what the response reserves of the bytes in flight, if it
+    /// counts.
     async fn pay_for(
         &self,
         size: BodySize,
@@ -323,7 +324,7 @@ async fn admit(
                     let answer = next.call(request).await?;
                     let size = match is_read {
                         true => answer.response().body().size(),
-                        // A change is made, so its response is sent.
+                        // The change has been made, so its response is sent in any case.
                         false => BodySize::None,
                     };
                     let mut answer = match caller.pay_for(size, answer.request().version()).await {

@@ -1,4 +1,4 @@
-//! JSON bodies, read after everything that comes before them was checked.
+//! JSON bodies, which are read only after all checks that come before them.
 
 use std::{cell::RefCell, time::Duration};
 
@@ -53,7 +53,7 @@ pub(crate) struct Body {
     /// Errors outside the body.
     beside: Issues,
     mask: Option<String>,
-    /// The body counts until it is parsed.
+    /// Bytes of the body, which are reserved until it is parsed.
     _reserved: Option<Reserved>,
 }
 

@@ -5,7 +5,7 @@
 
 /// Maximum bytes of a head.
 pub(crate) const MAX_HEAD_BYTES: usize = 16 * 1024;
-/// A line that says how long the body is, is shorter, without its spaces.
+/// Maximum bytes that are kept of a line: enough for each header that says how long the body is, without spaces.
 const MAX_LINE_BYTES: usize = 64;
 
 /// Part of a request that the next byte belongs to.

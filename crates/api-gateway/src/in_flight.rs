@@ -97,7 +97,7 @@ impl InFlight {
 }
 
 impl Reserved {
-    /// Returns what exceeds so many bytes.
+    /// Gives back what exceeds so many bytes.
     pub(crate) fn keep(&mut self, bytes: usize) {
         for permit in [&mut self.of_account, &mut self.of_process] {
             drop(permit.split(permit.num_permits().saturating_sub(bytes)));

@@ -23,7 +23,7 @@ pub(crate) struct Call {
 }
 
 impl InProcess {
-    /// Returns it with the requests, which the caller must have answered.
+    /// Returns a handle, and the requests that are made through it. The caller must have these answered.
     pub(crate) fn new(client: Client) -> (Self, mpsc::UnboundedReceiver<Call>) {
         let (calls, queue) = mpsc::unbounded_channel();
         (Self { client, calls }, queue)

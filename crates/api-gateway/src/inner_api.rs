@@ -28,7 +28,7 @@ use crate::{
 const MAX_ANSWER_BYTES: usize = 2 * 1024 * 1024;
 const TOO_LONG: &str = r#"{"code":400,"message":"too much for a tool: ask for fewer items"}"#;
 
-/// Starts it. Call this on the thread of a worker.
+/// Starts the copy of the API. Call this on the thread of a worker.
 pub(crate) fn start(state: web::Data<AppState>, client: Client) -> InProcess {
     let (in_process, calls) = InProcess::new(client);
     rt::spawn(answer_all(state, calls));

@@ -3,8 +3,9 @@
 //! A connection is driven by a task on the runtime that opened it. If that is the worker that waits for the result,
 //! a query needs no switch to another thread and back, which costs about as much CPU as a short query itself.
 //!
-//! They count towards `database.max_connections` and reduce the shared pool. A worker whose local connections are
-//! all in use takes one from the shared pool, so no request waits for a worker's connection while another is free.
+//! These connections count towards `database.max_connections` and reduce the shared pool. A worker whose local
+//! connections are all in use takes one from the shared pool, so no request waits for a worker's connection while
+//! another is free.
 
 use std::cell::RefCell;
 

@@ -1,8 +1,9 @@
 //! Pages of lists and other reads, and limits on their cost.
 //!
-//! A page in the order of `createTime`, with no filter or only one on `createTime`, is read from an index. Such
-//! polling has no estimate and is never cut off, except of the deliveries of all Connections: it reads a page of each. For other pages `store` first estimates the maximum cost from the number of
-//! rows to read ([0028](../../../docs/adr/0028-lists-by-estimated-cost.md)):
+//! A page in the order of `createTime`, with no filter or only one on `createTime`, is read from an index. It needs no
+//! estimate and is never cut off, unless it lists the deliveries of all Connections, which reads a page of each. For
+//! other pages `store` first estimates the maximum cost from the number of rows to read
+//! ([0028](../../../docs/adr/0028-lists-by-estimated-cost.md)):
 //!
 //! - More than [`MAX_COST`] is refused, regardless of load.
 //! - Everything else is charged in points, in addition to the points of the read itself.

@@ -21,7 +21,7 @@ impl Parent {
         exists.then_some(()).ok_or(ApiError::NotFound(kind))
     }
 
-    /// Returns what was `checked` of the request. A missing resource is reported before an error in it.
+    /// Returns `checked`. If it is an error and the resource is missing, that is reported instead.
     pub(crate) async fn before<T, E: Into<ApiError>>(
         self,
         caller: &Caller,

@@ -94,7 +94,7 @@ pub(crate) fn too_many_failures(wait: Duration) -> ApiError {
 
 /// Rate limits of all keys and accounts, on this replica.
 pub(crate) struct RateLimiter {
-    /// The account's limit is the default of accounts without their own.
+    /// Limits of each key, and of an account for which none is set.
     limits: Limits,
     begin: Instant,
     known: Mutex<Known>,
@@ -335,7 +335,7 @@ impl RateLimiter {
         Ok(standing)
     }
 
-    /// Returns the refusal of a request that other requests of the account already wait in front of.
+    /// Returns the refusal of a request because too many requests of the account already wait.
     fn too_fast(&self, key: &Key) -> ApiError {
         LIMITED.inc();
         let mut standing = key.book().standing(self.now_ms());

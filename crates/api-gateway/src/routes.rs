@@ -223,7 +223,6 @@ fn files() -> Vec<Path> {
 }
 
 /// Every operation, as method and path template.
-#[must_use]
 pub fn operations() -> Vec<(String, String)> {
     let below = |prefix: &'static str, paths: Vec<Path>| {
         paths.into_iter().flat_map(move |path| {

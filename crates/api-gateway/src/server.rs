@@ -131,7 +131,6 @@ impl Gateway {
     }
 
     /// Address that it listens on. If port 0 was requested, this has the assigned port.
-    #[must_use]
     pub fn local_addr(&self) -> SocketAddr {
         self.address
     }
@@ -194,7 +193,7 @@ impl Gateway {
                     let (tls, peers, draining) = (tls.clone(), peers.clone(), draining.clone());
                     let app = Rc::clone(&app);
                     async move {
-                        // Both protocols share it.
+                        // HTTP/1 and HTTP/2 share the service.
                         let app = Rc::new(app.new_service(()).await?);
                         let shared = Rc::clone(&app);
                         let stop = draining.clone();

@@ -1,6 +1,6 @@
-//! Share of something that each account may hold, such as database connections.
+//! Limits how much of a resource, such as database connections, each account may hold.
 //!
-//! Of the connections it is at most half, so that no account keeps the others waiting.
+//! An account may hold at most half of the connections, so that it does not keep the others waiting.
 
 use std::{
     ops::{Deref, DerefMut},

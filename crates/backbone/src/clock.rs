@@ -1,7 +1,8 @@
 //! Compares the process's clock with the database's.
 //!
-//! The database's clock decides what must hold across replicas, but times of posts and deliveries are a process's own.
-//! With an error of weeks there is no partition for such rows, so a process with a clock that is far off takes no work.
+//! The database's clock orders what must be ordered across replicas, but times of posts and deliveries come from the
+//! process's clock. If that is weeks off, no partition exists for such rows, so a process whose clock is far off takes
+//! no work.
 
 use std::time::Duration;
 
@@ -46,7 +47,7 @@ impl Clock {
             let clock = replicas::clock(conn).await?;
             Ok((before, clock, Timestamp::now()))
         });
-        // That the database is unavailable is reported elsewhere.
+        // Another task reports that the database is unavailable.
         if let Ok((before, clock, after)) = compared.await {
             // The database read its clock somewhere in between.
             let ahead = before.micros().saturating_sub(clock.micros());

@@ -16,8 +16,8 @@ use uuid::Uuid;
 
 use crate::patience::with_timeout;
 
-/// Longer than the maximum age of a heartbeat. After beating this long without a break, a replica knows that
-/// silent replicas are gone, and that it was not the database that was unavailable for all.
+/// A replica whose heartbeats have succeeded for this long, without a break, may treat silent replicas as dead. It is
+/// longer than the maximum age of a heartbeat: if the database was unavailable, the others have had time for a new one.
 const STEADY: Duration = Duration::from_secs(5);
 /// A longer time between two beats counts as a break.
 const BREAK: Duration = Duration::from_secs(3);
@@ -25,7 +25,7 @@ const BREAK: Duration = Duration::from_secs(3);
 pub(crate) struct Heartbeat {
     pool: Pool,
     replica: Uuid,
-    /// True from the first beat on: the database knows the replica as alive.
+    /// True after the first heartbeat: then the database lists the replica as alive.
     beating: watch::Sender<bool>,
     rhythm: Mutex<Option<Rhythm>>,
 }

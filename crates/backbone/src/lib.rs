@@ -37,7 +37,6 @@ pub use keys::{LOOK as KEYS_LOOK, follow_keys, sealer};
 use purges::Purges;
 
 /// Default quotas, for accounts without overrides.
-#[must_use]
 pub fn default_quotas(config: &Config) -> store::quotas::Limits {
     store::quotas::Limits {
         namespaces: config.quotas.namespaces,
@@ -49,7 +48,7 @@ pub fn default_quotas(config: &Config) -> store::quotas::Limits {
     }
 }
 
-/// Cheap to clone: all clones are the same replica.
+/// Connections and identity of one replica. Cheap to clone: all clones are the same replica.
 #[derive(Clone)]
 pub struct Backbone {
     pub pool: Pool,
@@ -58,7 +57,8 @@ pub struct Backbone {
     pub events: EventPublisher,
     /// The owner of this replica's leases.
     pub replica: Uuid,
-    /// Permit for a suspect of any kind of work: at most one item that may have ended earlier processes is in hand.
+    /// The only permit for suspects, for all kinds of work: at most one item that may have crashed earlier processes is
+    /// in hand.
     suspects: Arc<Semaphore>,
     heartbeat: Arc<Heartbeat>,
     schema_suits: watch::Sender<bool>,
@@ -129,8 +129,7 @@ impl Backbone {
 
     /// Starts a separate task for each part: busy work must not stop the heartbeat.
     fn start_upkeep(&self, context: &runtime::Context, stop: &CancellationToken) -> JoinSet<()> {
-        // Registered here, so that the process does not look ready as soon as the first task registers its
-        // check.
+        // All checks are registered before any task starts: with only some of them, the process could look ready.
         for check in ["database", "schema", "clock", "bus"] {
             drop(context.health.check(check));
         }
@@ -172,23 +171,21 @@ impl Backbone {
         tasks
     }
 
-    /// Waits for a database with the right schema that knows this replica: other replicas could take over
-    /// leases from before the first heartbeat. Also waits for a clock that agrees with the database's. Returns `false`
-    /// if `shutdown` came first.
+    /// Waits until the database has the right schema and this replica's first heartbeat, without which other replicas
+    /// could take over its leases, and until the clock agrees with the database's. Returns `false` if `shutdown` came
+    /// first.
     pub async fn ready(&self, shutdown: &CancellationToken) -> bool {
         is_set(self.heartbeat.beating(), shutdown).await
             && is_set(&self.clock.was_right, shutdown).await
     }
 
     /// Returns true while this process must take no work, because its clock is more than an hour off.
-    #[must_use]
     pub fn is_suspended(&self) -> bool {
         *self.clock.is_wrong.borrow()
     }
 
     /// Returns true if leases of silent replicas may be taken over: only after this replica's own heartbeat has
     /// been steady for five seconds. While the database was unavailable, all replicas were silent.
-    #[must_use]
     pub fn may_take_over(&self) -> bool {
         self.heartbeat.is_steady()
     }

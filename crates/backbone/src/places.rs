@@ -1,4 +1,4 @@
-//! Places for work that needs much of a process, such as memory.
+//! Permits for work that needs much of a process's resources, such as memory.
 
 use std::sync::Arc;
 
@@ -7,20 +7,19 @@ use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
 use crate::shares::Shares;
 
-/// A number of places. One account may hold a third of them.
+/// A number of permits. One account may hold a third of them.
 pub struct Places {
     all: Arc<Semaphore>,
     accounts: Shares,
 }
 
-/// A place, until it is dropped.
+/// A permit, until it is dropped.
 pub struct Place {
     _of_account: Option<OwnedSemaphorePermit>,
     _of_all: Option<OwnedSemaphorePermit>,
 }
 
 impl Places {
-    #[must_use]
     pub fn new(places: usize) -> Self {
         Self {
             all: Arc::new(Semaphore::new(places)),
@@ -28,10 +27,11 @@ impl Places {
         }
     }
 
-    /// Waits for a place: first behind work of the same account, so that this does not queue in front of others.
+    /// Waits for a permit. Requests of one account first wait for the account's share, so that they do not fill the
+    /// common queue.
     pub async fn take(self: Arc<Self>, account: Id) -> Place {
         let of_account = self.accounts.take(account, 1).await;
-        // It is never closed.
+        // The semaphore is never closed.
         let of_all = Arc::clone(&self.all).acquire_owned().await.ok();
         Place {
             _of_account: of_account,

@@ -1,4 +1,4 @@
-//! Share of something that each account may hold, such as connections to the database.
+//! Limits how much of a resource, such as connections to the database, each account may hold.
 
 use std::{
     collections::HashMap,
@@ -20,13 +20,11 @@ pub struct Shares {
 
 impl Shares {
     /// Gives each account half of `connections`, so that none keeps the others waiting.
-    #[must_use]
     pub fn of(connections: usize) -> Self {
         Self::each((connections / 2).max(1))
     }
 
     /// Gives each account `share` permits.
-    #[must_use]
     pub fn each(share: usize) -> Self {
         Self {
             share,
@@ -34,13 +32,13 @@ impl Shares {
         }
     }
 
-    /// Waits for `count` permits of `account` at once. The permits last until they are dropped. `None` for more permits
-    /// than an account has.
+    /// Waits for `count` permits of `account` at once. The permits last until they are dropped. Returns `None` if an
+    /// account cannot have that many.
     pub async fn take(&self, account: Id, count: u32) -> Option<OwnedSemaphorePermit> {
         if usize::try_from(count).ok()? > self.share {
             return None;
         }
-        // It is never closed.
+        // The semaphore is never closed.
         self.semaphore(account).acquire_many_owned(count).await.ok()
     }
 

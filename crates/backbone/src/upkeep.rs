@@ -25,7 +25,7 @@ use crate::{
 const DATABASE_INTERVAL: Duration = Duration::from_secs(1);
 const PARTITIONS_INTERVAL: Duration = Duration::from_secs(3_600);
 const PARTITIONS_RETRY: Duration = Duration::from_secs(60);
-/// Same as [`PARTITIONS_RETRY`], while nothing can be stored because a partition is missing.
+/// Replaces [`PARTITIONS_RETRY`] while nothing can be stored because a partition is missing.
 const PARTITIONS_RETRY_AT_ONCE: Duration = Duration::from_secs(5);
 const BUS_INTERVAL: Duration = Duration::from_secs(2);
 
@@ -94,8 +94,8 @@ pub(crate) async fn watch_database(
     }
 }
 
-/// Returns the schema, and true if a partition is missing. Fails behind a pooler that shares sessions, where nothing
-/// works; this is checked until it has passed once.
+/// Returns the schema, and true if a partition is missing. Fails behind a pooler that shares sessions, because Earshot
+/// cannot work there; that is checked until it has passed once.
 async fn check_schema(pool: &Pool, keeps_sessions: &mut bool) -> anyhow::Result<(Schema, bool)> {
     if !*keeps_sessions {
         let check = timeout(PATIENCE, pooling::pool_keeps_sessions(pool)).await;
@@ -111,7 +111,8 @@ async fn check_schema(pool: &Pool, keeps_sessions: &mut bool) -> anyhow::Result<
     looked.await
 }
 
-/// Returns the time of the next run. Partitions of coming weeks can wait: a failure does not stop a service.
+/// Creates the partitions of coming weeks, and returns the wait until the next run. They are not needed yet, so a
+/// failure does not stop a service.
 async fn make_partitions(pool: &Pool, check: &Check) -> Duration {
     match with_timeout(pool, async |conn| migrations::ensure_partitions(conn).await).await {
         Ok(()) => {

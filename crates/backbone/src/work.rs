@@ -1,10 +1,10 @@
 //! The engine of background work: one loop for all kinds of work that replicas share by leases.
 //!
 //! A kind of work implements [`Work`]: how due items are claimed, and what is done with one. [`run`] does the rest. It
-//! looks for work when the kind is woken, when the next item is due, when an item ends, and at least every
+//! claims due items when the kind is woken, when the next item is due, when an item ends, and at least every
 //! [`Settings::sweep`]. It starts items within the capacity, which accounts share, and ends them at shutdown. A failed
-//! item is retried after a growing pause. An item that panics three times, or that was in hand when three processes died,
-//! is set aside with a reason ([`Setback`]).
+//! item is retried after a growing pause. An item that panics three times, or that was in hand when three processes
+//! died, is set aside with a reason ([`Setback`]).
 
 mod hand;
 mod metrics;
@@ -25,11 +25,11 @@ use crate::Backbone;
 use hand::Hand;
 use metrics::Metrics;
 
-/// Wait before the next look if other replicas were faster.
+/// Wait before the next claim if other replicas were faster.
 const CONTENDED: Duration = Duration::from_millis(5);
-/// Wait after a failed look.
+/// Wait after a failed claim.
 const RETRY: Duration = Duration::from_secs(1);
-/// A look that takes longer is followed by a pause of twice its time, so that a backlog does not keep the database
+/// A claim that takes longer is followed by a pause of twice its duration, so that a backlog does not keep the database
 /// busy.
 const SLOW_LOOK: Duration = Duration::from_millis(50);
 
@@ -38,7 +38,7 @@ const SLOW_LOOK: Duration = Duration::from_millis(50);
 pub struct Settings {
     /// Value of the label `kind` in metrics and logs, for example `compile`.
     pub kind: &'static str,
-    /// Longest time between two looks for work.
+    /// Longest time between two claims.
     pub sweep: Duration,
     /// Maximum number of items in hand. One account can use half of them.
     pub capacity: usize,
@@ -52,7 +52,6 @@ pub struct Settings {
 
 impl Settings {
     /// A kind with one class of items.
-    #[must_use]
     pub const fn new(kind: &'static str, sweep: Duration, capacity: usize) -> Self {
         Self {
             kind,
@@ -154,12 +153,12 @@ impl<W: Work> Driver<W> {
         let mut rounds = Periodic::new(&shutdown);
         let task = format!("look for work of kind {}", self.settings.kind);
         while !shutdown.is_cancelled() {
-            // A look costs the same for one free place or many.
+            // All ended items are removed first, because a claim costs the same for one free place or many.
             while let Some(ended) = tasks.try_join_next_with_id() {
                 self.end(ended, &mut hand).await;
             }
-            // A silent database must not keep the process from ending. Leases that no one learns of end with the
-            // replica.
+            // A database that does not answer must not delay the shutdown. If an interrupted claim has leased items,
+            // these leases end with the replica.
             let begun = Instant::now();
             hand.clear();
             let mut permit = { self.backbone.suspects.clone() }.try_acquire_owned().ok();
@@ -182,7 +181,7 @@ impl<W: Work> Driver<W> {
                 }
                 None => RETRY,
             };
-            // Other kinds may need it while this one waits.
+            // Other kinds may need the permit while this one waits.
             drop(permit);
             if is_ok && took > SLOW_LOOK {
                 let rest = shutdown.run_until_cancelled(tokio::time::sleep(took * 2));
@@ -268,7 +267,7 @@ impl<W: Work> Driver<W> {
                 self.metrics.panicked();
                 let (kind, name) = (self.settings.kind, self.work.name(&leased));
                 tracing::error!(kind, name, "work panicked: {panic}");
-                // Other kinds count panics in the database.
+                // Kinds that use the table count panics there.
                 if !self.work.uses_table() && hand.postpone_panicked(panic.id()) {
                     return;
                 }

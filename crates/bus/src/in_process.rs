@@ -40,7 +40,6 @@ impl Default for InProcess {
 }
 
 impl InProcess {
-    #[must_use]
     pub fn new() -> Self {
         Self {
             shared: Arc::new(Shared {

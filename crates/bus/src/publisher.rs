@@ -64,7 +64,6 @@ impl EventPublisher {
     }
 
     /// Returns the routing keys of the events that wait to be sent, oldest first.
-    #[must_use]
     pub fn waiting(&self) -> Vec<String> {
         let waiting = self.lock();
         waiting.iter().map(|one| one.message.key.clone()).collect()

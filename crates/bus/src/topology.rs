@@ -29,7 +29,6 @@ impl Default for Topology {
 
 impl Topology {
     /// A topology with separate names on the same broker, for tests.
-    #[must_use]
     pub fn scoped(prefix: &str) -> Self {
         Self {
             exchange: format!("{prefix}.{EXCHANGE}"),
@@ -38,7 +37,6 @@ impl Topology {
     }
 
     /// The name of `queue` on the broker.
-    #[must_use]
     pub fn queue_name(&self, queue: &str) -> String {
         match &self.prefix {
             Some(prefix) => format!("{prefix}.{queue}"),

@@ -59,7 +59,6 @@ impl Error {
         }
     }
 
-    #[must_use]
     pub fn refusal(&self) -> Option<&Refusal> {
         match self {
             Self::Refused(refusal) => Some(refusal),
@@ -68,7 +67,6 @@ impl Error {
     }
 
     /// Returns true if the same request may succeed later.
-    #[must_use]
     pub fn is_passing(&self) -> bool {
         match self {
             Self::Refused(refusal) => matches!(refusal.status, 408 | 429) || refusal.status >= 500,

@@ -102,7 +102,6 @@ impl Client {
         self
     }
 
-    #[must_use]
     pub fn base(&self) -> &Url {
         &self.base
     }
@@ -261,7 +260,6 @@ async fn bounded(mut answer: Response) -> Result<Vec<u8>, reqwest::Error> {
 }
 
 /// Returns true if the address is on this machine.
-#[must_use]
 pub fn is_local(url: &Url) -> bool {
     match url.host() {
         Some(Host::Ipv4(address)) => address.is_loopback(),

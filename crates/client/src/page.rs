@@ -21,7 +21,6 @@ pub struct Query {
 }
 
 impl Query {
-    #[must_use]
     pub fn filtered(filter: impl Into<String>) -> Self {
         Self {
             filter: Some(filter.into()),

@@ -25,7 +25,6 @@ pub struct Request {
 
 impl Request {
     /// `path` is the part after `/v1/`, for example a resource's name.
-    #[must_use]
     pub fn new(method: Method, path: &str) -> Self {
         Self {
             method,
@@ -36,7 +35,6 @@ impl Request {
         }
     }
 
-    #[must_use]
     pub fn get(path: &str) -> Self {
         Self::new(Method::GET, path)
     }

@@ -35,7 +35,6 @@ impl AddressPolicy {
     ///
     /// An IPv4-mapped address is checked against the lists in both forms, because the system connects it to the
     /// IPv4 one. An address that embeds an IPv4 address for NAT64 is also checked against the denied networks.
-    #[must_use]
     pub fn permits(&self, ip: IpAddr) -> bool {
         let canonical = ip.to_canonical();
         let listed = |cidrs: &[IpNet], ip: IpAddr| cidrs.iter().any(|cidr| cidr.contains(&ip));
@@ -49,7 +48,6 @@ impl AddressPolicy {
 
     /// Returns true if addresses of a host with this name are permitted at all. It permits none by itself: an
     /// internal name only leads to networks that the operator opened, whose addresses customers can also write.
-    #[must_use]
     pub fn permits_name(&self, name: &str) -> bool {
         !is_reserved_name(name)
             || if self.allow_hosts.is_empty() {
@@ -60,14 +58,12 @@ impl AddressPolicy {
     }
 
     /// Returns true if a connection to this port is permitted.
-    #[must_use]
     pub fn permits_port(&self, port: u16) -> bool {
         let listed = self.allow_ports.is_empty() || self.allow_ports.contains(&port);
         listed && !is_bad_port(port)
     }
 
     /// The permitted loopback addresses of this machine, for `localhost` (RFC 6761 6.3).
-    #[must_use]
     pub fn permitted_loopback(&self) -> Vec<IpAddr> {
         [
             IpAddr::V4(Ipv4Addr::LOCALHOST),
@@ -95,13 +91,11 @@ const BAD_PORTS: [u16; 83] = [
 ];
 
 /// Returns true if browsers refuse to speak HTTP to this port.
-#[must_use]
 pub fn is_bad_port(port: u16) -> bool {
     BAD_PORTS.binary_search(&port).is_ok()
 }
 
 /// Returns true if `ip` is globally routable unicast and not a cloud's metadata service.
-#[must_use]
 pub fn is_public(ip: IpAddr) -> bool {
     match ip {
         IpAddr::V4(ip) => is_public_v4(ip),

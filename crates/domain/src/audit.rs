@@ -26,7 +26,6 @@ pub enum Action {
 }
 
 impl Action {
-    #[must_use]
     pub fn as_str(self) -> &'static str {
         match self {
             Self::Create => "CREATE",
@@ -96,7 +95,6 @@ pub enum ActorType {
 }
 
 impl ActorType {
-    #[must_use]
     pub fn as_str(self) -> &'static str {
         match self {
             Self::ApiKey => "API_KEY",

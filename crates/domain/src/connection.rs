@@ -37,7 +37,6 @@ pub enum Method {
 }
 
 impl Method {
-    #[must_use]
     pub fn as_str(self) -> &'static str {
         match self {
             Self::Post => "POST",
@@ -56,7 +55,6 @@ pub enum ConnectionState {
 }
 
 impl ConnectionState {
-    #[must_use]
     pub fn as_str(self) -> &'static str {
         match self {
             Self::Active => "ACTIVE",
@@ -80,7 +78,6 @@ pub enum Format {
 }
 
 impl Format {
-    #[must_use]
     pub fn as_str(self) -> &'static str {
         match self {
             Self::Earshot => "EARSHOT",
@@ -99,7 +96,6 @@ pub struct Headers(pub BTreeMap<String, String>);
 
 impl Headers {
     /// Placeholder for headers that the service cannot decrypt any more; not even their names are known.
-    #[must_use]
     pub fn unreadable() -> Self {
         Self([("***".to_owned(), "***".to_owned())].into())
     }

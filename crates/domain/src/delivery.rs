@@ -31,7 +31,6 @@ impl DeliveryState {
         Self::Cancelled,
     ];
 
-    #[must_use]
     pub fn as_str(self) -> &'static str {
         match self {
             Self::Pending => "PENDING",
@@ -44,7 +43,6 @@ impl DeliveryState {
     }
 
     /// Returns true if nothing more happens automatically; a person may reopen it.
-    #[must_use]
     pub fn is_terminal(self) -> bool {
         match self {
             Self::Pending | Self::InFlight | Self::Retrying => false,

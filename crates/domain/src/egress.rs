@@ -69,19 +69,16 @@ impl Proxy {
     }
 
     /// The proxy's URL without credentials.
-    #[must_use]
     pub fn url(&self) -> &Url {
         &self.url
     }
 
     /// The value of `Proxy-Authorization`. A secret.
-    #[must_use]
     pub fn authorization(&self) -> Option<&str> {
         self.authorization.as_deref()
     }
 
     /// Returns true if requests to `host`, as in a URL, go through the proxy. Those to this machine never do.
-    #[must_use]
     pub fn is_used_for(&self, host: &str) -> bool {
         let address = web_url::literal_address(host).map(|address| address.to_canonical());
         let is_local = match address {

@@ -1,7 +1,6 @@
 use std::{error::Error, iter::successors};
 
 /// An error and its causes, outermost first: `cannot send: connection refused`.
-#[must_use]
 pub fn error_chain(error: &(dyn Error + 'static)) -> String {
     let causes = successors(Some(error), |&error| error.source());
     causes

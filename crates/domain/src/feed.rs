@@ -18,25 +18,21 @@ pub struct FeedName {
 
 impl FeedName {
     /// The name of a configured platform.
-    #[must_use]
     pub fn platform(&self) -> &str {
         &self.text[..self.colon]
     }
 
     /// The second part of the name; the platform's adapter knows its form.
-    #[must_use]
     pub fn what(&self) -> &str {
         &self.text[self.colon + 1..]
     }
 
-    #[must_use]
     pub fn as_str(&self) -> &str {
         &self.text
     }
 
     /// The web address that names the feed, if a customer chose it. Anyone can name such a feed and publish
     /// anything there, so its posts are kept separate from those of every other feed.
-    #[must_use]
     pub fn address(&self) -> Option<&str> {
         let (scheme, _) = self.what().split_once(':')?;
         ["http", "https"]
@@ -46,7 +42,6 @@ impl FeedName {
     }
 
     /// The name for logs, traces and errors: an address in it is masked.
-    #[must_use]
     pub fn masked(&self) -> Cow<'_, str> {
         let Some(address) = self.address() else {
             return Cow::Borrowed(&self.text);
@@ -56,7 +51,6 @@ impl FeedName {
     }
 
     /// Returns true if `name` is valid as the first part of a feed's name.
-    #[must_use]
     pub fn is_platform_name(name: &str) -> bool {
         (1..=64).contains(&name.len())
             && name

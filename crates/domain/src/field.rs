@@ -23,7 +23,6 @@ pub enum Kind {
 }
 
 impl Kind {
-    #[must_use]
     pub fn takes(self, op: Op) -> bool {
         match self {
             Self::Text => true,
@@ -55,7 +54,6 @@ impl Kind {
         literal.ok_or(Issue::InvalidFormat)
     }
 
-    #[must_use]
     pub fn describe(self) -> &'static str {
         match self {
             Self::Text | Self::Texts => "text in double quotes",
@@ -117,7 +115,6 @@ pub enum Literal {
 }
 
 /// The value of `field` in the JSON of an item, for the position in a page token.
-#[must_use]
 pub fn value_of(item: &serde_json::Value, field: &Field) -> Option<Literal> {
     let mut value = item;
     for part in field.name.split('.') {

@@ -8,7 +8,6 @@ pub struct HostName(String);
 
 impl HostName {
     /// Returns true if `name` is this name or a subdomain of it.
-    #[must_use]
     pub fn covers(&self, name: &str) -> bool {
         is_under(name, &self.0)
     }
@@ -40,7 +39,6 @@ impl FromStr for HostName {
 }
 
 /// Returns true for `localhost` and its subdomains, which resolve to loopback without DNS (RFC 6761 6.3).
-#[must_use]
 pub fn is_localhost(name: &str) -> bool {
     is_under(name, "localhost")
 }
@@ -67,7 +65,6 @@ const RESERVED_SUFFIXES: &[&str] = &[
     "docker",
 ];
 
-#[must_use]
 pub fn is_reserved_name(name: &str) -> bool {
     let bare = name.strip_suffix('.').unwrap_or(name);
     !bare.contains('.')

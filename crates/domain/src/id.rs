@@ -26,7 +26,6 @@ impl Id {
     pub const NIL: Self = Self(Ulid::nil());
 
     /// A new id, later than every other that this process has generated.
-    #[must_use]
     pub fn generate() -> Self {
         static LAST: AtomicI64 = AtomicI64::new(0);
         let now = Timestamp::now().micros();
@@ -39,7 +38,6 @@ impl Id {
     }
 
     /// A new id with `time` as its [`Id::time`].
-    #[must_use]
     pub fn at(time: Timestamp) -> Self {
         Self::at_micros(time.micros())
     }
@@ -53,7 +51,6 @@ impl Id {
 
     /// Creation time of the id. For an id that we did not create: some time within its millisecond or the next,
     /// which belongs to no row.
-    #[must_use]
     pub fn time(self) -> Timestamp {
         let millis = i64::try_from(self.0.timestamp_ms()).unwrap_or(i64::MAX / 1000);
         let within = i64::try_from(self.0.random() >> CHANCE_BITS).unwrap_or(0);
@@ -61,12 +58,10 @@ impl Id {
         Timestamp::from_micros(millis * 1000 + within).unwrap_or(Timestamp::UNIX_EPOCH)
     }
 
-    #[must_use]
     pub fn to_uuid(self) -> Uuid {
         Uuid::from_u128(self.0.0)
     }
 
-    #[must_use]
     pub fn from_uuid(uuid: Uuid) -> Self {
         Self(Ulid(uuid.as_u128()))
     }

@@ -38,7 +38,6 @@ pub enum Focus {
 impl Focus {
     pub const ALL: [Self; 3] = [Self::Sales, Self::Competitor, Self::Crisis];
 
-    #[must_use]
     pub fn as_str(self) -> &'static str {
         match self {
             Self::Sales => "SALES",

@@ -60,7 +60,6 @@ pub struct FieldIssue {
 pub struct Issues(Vec<FieldIssue>);
 
 impl Issues {
-    #[must_use]
     pub fn one(field: impl Into<String>, issue: Issue) -> Self {
         let mut issues = Self::default();
         issues.add(field, issue);
@@ -88,12 +87,10 @@ impl Issues {
         });
     }
 
-    #[must_use]
     pub fn is_empty(&self) -> bool {
         self.0.is_empty()
     }
 
-    #[must_use]
     pub fn as_slice(&self) -> &[FieldIssue] {
         &self.0
     }
@@ -115,7 +112,6 @@ impl Issues {
     }
 
     /// The hints, or else the failing fields, in one short line.
-    #[must_use]
     pub fn summary(&self) -> String {
         let words = |one: &FieldIssue| match &one.hint {
             Some(hint) => format!("{}: {hint}", one.field),

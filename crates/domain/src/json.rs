@@ -133,7 +133,6 @@ impl<'a> Object<'a> {
     }
 
     /// The full path of one of this object's fields.
-    #[must_use]
     pub fn path(&self, field: &str) -> String {
         if self.path.is_empty() {
             field.to_owned()
@@ -152,13 +151,11 @@ impl<'a> Object<'a> {
         self.issues.borrow_mut().add(self.path.clone(), issue);
     }
 
-    #[must_use]
     pub fn issues(&self) -> &'a RefCell<Issues> {
         self.issues
     }
 
     /// Returns true if the body has the field, even if it is `null`.
-    #[must_use]
     pub fn has(&self, field: &str) -> bool {
         self.map.contains_key(field)
     }
@@ -170,7 +167,6 @@ impl<'a> Object<'a> {
     }
 
     /// Returns true if a list or object is absent or empty.
-    #[must_use]
     pub fn is_empty(&self, field: &str) -> bool {
         match self.map.get(field) {
             None | Some(Value::Null) => true,

@@ -29,7 +29,6 @@ pub enum Role {
 }
 
 impl Role {
-    #[must_use]
     pub fn as_str(self) -> &'static str {
         match self {
             Self::Owner => "OWNER",
@@ -38,7 +37,6 @@ impl Role {
         }
     }
 
-    #[must_use]
     pub fn may_write(self) -> bool {
         match self {
             Self::Owner | Self::Editor => true,
@@ -46,7 +44,6 @@ impl Role {
         }
     }
 
-    #[must_use]
     pub fn may_audit(self) -> bool {
         match self {
             Self::Owner => true,
@@ -54,7 +51,6 @@ impl Role {
         }
     }
 
-    #[must_use]
     pub fn may_manage_namespaces(self) -> bool {
         match self {
             Self::Owner => true,
@@ -91,7 +87,6 @@ pub struct ApiKey {
 }
 
 impl ApiKey {
-    #[must_use]
     pub fn generate() -> Self {
         Self::with_checksum(Id::generate(), rand::random())
     }
@@ -108,13 +103,11 @@ impl ApiKey {
     }
 
     /// The key with this id and a secret that was derived elsewhere.
-    #[must_use]
     pub fn from_parts(id: Id, secret: [u8; 32]) -> Self {
         Self { id, secret }
     }
 
     /// The text that the bearer sends.
-    #[must_use]
     pub fn expose(&self) -> String {
         format!(
             "esk_{}_{}",
@@ -123,13 +116,11 @@ impl ApiKey {
         )
     }
 
-    #[must_use]
     pub fn secret_hash(&self) -> [u8; 32] {
         Sha256::digest(self.secret).into()
     }
 
     /// Compares in constant time.
-    #[must_use]
     pub fn matches(&self, secret_hash: &[u8]) -> bool {
         self.secret_hash().ct_eq(secret_hash).into()
     }

@@ -246,7 +246,6 @@ impl ListQuery {
 }
 
 /// The issue of a token that is damaged or belongs to another list.
-#[must_use]
 pub fn foreign_token() -> Issues {
     let mut issues = Issues::default();
     issues.add_with_hint(

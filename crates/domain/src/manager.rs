@@ -99,7 +99,6 @@ pub enum ManagerState {
 }
 
 impl ManagerState {
-    #[must_use]
     pub fn as_str(self) -> &'static str {
         match self {
             Self::PendingApply => "PENDING_APPLY",
@@ -152,7 +151,6 @@ impl Sensitivity {
     /// All settings, strictest first.
     pub const ALL: [Self; 3] = [Self::Precise, Self::Balanced, Self::Broad];
 
-    #[must_use]
     pub fn as_str(self) -> &'static str {
         match self {
             Self::Precise => "PRECISE",
@@ -210,7 +208,6 @@ pub enum ApplyErrorCode {
 }
 
 impl ApplyErrorCode {
-    #[must_use]
     pub fn as_str(self) -> &'static str {
         match self {
             Self::NoReachableUrl => "no_reachable_url",

@@ -93,7 +93,6 @@ names! {
 }
 
 impl ScanName {
-    #[must_use]
     pub fn manager_name(&self) -> ManagerName {
         ManagerName {
             namespace: self.namespace,
@@ -103,7 +102,6 @@ impl ScanName {
 }
 
 impl DeliveryName {
-    #[must_use]
     pub fn connection_name(&self) -> ConnectionName {
         ConnectionName {
             namespace: self.namespace,
@@ -113,7 +111,6 @@ impl DeliveryName {
 }
 
 impl ReplayName {
-    #[must_use]
     pub fn connection_name(&self) -> ConnectionName {
         ConnectionName {
             namespace: self.namespace,

@@ -21,7 +21,6 @@ pub struct OrderBy(pub Vec<(Field, Direction)>);
 
 impl OrderBy {
     /// `createTime desc`, the default of every list.
-    #[must_use]
     pub fn newest_first() -> Self {
         Self(vec![(time("createTime"), Direction::Descending)])
     }

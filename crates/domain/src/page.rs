@@ -32,7 +32,6 @@ pub struct ParsePageTokenError;
 
 impl PageToken {
     /// The token in the form for clients.
-    #[must_use]
     pub fn encode(&self, binding: &str) -> String {
         let mut parts: Vec<Value> = vec![Value::from(self.id.to_string())];
         parts.extend(self.values.iter().map(|value| match value {
@@ -48,7 +47,6 @@ impl PageToken {
 
     /// A token with a valid checksum over any `place`, as anyone can create it, so that tests reach the code
     /// after the checksum.
-    #[must_use]
     pub fn forge(place: &[u8], binding: &str) -> String {
         let mut bytes = checksum(binding, place).to_vec();
         bytes.extend(place);

@@ -77,7 +77,6 @@ impl Patch {
     }
 
     /// The object that is merged into an object or map; `None` if the field is replaced or not named.
-    #[must_use]
     pub fn merged_into(&self, field: &str) -> Option<&Map<String, Value>> {
         match self.mask {
             Mask::Body => self.body.get(field)?.as_object(),
@@ -86,7 +85,6 @@ impl Patch {
     }
 
     /// The settable fields that the patch names; with a mask, their paths.
-    #[must_use]
     pub fn named(&self, paths: Paths) -> Vec<String> {
         let settable = |path: &&String| paths.settable.contains(&path.as_str());
         match &self.mask {

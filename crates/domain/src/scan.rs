@@ -58,7 +58,6 @@ pub struct Place {
 }
 
 impl Place {
-    #[must_use]
     pub fn of(post: &Post) -> Self {
         Self {
             url: post.url.clone(),
@@ -124,7 +123,6 @@ pub enum ReaderOutcome {
 
 impl ReaderOutcome {
     /// Returns the name in the API.
-    #[must_use]
     pub fn as_str(self) -> &'static str {
         match self {
             Self::Judged => "JUDGED",

@@ -48,7 +48,6 @@ pub enum PostKind {
 }
 
 impl PostKind {
-    #[must_use]
     pub fn as_str(self) -> &'static str {
         match self {
             Self::Post => "POST",
@@ -65,7 +64,6 @@ impl Default for Kinds {
 
 impl Kinds {
     /// Parses words from a table; words of a newer version are skipped.
-    #[must_use]
     pub fn stored(words: &[String]) -> Self {
         let all = [PostKind::Post, PostKind::Comment];
         let kinds: Vec<PostKind> = all
@@ -78,7 +76,6 @@ impl Kinds {
         Self(kinds)
     }
 
-    #[must_use]
     pub fn has(&self, kind: PostKind) -> bool {
         self.0.contains(&kind)
     }
@@ -104,7 +101,6 @@ pub enum Duplicates {
 }
 
 impl Duplicates {
-    #[must_use]
     pub fn as_str(self) -> &'static str {
         match self {
             Self::Keep => "KEEP",
@@ -157,7 +153,6 @@ impl Language {
         "tk", "tl", "tr", "uk", "ur", "uz", "vi", "yi", "zh", "zu",
     ];
 
-    #[must_use]
     pub fn as_str(self) -> &'static str {
         self.0
     }
@@ -374,7 +369,6 @@ pub(crate) fn screen(fields: &Object<'_>) -> Option<Screen> {
 
 /// Parses mutes from a table. Unknown ones of a newer version are skipped and counted, so that one does not
 /// disable the others.
-#[must_use]
 pub fn stored_mutes(json: &Value) -> (Vec<Mute>, usize) {
     let items = json.as_array().map(Vec::as_slice).unwrap_or_default();
     let mutes: Vec<Mute> = items

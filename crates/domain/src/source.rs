@@ -12,7 +12,6 @@ pub enum SourceType {
 }
 
 impl SourceType {
-    #[must_use]
     pub fn as_str(self) -> &'static str {
         match self {
             Self::Forum => "FORUM",

@@ -20,7 +20,6 @@ pub enum Interval {
 impl Interval {
     pub const ALL: [Self; 3] = [Self::Minute, Self::Hour, Self::Day];
 
-    #[must_use]
     pub fn as_str(self) -> &'static str {
         match self {
             Self::Minute => "1m",
@@ -29,7 +28,6 @@ impl Interval {
         }
     }
 
-    #[must_use]
     pub fn duration(self) -> Duration {
         Duration::from_secs(match self {
             Self::Minute => 60,
@@ -39,7 +37,6 @@ impl Interval {
     }
 
     /// Retention period of points of this kind.
-    #[must_use]
     pub fn retention(self) -> Duration {
         const DAY: u64 = 86_400;
         Duration::from_secs(match self {
@@ -50,7 +47,6 @@ impl Interval {
     }
 
     /// Start of the point that contains `time`.
-    #[must_use]
     pub fn floor(self, time: Timestamp) -> Timestamp {
         let width = self.micros();
         let floored = time.micros().div_euclid(width).saturating_mul(width);
@@ -145,13 +141,11 @@ impl StatsQuery {
     }
 
     /// Start of the first point.
-    #[must_use]
     pub fn start(&self) -> Timestamp {
         self.first
     }
 
     /// End of the last point.
-    #[must_use]
     pub fn end(&self) -> Timestamp {
         self.first.plus(self.width(self.count))
     }

@@ -14,7 +14,6 @@ impl Timestamp {
     pub const UNIX_EPOCH: Self = Self(DateTime::UNIX_EPOCH);
 
     /// The current time, truncated to microseconds.
-    #[must_use]
     #[expect(
         clippy::disallowed_methods,
         reason = "the one place that reads the wall clock"
@@ -24,17 +23,14 @@ impl Timestamp {
     }
 
     /// `None` outside the years that chrono supports.
-    #[must_use]
     pub fn from_micros(micros: i64) -> Option<Self> {
         DateTime::from_timestamp_micros(micros).map(Self)
     }
 
-    #[must_use]
     pub fn micros(self) -> i64 {
         self.0.timestamp_micros()
     }
 
-    #[must_use]
     pub fn to_chrono(self) -> DateTime<Utc> {
         self.0
     }
@@ -57,7 +53,6 @@ impl Timestamp {
     }
 
     /// Time since `earlier`; zero if it is in the future.
-    #[must_use]
     pub fn since(self, earlier: Self) -> std::time::Duration {
         (self.0 - earlier.0).to_std().unwrap_or_default()
     }

@@ -18,7 +18,6 @@ pub struct TestResult {
 
 impl TestResult {
     /// Result without a request, and the reason.
-    #[must_use]
     pub fn unsent(error: impl Into<String>, latency_ms: u32) -> Self {
         Self {
             ok: false,

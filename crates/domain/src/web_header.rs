@@ -67,7 +67,6 @@ fn is_field_value(value: &str) -> bool {
 }
 
 /// Message framing and connection management: RFC 9112, RFC 9110 7.6.1 and 10.1.1, RFC 9113 8.2.2.
-#[must_use]
 pub fn is_forbidden(name: &str) -> bool {
     const FORBIDDEN: [&str; 11] = [
         "host",
@@ -88,7 +87,6 @@ pub fn is_forbidden(name: &str) -> bool {
 }
 
 /// The wait that `Retry-After` asks for (RFC 9110 10.2.3): seconds, or a date. A date in the past means now.
-#[must_use]
 pub fn parse_retry_after(text: &str, now: Timestamp) -> Option<Duration> {
     let text = text.trim();
     if let Ok(seconds) = text.parse::<u32>() {

@@ -49,13 +49,11 @@ impl WebUrl {
     }
 
     /// The URL as the customer wrote it.
-    #[must_use]
     pub fn as_str(&self) -> &str {
         &self.text
     }
 
     /// The normalised URL, for requests.
-    #[must_use]
     pub fn url(&self) -> &Url {
         &self.url
     }
@@ -101,7 +99,6 @@ pub fn check(url: &Url, policy: &AddressPolicy, kind: Kind) -> Result<(), Issue>
 
 /// The URL for logs, errors and other people: without user information and fragment, and with `***` for its
 /// query, because these may contain secrets.
-#[must_use]
 pub fn masked(url: &Url) -> String {
     let mut masked = url.clone();
     // A URL with a host accepts both.
@@ -114,7 +111,6 @@ pub fn masked(url: &Url) -> String {
 }
 
 /// The literal address in the host of a URL, if any.
-#[must_use]
 pub fn literal_address(host: &str) -> Option<IpAddr> {
     match host
         .strip_prefix('[')

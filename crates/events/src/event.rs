@@ -58,14 +58,12 @@ macro_rules! events {
 
         impl AnyEvent {
             /// The routing key of the event.
-            #[must_use]
             pub fn key(&self) -> &'static str {
                 match self { $(Self::$name(_) => $name::KEY,)+ }
             }
         }
 
         /// The full name of the message type with this routing key.
-        #[must_use]
         pub fn type_name(key: &str) -> Option<&'static str> {
             match key {
                 $($key => Some(concat!("earshot.events.v1.", stringify!($name))),)+
@@ -119,7 +117,6 @@ pub enum ManagerNews {
 
 impl ManagerNews {
     /// The Manager of the event.
-    #[must_use]
     pub fn name(&self) -> ManagerName {
         match self {
             Self::Applied(event) => event.name,
@@ -128,7 +125,6 @@ impl ManagerNews {
     }
 
     /// The plan version of an index that includes this event.
-    #[must_use]
     pub fn plan_version(&self) -> i64 {
         match self {
             Self::Applied(event) => event.plan_version,

@@ -44,7 +44,6 @@ pub enum DecodeError {
 
 impl Message {
     /// Puts `event` into a new envelope with the current time.
-    #[must_use]
     pub fn new(event: impl Into<AnyEvent>) -> Self {
         Self {
             id: Id::generate().to_uuid(),
@@ -53,7 +52,6 @@ impl Message {
         }
     }
 
-    #[must_use]
     pub fn encode(&self) -> Encoded {
         let envelope = proto::Envelope {
             id: self.id.to_string(),

@@ -23,13 +23,11 @@ pub struct TraceContext {
 
 impl TraceContext {
     /// The context of the caller's current span.
-    #[must_use]
     pub fn current() -> Self {
         Self::of(&Span::current())
     }
 
     /// The context of `span`; empty if the span is not traced.
-    #[must_use]
     pub fn of(span: &Span) -> Self {
         let mut context = Self::default();
         global::get_text_map_propagator(|propagator| {
@@ -38,13 +36,11 @@ impl TraceContext {
         context
     }
 
-    #[must_use]
     pub fn is_empty(&self) -> bool {
         self.traceparent.is_none()
     }
 
     /// Restores a context from the result of [`TraceContext::sampled`].
-    #[must_use]
     pub fn of_traceparent(traceparent: Option<String>) -> Self {
         Self {
             traceparent,
@@ -53,14 +49,12 @@ impl TraceContext {
     }
 
     /// Returns true if the caller's current trace is exported.
-    #[must_use]
     pub fn is_sampled_now() -> bool {
         let context = Span::current().context();
         context.span().span_context().is_sampled()
     }
 
     /// The part to store with waiting work; `None` if the trace is not exported.
-    #[must_use]
     pub fn sampled(&self) -> Option<&str> {
         let traceparent = self.traceparent.as_deref()?;
         let sampled = self.extract()?.span().span_context().is_sampled();

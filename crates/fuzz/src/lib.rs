@@ -48,7 +48,6 @@ const fn target(name: &'static str, run: fn(&[u8])) -> Target {
 }
 
 /// The target of this name.
-#[must_use]
 pub fn find(name: &str) -> Option<Target> {
     TARGETS.iter().find(|target| target.name == name).copied()
 }

@@ -26,7 +26,6 @@ static WEB_WORDS: LazyLock<HashSet<String>> = LazyLock::new(|| {
 });
 
 /// Returns the natural logarithm of how many times rarer than "in every post" a stem is: 0 to 12.5.
-#[must_use]
 pub fn idf(stem: &str) -> f64 {
     match TABLE.words.get(stem) {
         Some(word) => TABLE.idf_of_bucket(word.bucket),
@@ -38,7 +37,6 @@ pub fn idf(stem: &str) -> f64 {
 const UNKNOWN_IDF: f64 = 5.0;
 
 /// Returns the inverse document frequency of a stem that is not in the table.
-#[must_use]
 pub fn idf_of_unknown() -> f64 {
     UNKNOWN_IDF
 }
@@ -55,31 +53,26 @@ pub enum Usage {
 }
 
 /// Returns how ordinary posts use a stem. A stem that is not in the table is too rare to be a common word.
-#[must_use]
 pub fn usage(stem: &str) -> Usage {
     TABLE.words.get(stem).map_or(Usage::Name, |word| word.usage)
 }
 
 /// Returns whether a stem is a word of the language and not a name.
-#[must_use]
 pub fn is_ordinary(stem: &str) -> bool {
     usage(stem) == Usage::Word
 }
 
 /// Returns whether the table contains the stem.
-#[must_use]
 pub fn is_known(stem: &str) -> bool {
     TABLE.words.contains_key(stem)
 }
 
 /// Returns whether a folded word is a stop word: `the`, `with`, `very`.
-#[must_use]
 pub fn is_stop_word(word: &str) -> bool {
     STOP_WORDS.contains(word)
 }
 
 /// Returns whether a stem belongs to the standard wording of web pages: `pricing`, `login`, `newsletter`.
-#[must_use]
 pub fn is_web_word(stem: &str) -> bool {
     WEB_WORDS.contains(stem)
 }

@@ -72,7 +72,6 @@ pub enum CompileFailure {
 
 impl CompileFailure {
     /// Returns the code of `Manager.applyError`.
-    #[must_use]
     pub fn code(self) -> &'static str {
         match self {
             Self::NoUsableContent | Self::OnlyPlatformPages => "no_usable_content",

@@ -6,8 +6,9 @@
 //!
 //! Discovery never fails a compile, and takes at most [`PATIENCE`]. A platform that does not answer is left out for a
 //! minute, and the communities that it returned before stay. A process sends a platform at most [`SEARCHES_PER_MINUTE`]
-//! searches a minute, for all compiles together; an account has at most as many of them as are left. Searches use the budget of the scanners, and leave half of it unused
-//! ([`budget`]). A platform that cannot be searched, for example without credentials, is left out.
+//! searches a minute, for all compiles together; an account may use at most as many of them as it leaves for others.
+//! Searches use the budget of the scanners, and leave half of it unused ([`budget`]). A platform that cannot be
+//! searched, for example without credentials, is left out.
 
 mod budget;
 
@@ -230,8 +231,7 @@ fn ranked(platform: &Platform, found: Vec<(&str, Vec<Community>)>) -> Vec<FeedNa
         .into_iter()
         .filter(|(what, _)| platform.accepts(what))
         .filter(|(what, _)| !(has_newest && (platform.kind.newest_has)(what)))
-        // A community that only one query found, not as the first result, and that does not mention the query, is
-        // chance.
+        // A community that only one query found is a coincidence, unless it is the first result or mentions the query.
         .filter(|(_, score)| *score >= 0.5)
         .collect();
     best.sort_by(|a, b| b.1.total_cmp(&a.1).then_with(|| a.0.cmp(&b.0)));

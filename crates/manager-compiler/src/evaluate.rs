@@ -164,7 +164,6 @@ impl Plans {
     }
 
     /// Returns the customers that cannot be compiled and are not scored.
-    #[must_use]
     pub fn skipped(&self) -> &[SkippedCustomer] {
         &self.skipped
     }

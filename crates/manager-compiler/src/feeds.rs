@@ -28,13 +28,11 @@ pub struct Platform {
 impl Platform {
     /// Returns the feed for a URL on this platform: a place, a post in one, or a user; `None` when the URL is not one
     /// of its pages, or has no feed.
-    #[must_use]
     pub fn feed_of(&self, url: &Url) -> Option<FeedName> {
         self.feed(&(self.kind.feed_of)(self.base_url.as_ref(), url)?)
     }
 
     /// Returns the feed of all new posts; `None` where a platform has none.
-    #[must_use]
     pub fn newest(&self) -> Option<FeedName> {
         self.feed((self.kind.newest)(self.base_url.as_ref())?)
     }
@@ -54,7 +52,6 @@ impl Platform {
 
 /// Returns the feed of a seed URL, if its address alone is sufficient. Such a page is not about the subject and need
 /// not be fetched. Ignores platforms of another source than the Manager's.
-#[must_use]
 pub fn platform_page(url: &Url, source: &str, platforms: &[Platform]) -> Option<FeedName> {
     let mut own = platforms
         .iter()
@@ -63,7 +60,6 @@ pub fn platform_page(url: &Url, source: &str, platforms: &[Platform]) -> Option<
 }
 
 /// Returns the feed of a fetched seed page that is itself one, or links to one.
-#[must_use]
 pub fn feed_of_page(
     url: &Url,
     page: &PageText,
@@ -82,7 +78,6 @@ pub fn feed_of_page(
 }
 
 /// Returns feeds, sorted and without duplicates; the newest posts of all platforms of the source if `named` is empty.
-#[must_use]
 pub fn choose(named: Vec<FeedName>, source: &str, platforms: &[Platform]) -> Vec<FeedName> {
     let mut feeds = named;
     if feeds.is_empty() {

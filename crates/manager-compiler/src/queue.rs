@@ -5,7 +5,7 @@
 //! left for the others.
 //!
 //! An event wakes the queue of the process that receives it. If a process dies with a claim, or a Manager's event is
-//! lost, the next look of any process finds the Manager.
+//! lost, the next check of any process finds the Manager.
 
 use std::{sync::Arc, time::Duration};
 
@@ -31,7 +31,7 @@ use crate::service::{ManagerCompiler, error};
 const AUTOMATIC: usize = 8;
 /// MANUAL Managers compiled concurrently.
 const MANUAL: usize = 16;
-/// Longest time between two looks.
+/// Longest time between two checks.
 const LOOK: Duration = Duration::from_secs(1);
 
 /// The Managers of one mode that wait for compilation.
@@ -100,8 +100,8 @@ impl Work for Queue {
 }
 
 impl Queue {
-    /// Code of a failure of the service. The published list is closed and has none for it, so the code names what the
-    /// service was given, and the message tells that the service failed.
+    /// Code of a failure of the service. The published list of codes has none for that, so the code names the kind of
+    /// input, and the message says that the service failed.
     fn code(&self) -> ApplyErrorCode {
         match self.mode {
             Mode::Automatic => ApplyErrorCode::NoUsableContent,

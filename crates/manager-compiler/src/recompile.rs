@@ -1,8 +1,8 @@
 //! Recompiles applied Managers, because their pages change and their customers give feedback.
 //!
-//! A Manager whose recompilation begins rests afterwards, unless new instructions are stored; each time in a row for
-//! longer. So pages that fail delay no other Manager. Old instructions stay active until new ones are stored, and
-//! remain so when a page that they are based on does not answer.
+//! Once its recompilation begins, a Manager rests, for longer each time in a row, until new instructions are stored. So
+//! pages that fail delay no other Manager. Old instructions stay active until new ones are stored, and remain so when a
+//! page that they are based on does not answer.
 
 use std::{sync::Arc, time::Duration};
 
@@ -74,7 +74,7 @@ impl Work for Recompilation {
                 self.compiler.in_turn(leased.account, compilation).await
             }
             Ok(None) => Ok(()),
-            // An unreadable row stays unreadable. It rests.
+            // An unreadable row stays unreadable, so the Manager rests.
             Err(error @ store::Error::Json(_)) => {
                 let error = anyhow::Error::from(error);
                 tracing::error!(manager.name = %leased.item, "cannot recompile: {error:#}");

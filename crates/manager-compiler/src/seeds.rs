@@ -88,7 +88,8 @@ impl Seeds {
                 .ok()
                 .filter(|url| feeds::platform_page(url, source, platforms).is_some());
             let deadline = &deadline;
-            // A place ends with its page, so pages of a compilation never wait for each other in a circle.
+            // Each page has its own place, which ends with the page, so pages of a compilation never wait for each
+            // other.
             fetches.push(large::separately(async move {
                 let fetched = match place {
                     // The address is sufficient; the page is not fetched.
@@ -151,8 +152,8 @@ impl Seeds {
         }
     }
 
-    /// Returns the reason why there is no usable content, should that happen: the most helpful code, a text, and each
-    /// URL's own reason.
+    /// Returns the reason to report if there is no usable content: the most helpful code, a text, and each URL's own
+    /// reason.
     pub(crate) fn why(&self) -> Why {
         let is = |code| move |failure: &SeedFailure| failure.code == code;
         let forbidden = is(ApplyErrorCode::ForbiddenAddress);
@@ -285,7 +286,7 @@ async fn fetch(client: &Client, url: &str) -> Result<Fetched, Reason> {
     })
 }
 
-/// Reads a page where it delays nothing else.
+/// Reads a page on a thread where it delays nothing else.
 async fn read(
     fetched: Fetched,
     source: &str,
@@ -295,7 +296,7 @@ async fn read(
     let is_long = fetched.body.len() > SMALL_BYTES;
     let place = large::share_place();
     let reading = runtime::background::spawn_blocking(is_long, move || {
-        // Others begin when the reading ends, even if its compilation has ended before.
+        // The place is held until the reading ends, even if its compilation ends earlier.
         let _place = place;
         let Fetched {
             url,

@@ -48,7 +48,6 @@ const WEB_BLOCKS: f64 = 3.0;
 const PHRASE: f64 = 0.75;
 
 /// Returns the best terms of the pages, heaviest first. `names` are stems that belong to names.
-#[must_use]
 pub fn terms(pages: &[impl Borrow<PageText>], names: &HashSet<String>) -> Vec<Term> {
     let mut counter = Counter::default();
     let mut names = names.clone();

@@ -65,7 +65,7 @@ pub(crate) fn measure(instructions: &mut Instructions) {
     let compile = |instructions: &Instructions| Plan::compile(instructions).ok();
     instructions.background_scores =
         compile(instructions).map(|plan| BACKGROUND.topic_scores(&plan));
-    // Repeated now that the plan has its topic scale.
+    // The plan is compiled again, because it now has its topic scale.
     if let Some(plan) = compile(instructions) {
         let usages = BACKGROUND.name_usages(&plan);
         for (name, usage) in instructions.names.iter_mut().zip(usages) {

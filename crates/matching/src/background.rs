@@ -73,7 +73,6 @@ impl Default for NameUsage {
 
 impl Background {
     /// Indexes posts, given as title and text; at most 65,535.
-    #[must_use]
     pub fn new<'a>(posts: impl IntoIterator<Item = (&'a str, &'a str)>) -> Self {
         let mut background = Self::default();
         for (nth, (title, text)) in (0..=u16::MAX).zip(posts) {
@@ -117,7 +116,6 @@ impl Background {
     }
 
     /// Returns the best terms. A term that ordinary posts do not use together with the others gets a lower weight.
-    #[must_use]
     pub fn reweigh(&self, candidates: &[Term], count: usize) -> Vec<Term> {
         let mut terms = candidates.to_vec();
         for _ in 0..LIFT_PASSES {
@@ -203,7 +201,6 @@ impl Background {
     }
 
     /// Returns the topic scores that one in ten, in a hundred and in a thousand ordinary posts reach.
-    #[must_use]
     pub fn topic_scores(&self, plan: &Plan) -> [f64; 3] {
         let mut topics = self.topics(plan);
         topics.sort_by(|a, b| b.total_cmp(a));
@@ -220,7 +217,6 @@ impl Background {
     }
 
     /// Returns how ordinary posts use each name of the plan.
-    #[must_use]
     pub fn name_usages(&self, plan: &Plan) -> Vec<NameUsage> {
         let Rule::Focus { scale, .. } = plan.rule else {
             return vec![NameUsage::default(); plan.names.len()];

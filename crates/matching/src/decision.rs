@@ -64,7 +64,6 @@ impl From<Decision> for Match {
 /// Decides on a post. If `feed` is `None`, it decides as if the plan watched the post's feed.
 ///
 /// Refused posts get terms, score and focus too, so that a reader can see what was missing.
-#[must_use]
 pub fn evaluate(plan: &Plan, post: &PostText, feed: Option<&FeedName>) -> Decision {
     let mut verdict = Verdict::of(plan, post);
     if feed.is_some_and(|feed| !plan.watches(feed)) {

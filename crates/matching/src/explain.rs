@@ -9,7 +9,6 @@ use crate::{Decision, Field, PostText, Span, heads};
 
 /// Works like `Match::from`, and adds the post's signals where the plan has a focus. The decision has already run the
 /// classifiers, so this costs almost nothing.
-#[must_use]
 pub fn explain(decision: Decision, post: &PostText) -> Match {
     let signals = decision.focus.map(|_| post.signals());
     Match {
@@ -34,7 +33,6 @@ impl From<Span> for scan::Span {
 
 impl PostText {
     /// Returns how far the post is of each kind, regardless of its subject.
-    #[must_use]
     pub fn signals(&self) -> scan::Signals {
         // These figures are precise to three digits at most.
         let part = |focus| (self.head(focus) / heads::MAX_ANSWER * 1_000.0).round() / 1_000.0;

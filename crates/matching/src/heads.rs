@@ -50,7 +50,6 @@ pub fn install(model: ModelFile) -> bool {
 
 impl Head {
     /// Returns the logit of the probability that the post is of the kind.
-    #[must_use]
     pub fn logit(&self, features: &HeadFeatures) -> f64 {
         let weight = |bucket: &u32| self.weights.get(*bucket as usize).copied().unwrap_or(0);
         let sum: i32 = features.buckets.iter().map(|b| i32::from(weight(b))).sum();
@@ -67,7 +66,6 @@ pub struct HeadFeatures {
 }
 
 impl HeadFeatures {
-    #[must_use]
     pub fn of(title: &str, text: &str) -> Self {
         let mut seen = Seen::default();
         let (english, _) = seen.read(title, text);
@@ -78,13 +76,11 @@ impl HeadFeatures {
     }
 
     /// Returns the value of each feature: the length of a post does not make it stronger.
-    #[must_use]
     pub fn value(&self) -> f64 {
         value(self.buckets.len())
     }
 
     /// Returns the classifier's answer within its bounds, counted from the lowest.
-    #[must_use]
     pub fn answer(&self, logit: f64) -> f64 {
         answer(self.english, logit)
     }

@@ -67,7 +67,6 @@ pub struct Index {
 
 impl Index {
     /// Builds an index of these plans; of two under one name the last counts.
-    #[must_use]
     pub fn build(
         plans: impl IntoIterator<Item = (ManagerName, Arc<Plan>)>,
         version: PlanVersion,
@@ -104,7 +103,6 @@ impl Index {
     }
 
     /// Returns every plan that watches the feed and matches the post, by name.
-    #[must_use]
     pub fn matches(&self, post: &PostText, feed: &FeedName) -> Vec<(ManagerName, Decision)> {
         let mut found = Vec::new();
         self.search(post, feed, |name, _, explain| found.push((name, explain())));
@@ -113,7 +111,6 @@ impl Index {
     }
 
     /// Returns the decision of one plan, as [`Self::matches`] returns it for a match.
-    #[must_use]
     pub fn explain(&self, name: &ManagerName, post: &PostText) -> Option<Decision> {
         let (segment, slot) = self.slot(name)?;
         let mut decision = None;
@@ -154,7 +151,6 @@ impl Index {
     }
 
     /// Returns a Manager's current plan, unpacked: for tests and inspection, not for each post.
-    #[must_use]
     pub fn plan(&self, name: &ManagerName) -> Option<Plan> {
         let (segment, slot) = self.slot(name)?;
         Some(segment.plan(slot))
@@ -168,24 +164,20 @@ impl Index {
     }
 
     /// Returns the number of plans.
-    #[must_use]
     pub fn len(&self) -> usize {
         self.tiers.iter().map(Tier::len).sum()
     }
 
-    #[must_use]
     pub fn is_empty(&self) -> bool {
         self.len() == 0
     }
 
     /// Returns the memory used in bytes, including the free capacity of hash tables and lists.
-    #[must_use]
     pub fn memory(&self) -> usize {
         self.tiers.iter().map(|tier| tier.segment.memory()).sum()
     }
 
     /// Returns the version that the last change was given.
-    #[must_use]
     pub fn version(&self) -> PlanVersion {
         self.version
     }
@@ -253,7 +245,6 @@ pub struct LiveIndex {
 }
 
 impl LiveIndex {
-    #[must_use]
     pub fn new(index: Index) -> Self {
         Self {
             index: ArcSwap::from_pointee(index),
@@ -262,7 +253,6 @@ impl LiveIndex {
     }
 
     /// Returns the current index. Hold it for a post or a page, not longer: it keeps its plans in memory.
-    #[must_use]
     pub fn load(&self) -> Arc<Index> {
         self.index.load_full()
     }
@@ -271,7 +261,7 @@ impl LiveIndex {
     pub fn apply(&self, changes: impl IntoIterator<Item = Change>, version: PlanVersion) {
         let _writing = self.writing.lock().unwrap_or_else(PoisonError::into_inner);
         let mut next = self.index.load().apply(changes, version);
-        // Not during a merge: its tiers must not change, or its work is lost.
+        // Tiers are not folded during a merge, because its work would be lost.
         if next.tiers.len() > TOO_MANY_TIERS
             && let Ok(_alone) = self.merging.try_lock()
         {
@@ -287,7 +277,6 @@ impl LiveIndex {
     }
 
     /// Returns whether [`Self::merge`] has something to do.
-    #[must_use]
     pub fn is_due(&self) -> bool {
         self.index.load().due().is_some()
     }

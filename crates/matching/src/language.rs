@@ -44,7 +44,6 @@ impl Language {
 
     /// Detects the language of a text. A text that looks English is not analysed further: 1 µs for most posts, 20 to 50
     /// µs for the others.
-    #[must_use]
     pub fn detect(text: &str) -> Self {
         let text = &text[..text.floor_char_boundary(MAX_BYTES)];
         Self::detect_with(text, heads::is_english(text))

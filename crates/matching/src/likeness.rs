@@ -55,13 +55,11 @@ pub struct Sketch([u16; MINIMUMS]);
 
 impl Sketch {
     /// Returns whether the texts are near-identical.
-    #[must_use]
     pub fn is_like(&self, other: &Self) -> bool {
         let pairs = self.0.iter().zip(&other.0);
         pairs.filter(|(own, other)| own == other).count() >= ALIKE
     }
 
-    #[must_use]
     pub fn to_bytes(&self) -> Vec<u8> {
         self.0
             .iter()
@@ -70,7 +68,6 @@ impl Sketch {
     }
 
     /// Decodes the result of [`Sketch::to_bytes`].
-    #[must_use]
     pub fn from_bytes(bytes: &[u8]) -> Option<Self> {
         let (pairs, rest) = bytes.as_chunks::<2>();
         let minimums: Vec<u16> = pairs.iter().map(|pair| u16::from_be_bytes(*pair)).collect();
@@ -80,7 +77,6 @@ impl Sketch {
 }
 
 impl Likeness {
-    #[must_use]
     pub fn of(post: &Post) -> Self {
         let said = [post.title.as_deref(), post.text.as_deref()];
         let said: Vec<&str> = said.into_iter().flatten().map(bounded).collect();

@@ -21,7 +21,6 @@ const THRESHOLDS: [[f64; 3]; 3] = [
 ];
 
 /// Returns the score that a post must reach for a focus at the chosen sensitivity.
-#[must_use]
 pub fn threshold(focus: Focus, sensitivity: Sensitivity) -> f64 {
     THRESHOLDS[focus as usize][sensitivity as usize]
 }

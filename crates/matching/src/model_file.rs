@@ -69,7 +69,6 @@ impl Gate {
     /// Number of weights without the bias.
     pub const SLOPES: usize = 9;
 
-    #[must_use]
     pub fn from_slopes(bias: f64, slopes: [f64; Self::SLOPES]) -> Self {
         let [
             topic,
@@ -97,7 +96,6 @@ impl Gate {
     }
 
     /// Returns all weights except the bias, in the order of [`crate::Signals::slopes`].
-    #[must_use]
     pub fn slopes(&self) -> [f64; Self::SLOPES] {
         [
             self.topic,
@@ -125,7 +123,6 @@ impl Default for ModelFile {
 }
 
 impl ModelFile {
-    #[must_use]
     pub fn to_bytes(&self) -> Vec<u8> {
         let mut bytes = MAGIC.to_vec();
         for gate in &self.gates {
@@ -150,7 +147,6 @@ impl ModelFile {
     }
 
     /// Returns `None` if the bytes are not a model file of this version.
-    #[must_use]
     pub fn parse(bytes: &[u8]) -> Option<Self> {
         let mut rest = bytes.strip_prefix(MAGIC)?;
         let mut model = Self::default();

@@ -36,7 +36,7 @@ impl Readings {
         Self::of(term, true)
     }
 
-    /// Returns them with nothing but what a search in a post reads: a word of one letter takes 16 times its own size.
+    /// Returns the readings with only what a search in a post uses: a word of one letter takes 16 times its own size.
     pub(crate) fn without_words(self) -> Self {
         let phrases = self.0.iter().map(|phrase| Phrase {
             words: Vec::new(),

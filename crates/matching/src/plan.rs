@@ -103,7 +103,6 @@ pub enum PlanError {
 
 impl PlanError {
     /// Returns the path of the field within the instructions.
-    #[must_use]
     pub fn field(&self) -> &str {
         let (Self::NoWords { field } | Self::OutOfRange { field } | Self::EmptyGroup { field }) =
             self;
@@ -170,17 +169,14 @@ impl Plan {
     }
 
     /// Returns the feeds, sorted. A plan without feeds watches nothing.
-    #[must_use]
     pub fn feeds(&self) -> &[FeedName] {
         &self.feeds
     }
 
-    #[must_use]
     pub fn watches(&self, feed: &FeedName) -> bool {
         self.feeds.binary_search(feed).is_ok()
     }
 
-    #[must_use]
     pub fn focus(&self) -> Option<Focus> {
         match self.rule {
             Rule::Focus { focus, .. } => Some(focus),
@@ -189,7 +185,6 @@ impl Plan {
     }
 
     /// Returns the score that a post must reach; `None` if terms, names or groups decide alone.
-    #[must_use]
     pub fn threshold(&self) -> Option<f64> {
         match self.rule {
             Rule::Focus { threshold, .. } | Rule::Sum { threshold } => Some(threshold),

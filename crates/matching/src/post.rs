@@ -54,7 +54,6 @@ pub(crate) struct Count {
 }
 
 impl PostText {
-    #[must_use]
     pub fn new(title: Option<&str>, text: Option<&str>) -> Self {
         let (title, text) = (title.unwrap_or_default(), text.unwrap_or_default());
         let blanks = [title, text].map(blanks);
@@ -77,7 +76,6 @@ impl PostText {
     }
 
     /// Returns the number of words in the post.
-    #[must_use]
     pub fn length(&self) -> u32 {
         self.words().length()
     }

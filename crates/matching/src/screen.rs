@@ -48,7 +48,6 @@ enum What {
 
 impl Screen {
     /// Returns `None` when nothing is filtered.
-    #[must_use]
     pub fn new(mutes: &[Mute], languages: &[Language]) -> Option<Self> {
         let screen = Self {
             muted: mutes.iter().filter_map(Muted::new).collect(),
@@ -59,7 +58,6 @@ impl Screen {
     }
 
     /// Returns the reason if the post is filtered out at this time.
-    #[must_use]
     pub fn keeps_out(&self, post: &Candidate<'_>, now: Timestamp) -> Option<Kept> {
         let stands = |muted: &&Muted| muted.until.is_none_or(|end| now < end);
         // All searches of a screen have one budget of steps, as those of a plan have.
@@ -132,7 +130,6 @@ struct Names {
 
 impl<'a> Candidate<'a> {
     /// `text` is the post's.
-    #[must_use]
     pub fn new(post: &'a Post, text: &'a PostText) -> Self {
         Self {
             post,
@@ -167,7 +164,6 @@ impl<'a> Candidate<'a> {
 
 /// Returns whether a post is in English. If the detector cannot tell Portuguese from Spanish, the language whose cues count
 /// decides. A text without any sign counts as English.
-#[must_use]
 pub fn is_english(post: &PostText) -> bool {
     match language_of(post) {
         Some(language) => language.as_str() == "en",

@@ -24,7 +24,6 @@ pub struct Signals {
 
 impl Signals {
     /// Returns `None` without a focus, and where no term and no name of the plan occurs.
-    #[must_use]
     pub fn of(plan: &Plan, post: &PostText) -> Option<Self> {
         let (gate, of_plan, any) = strength::gate_features(plan, post)?;
         let of_post = Features::of_post(gate, post);
@@ -38,7 +37,6 @@ impl Signals {
     }
 
     /// Returns the factor of each slope of a gate, in their order.
-    #[must_use]
     pub fn slopes(&self) -> [f64; Gate::SLOPES] {
         let of = |strength: f64| [strength, strength * self.head, strength * self.lexicon];
         let [topic, own, watched] = [

@@ -72,7 +72,6 @@ enum Failure {
 
 impl Server {
     /// Offers the tools that write if the key's role allows it, which the first request finds out.
-    #[must_use]
     pub fn new(client: Client) -> Self {
         Self {
             client,
@@ -81,7 +80,6 @@ impl Server {
     }
 
     /// Offers the tools that write if `may_write`.
-    #[must_use]
     pub fn with_writes(client: Client, may_write: bool) -> Self {
         Self {
             client,

@@ -47,7 +47,6 @@ pub enum Purpose {
 }
 
 impl Purpose {
-    #[must_use]
     pub fn as_str(self) -> &'static str {
         match self {
             Self::Compile => "compile",
@@ -79,7 +78,6 @@ pub enum Failure {
 
 impl Failure {
     /// The outcome in metrics.
-    #[must_use]
     pub fn word(&self) -> &'static str {
         match self {
             Self::Paused => "paused",
@@ -125,7 +123,6 @@ pub struct Endpoint {
 }
 
 impl Endpoint {
-    #[must_use]
     pub fn new(settings: &Model) -> Self {
         let mut url = settings.base_url.clone();
         if let Ok(mut path) = url.path_segments_mut() {

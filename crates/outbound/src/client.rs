@@ -47,7 +47,6 @@ pub struct Client {
 
 impl Client {
     /// Trusts the public certificate authorities and this machine's name servers.
-    #[must_use]
     pub fn new(policy: AddressPolicy, user_agent: &str) -> Self {
         let resolver = Arc::new(SystemResolver::new());
         Self::with_parts(policy, user_agent, resolver, public_authorities())
@@ -75,7 +74,6 @@ impl Client {
     }
 
     /// Creates a client with another resolver and other certificate authorities; the guard stays the same.
-    #[must_use]
     pub fn with_parts(
         policy: AddressPolicy,
         user_agent: &str,
@@ -129,7 +127,6 @@ impl Client {
     }
 
     /// The client's address policy.
-    #[must_use]
     pub fn policy(&self) -> &AddressPolicy {
         self.connector.policy()
     }

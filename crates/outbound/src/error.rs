@@ -43,7 +43,6 @@ pub enum Failure {
 
 impl Failure {
     /// Word for logs, metrics and the API.
-    #[must_use]
     pub fn word(&self) -> &'static str {
         match self {
             Self::Dns { .. } => "dns_failure",
@@ -133,7 +132,6 @@ pub enum Error {
 }
 
 impl Error {
-    #[must_use]
     pub fn word(&self) -> &'static str {
         match self {
             Self::Url { .. } => "invalid_url",

@@ -60,7 +60,6 @@ pub struct Exchange {
 
 impl Exchange {
     /// Returns true if the endpoint accepted it: any 2xx.
-    #[must_use]
     pub fn is_success(&self) -> bool {
         matches!(self.status, Ok(200..=299))
     }

@@ -146,7 +146,6 @@ pub struct Deadline {
 
 impl Deadline {
     /// Sets a limit that begins now, for the current work.
-    #[must_use]
     pub fn after(limit: Duration) -> Self {
         let gate = TURN.try_with(|turn| Arc::clone(&turn.gate)).ok();
         let before = gate.as_ref().map(|gate| gate.waits().waited());

@@ -63,7 +63,6 @@ impl Page {
 
     /// The body as text. The encoding is taken from its byte order mark, else the head's charset, else the
     /// declaration in the first bytes of HTML or XML, else UTF-8. Invalid bytes become U+FFFD.
-    #[must_use]
     pub fn text(&self) -> String {
         let named = self
             .charset

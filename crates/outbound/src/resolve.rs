@@ -29,7 +29,6 @@ pub struct SystemResolver(TokioResolver);
 impl SystemResolver {
     /// Creates the resolver. If the system configuration is unreadable, it uses only the hosts file and logs a
     /// warning.
-    #[must_use]
     pub fn new() -> Self {
         Self::build(TokioResolver::builder_tokio().unwrap_or_else(|error| {
             tracing::warn!(%error, "no dns configuration found; names will not resolve");
@@ -41,7 +40,6 @@ impl SystemResolver {
     }
 
     /// Uses these name servers, over UDP and TCP, instead of the machine's.
-    #[must_use]
     pub fn with_name_servers(servers: &[SocketAddr]) -> Self {
         let server = |address: &SocketAddr| {
             let connections = [ConnectionConfig::udp(), ConnectionConfig::tcp()].map(|mut way| {

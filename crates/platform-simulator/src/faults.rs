@@ -23,7 +23,6 @@ pub struct Fault {
 
 impl Fault {
     /// A fault in the next response.
-    #[must_use]
     pub fn new(platform: &str, kind: FaultKind, value: u64) -> Self {
         Self {
             platform: platform.to_owned(),

@@ -137,25 +137,21 @@ impl Simulator {
         })
     }
 
-    #[must_use]
     pub fn addr(&self) -> SocketAddr {
         self.addr
     }
 
     /// `http://<address>` or the public address, without a path.
-    #[must_use]
     pub fn base_url(&self) -> String {
         self.world.base_url().to_owned()
     }
 
     /// The page of the demo's customer.
-    #[must_use]
     pub fn demo_page_url(&self) -> String {
         format!("{}/demo/", self.world.base_url())
     }
 
     /// Three platforms on this simulator: Hacker News, a Lemmy instance, and a blog's feed.
-    #[must_use]
     pub fn settings(&self) -> Vec<Settings> {
         let url = |path: &str| Url::parse(&format!("{}{path}", self.world.base_url())).ok();
         let platform = |name: &str, kind: &str, path: &str| Settings {
@@ -180,7 +176,6 @@ impl Simulator {
 
     /// A platform of `kind`, named like it, on this simulator: for the kinds that [`Simulator::settings`]
     /// leaves out. Its credentials are valid.
-    #[must_use]
     pub fn settings_of(&self, kind: &str) -> Settings {
         let url = Url::parse(&format!("{}/{kind}", self.world.base_url())).ok();
         let access = match kind {
@@ -214,7 +209,6 @@ impl Simulator {
     }
 
     /// The time when each post was first part of a response, by its `Post.id`, in microseconds.
-    #[must_use]
     pub fn served(&self) -> std::collections::BTreeMap<String, i64> {
         self.world.served()
     }
@@ -260,13 +254,11 @@ impl Simulator {
     }
 
     /// Bluesky: the newest time of an event of the stream.
-    #[must_use]
     pub fn newest_event(&self) -> Option<Timestamp> {
         self.world.jetstream.newest()
     }
 
     /// Bluesky: the maximum number of streams open at the same time.
-    #[must_use]
     pub fn most_streams(&self) -> usize {
         self.world.jetstream.most_open()
     }
@@ -289,7 +281,6 @@ impl Simulator {
     }
 
     /// X: posts billed so far.
-    #[must_use]
     pub fn x_bill(&self) -> XBill {
         self.world.x.bill()
     }
@@ -300,7 +291,6 @@ impl Simulator {
     }
 
     /// Number of requests to paths that start with `path`.
-    #[must_use]
     pub fn requests(&self, path: &str) -> u64 {
         let counts = self.world.requests();
         let matching = counts.iter().filter(|(own, _)| own.starts_with(path));

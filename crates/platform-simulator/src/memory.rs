@@ -35,7 +35,6 @@ impl Default for InMemory {
 }
 
 impl InMemory {
-    #[must_use]
     pub fn new() -> Arc<Self> {
         Arc::default()
     }
@@ -58,7 +57,6 @@ impl InMemory {
         self.world.edit(id, text)
     }
 
-    #[must_use]
     pub fn x_bill(&self) -> XBill {
         self.world.x.bill()
     }

@@ -161,7 +161,6 @@ pub struct Polled {
 
 impl Polled {
     /// Returns true if there is nothing to store but the cursor.
-    #[must_use]
     pub fn is_empty(&self) -> bool {
         self.posts.is_empty()
             && self.deleted.is_empty()

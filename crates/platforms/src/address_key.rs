@@ -11,13 +11,11 @@ use sha2::Sha256;
 pub struct AddressKey(SecretBox<[u8; 32]>);
 
 impl AddressKey {
-    #[must_use]
     pub fn new(key: [u8; 32]) -> Self {
         Self(SecretBox::new(Box::new(key)))
     }
 
     /// A random key, for processes that create no posts.
-    #[must_use]
     pub fn random() -> Self {
         Self::new(rand::random())
     }

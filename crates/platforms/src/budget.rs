@@ -66,7 +66,6 @@ pub struct Budgeted {
 }
 
 impl Budgeted {
-    #[must_use]
     pub fn new(fetch: Arc<dyn Fetch>, budget: Arc<dyn Budget>, left: ReadLeft) -> Self {
         Self {
             fetch,

@@ -127,7 +127,6 @@ impl Cursor {
     }
 
     /// Parses the output of [`Cursor::to_json`]; logs a warning and returns `None` if it cannot be read.
-    #[must_use]
     pub fn from_json(value: &serde_json::Value) -> Option<Self> {
         let read = Self::deserialize(value).map_err(|error| error.to_string());
         let cursor = read.and_then(|cursor| match cursor.version {
@@ -154,7 +153,6 @@ impl Cursor {
         }
     }
 
-    #[must_use]
     pub fn to_json(&self) -> serde_json::Value {
         serde_json::to_value(self).unwrap_or_default()
     }
@@ -176,19 +174,16 @@ impl Cursor {
     }
 
     /// The time of the newest post read, for lag and for logs.
-    #[must_use]
     pub fn high_water(&self) -> Option<Timestamp> {
         self.high_water
     }
 
     /// Returns true while the feed's first reading is not complete.
-    #[must_use]
     pub fn is_first_reading(&self) -> bool {
         self.unread.as_ref().is_some_and(|unread| unread.first)
     }
 
     /// Number of posts around the position that the cursor knows.
-    #[must_use]
     pub fn known(&self) -> usize {
         self.seen.len()
     }

@@ -62,7 +62,6 @@ pub enum PollError {
 
 impl PollError {
     /// Wait that the platform asks for before the next request, if any.
-    #[must_use]
     pub fn retry_after(&self) -> Option<Duration> {
         match self {
             Self::Throttled { retry_after } | Self::Status { retry_after, .. } => *retry_after,
@@ -72,7 +71,6 @@ impl PollError {
     }
 
     /// The platform's wish to be asked less.
-    #[must_use]
     pub fn throttled(&self) -> Option<Throttled> {
         match self {
             Self::Throttled { retry_after } => Some(Throttled {
@@ -83,7 +81,6 @@ impl PollError {
     }
 
     /// Returns true if polling again cannot help until someone changes something.
-    #[must_use]
     pub fn is_permanent(&self) -> bool {
         matches!(
             self,

@@ -93,14 +93,12 @@ pub struct Fetched {
 }
 
 impl Fetched {
-    #[must_use]
     pub fn header(&self, name: &str) -> Option<&str> {
         let found = self.headers.iter().find(|(own, _)| own == name);
         found.map(|(_, value)| value.as_str())
     }
 
     /// The wait in `Retry-After`, given in seconds or as a date; at most [`MAX_PAUSE`].
-    #[must_use]
     pub fn retry_after(&self) -> Option<Duration> {
         let wait = parse_retry_after(self.header("retry-after")?, Timestamp::now())?;
         Some(wait.min(MAX_PAUSE))

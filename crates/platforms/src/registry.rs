@@ -27,7 +27,6 @@ pub const KINDS: [&PlatformKind; 11] = [
 ];
 
 /// The kind that has this name in the configuration.
-#[must_use]
 pub fn kind(name: &str) -> Option<&'static PlatformKind> {
     KINDS.into_iter().find(|kind| kind.name == name)
 }
@@ -68,20 +67,17 @@ pub struct Platform {
 
 impl Platform {
     /// Poll interval for a feed without statistics.
-    #[must_use]
     pub fn interval(&self) -> Duration {
         self.poll_interval
             .unwrap_or_else(|| self.adapter.default_interval())
     }
 
     /// Returns true if `what`, the second part of a feed's name, is well-formed for this platform.
-    #[must_use]
     pub fn accepts(&self, what: &str) -> bool {
         (self.kind.accepts)(self.base_url.as_ref(), what)
     }
 
     /// The feed of all new posts, if the platform has one.
-    #[must_use]
     pub fn newest_feed(&self) -> Option<FeedName> {
         let what = (self.kind.newest)(self.base_url.as_ref())?;
         format!("{}:{what}", self.name).parse().ok()
@@ -131,20 +127,17 @@ impl Platforms {
         Ok(Self { by_name })
     }
 
-    #[must_use]
     pub fn get(&self, name: &str) -> Option<&Platform> {
         self.by_name.get(name)
     }
 
     /// The platform of `feed`, if it is configured and accepts such a feed.
-    #[must_use]
     pub fn of_feed(&self, feed: &FeedName) -> Option<&Platform> {
         self.get(feed.platform())
             .filter(|platform| platform.accepts(feed.what()))
     }
 
     /// The feed of all new posts on the platform `name`.
-    #[must_use]
     pub fn newest_feed(&self, name: &str) -> Option<FeedName> {
         self.get(name)?.newest_feed()
     }

@@ -32,7 +32,6 @@ pub struct Settings {
 impl Settings {
     /// Opaque identifier of the credential for the platform, which does not reveal it. Entries with the same
     /// host and credential share a request budget.
-    #[must_use]
     pub fn credential(&self) -> String {
         let access = &self.access;
         let token = access.token.as_ref().map(|token| token.expose_secret());
@@ -58,7 +57,6 @@ pub enum Source {
 
 impl Source {
     /// The type of this family's posts.
-    #[must_use]
     pub fn post_type(self) -> PostType {
         match self {
             Self::Forum => PostType::ForumLink,

@@ -55,7 +55,6 @@ impl Customer {
     }
 
     /// Returns the approximate memory that it takes.
-    #[must_use]
     pub fn bytes(&self) -> usize {
         let questions = self.questions.iter().map(Vec::len);
         let vectors = 1 + self.offers.len() + questions.sum::<usize>();

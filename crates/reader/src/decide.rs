@@ -13,19 +13,16 @@ use crate::{Customer, Post, ReadError, Reader};
 const CANDIDATE: f64 = 0.1;
 
 /// Returns the lowest score of posts that are read for a Manager with this threshold.
-#[must_use]
 pub fn candidate_threshold(threshold: f64) -> f64 {
     threshold.min(CANDIDATE)
 }
 
 /// Returns whether a post with this score is read for a Manager with this threshold.
-#[must_use]
 pub fn is_candidate(score: f64, threshold: f64) -> bool {
     score >= candidate_threshold(threshold)
 }
 
 /// Returns why a post cannot be read. `text` is that of the whole post.
-#[must_use]
 pub fn obstacle(title: &str, text: &PostText) -> Option<ReaderOutcome> {
     if title.trim().is_empty() {
         return Some(ReaderOutcome::Untitled);
@@ -35,7 +32,6 @@ pub fn obstacle(title: &str, text: &PostText) -> Option<ReaderOutcome> {
 
 impl ReadError {
     /// Returns what it means for a decision.
-    #[must_use]
     pub fn outcome(&self) -> ReaderOutcome {
         match self {
             Self::NoOffers => ReaderOutcome::NoOffers,
@@ -73,7 +69,6 @@ impl Reader {
     }
 
     /// Returns the score of a post that was read; `None` if the plan is not for a focus, or nothing of it occurs.
-    #[must_use]
     pub fn score(
         &self,
         plan: &Plan,

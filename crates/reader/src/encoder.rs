@@ -80,7 +80,6 @@ impl Encoder {
     }
 
     /// Returns the beginning of the weights' checksum: equal versions give comparable vectors.
-    #[must_use]
     pub fn version(&self) -> &str {
         &self.version
     }

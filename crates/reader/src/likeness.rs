@@ -23,7 +23,6 @@ const NONE: f32 = -0.3;
 impl Post {
     /// Returns how near the post is to what a customer sells, and how much nearer than to other goods. The order is that of
     /// the learned weights.
-    #[must_use]
     pub fn likeness(&self, customer: &Customer) -> [f32; LIKENESS] {
         let needed = || self.sentences.iter().filter(|sentence| sentence.is_need);
         let count = self.sentences.len().max(1);

@@ -44,7 +44,6 @@ impl Reader {
     }
 
     /// Returns the probability that a person would keep the post. Takes well under a millisecond.
-    #[must_use]
     pub fn judge(&self, focus: Focus, evidence: &[f64], post: &Post, customer: &Customer) -> f64 {
         self.head.judge(focus, evidence, post, customer)
     }

@@ -28,7 +28,6 @@ impl Vector {
     }
 
     /// Returns the cosine of the angle between two vectors: 1 if the texts mean the same, about 0 if they are unrelated.
-    #[must_use]
     pub fn likeness(&self, other: &Self) -> f32 {
         // Several sums, so that the compiler may use wide registers.
         const SUMS: usize = 16;
@@ -48,7 +47,6 @@ impl Vector {
     }
 
     /// Returns the numbers, for a learned layer.
-    #[must_use]
     pub fn values(&self) -> &[f32; DIMENSIONS] {
         &self.0
     }

@@ -14,7 +14,6 @@ pub struct Backoff {
 }
 
 impl Backoff {
-    #[must_use]
     pub fn new(min: Duration, max: Duration) -> Self {
         let max = max.max(min);
         Self {
@@ -25,7 +24,6 @@ impl Backoff {
     }
 
     /// For an unavailable broker or database: from a tenth of a second to five seconds.
-    #[must_use]
     pub fn reconnect() -> Self {
         Self::new(Duration::from_millis(100), Duration::from_secs(5))
     }

@@ -1,7 +1,6 @@
 //! The only place that reads environment variables.
 
 /// All variables of this process, except those that are not UTF-8.
-#[must_use]
 pub fn variables() -> Vec<(String, String)> {
     std::env::vars_os()
         .filter_map(|(name, value)| Some((name.into_string().ok()?, value.into_string().ok()?)))

@@ -15,7 +15,6 @@ pub struct Periodic<'a> {
 }
 
 impl<'a> Periodic<'a> {
-    #[must_use]
     pub fn new(stop: &'a CancellationToken) -> Self {
         Self {
             stop,
@@ -78,7 +77,6 @@ pub struct Sparing {
 
 impl Sparing {
     /// After each run comes a pause of `rest` times its duration.
-    #[must_use]
     pub fn new(rest: u32) -> Self {
         Self {
             rest,

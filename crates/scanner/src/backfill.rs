@@ -2,12 +2,12 @@
 //!
 //! First, the stored posts of a feed are matched, for the Managers of an account that wait for the feed
 //! ([`Backfills`]). If these do not reach back far enough and the platform does, a look-back reads the feed with a
-//! separate cursor ([`LookBacks`]). Accounts share the capacity of a replica for both, next to the polls of new posts,
-//! and within the half of a platform's budget that they leave. Another replica repeats an unfinished step, and creates
-//! no Scan twice.
+//! separate cursor ([`LookBacks`]). A replica has capacity for both in addition to that for polls of new posts, and
+//! accounts share it. Their requests may use half of a platform's budget. If a replica dies, another one repeats its
+//! unfinished step, and creates no Scan twice.
 //!
-//! New posts during a backfill belong to the polls. Before stored posts are read, every poll that may not have
-//! known the Manager has ended ([`feeds::wait_for_polls`]), and the posts that it read are stored by then.
+//! Posts that appear during a backfill are left to polls. Stored posts are read only after every poll has ended that
+//! may have started without the Manager ([`feeds::wait_for_polls`]). The posts of these polls are stored by then.
 //!
 //! A Manager whose account has used up its Scans of the day waits until the quota allows more. The posts that polls
 //! refused for this reason then become a backfill ([`backfills::catch_up`]).
@@ -44,9 +44,9 @@ mod look_back;
 mod record;
 
 const LOOK: Duration = Duration::from_secs(1);
-/// Steps over stored posts at a time. One account can use two of them.
+/// Maximum number of steps over stored posts at a time. One account can use two of them.
 const STEPS: usize = 3;
-/// Look-backs at a time. One account can use one of them.
+/// Maximum number of look-backs at a time. One account can use one of them.
 const LOOK_BACKS: usize = 2;
 /// Pause after a step, because other work needs the CPU too.
 const BREATH: Duration = Duration::from_millis(20);

@@ -27,15 +27,15 @@ use tokio::sync::Mutex;
 
 use crate::metrics;
 
-/// Maximum age of the store's answer that the platform is not silenced.
+/// Maximum age of an answer of the store that says that the platform is not silenced.
 const BELIEVED: Duration = Duration::from_secs(1);
 /// Time between two checks of a waiting poll.
 const LOOK_AGAIN: Duration = Duration::from_secs(5);
-/// Maximum wait for the next request. Requests made before that no longer count towards the limit per minute.
+/// Maximum wait for the next request. After it, earlier requests no longer count towards the limit per minute.
 pub(crate) const MAX_PATIENCE: Duration = Duration::from_secs(70);
 /// Wait when the store does not answer.
 const AFTER_ERROR: Duration = Duration::from_secs(2);
-/// Wait before asking again for posts that others have not used yet.
+/// Wait until an account that has used its share asks again for posts that others leave unused.
 const SHARE_RETRY: Duration = Duration::from_secs(600);
 
 /// Requests of one poll, look-back or re-check.
@@ -44,7 +44,7 @@ struct Spending {
     is_low: bool,
     /// The feed that is read, if any.
     feed: Option<FeedName>,
-    /// Account whose share its last posts came from.
+    /// Account whose share the last posts were taken from.
     charged: Cell<Option<Id>>,
 }
 
@@ -95,7 +95,8 @@ struct Lease {
 }
 
 impl Lease {
-    /// Returns true if requests need a new lease. The store lets it last longer, but a new one notices a pause.
+    /// Returns true if requests need a new lease. The store would let this one last longer, but the request for a new
+    /// one finds out whether the platform is silenced.
     fn is_over(&self) -> bool {
         self.rest == 0 || self.asked.elapsed() >= BELIEVED
     }
@@ -197,7 +198,7 @@ impl Budget {
             lease: lease.id,
             spent: lease.spent,
         });
-        // About the requests of a second.
+        // About as many as one second needs.
         let wanted = Wanted {
             id: rand::random(),
             least: 1,
@@ -236,8 +237,8 @@ impl Budget {
         Ok(Ok(()))
     }
 
-    /// Takes requests one by one, and never from the second half of the limit. They are not settled, so they count
-    /// a few seconds longer.
+    /// Leases one request at a time, and never from the second half of the limit. These leases are not settled, so
+    /// their requests count a few seconds longer.
     async fn take_low(
         &self,
         state: &mut State,

@@ -45,8 +45,8 @@ impl Deciders {
         }
     }
 
-    /// Returns instructions with a lower threshold for the index, so that it finds all candidates. `None` if the
-    /// Manager's own do.
+    /// Returns instructions with a lower threshold for the index, so that it finds all candidates. Returns `None` if
+    /// the Manager's own threshold is low enough.
     pub(crate) fn lowered(&self, instructions: &Instructions) -> Option<Instructions> {
         if self.is_empty() {
             return None;
@@ -104,7 +104,8 @@ impl Deciders {
         self.rules.remove(manager);
     }
 
-    /// Keeps the Managers that exist. Call it after the index was replaced: versions before and after do not compare.
+    /// Removes Managers that no longer exist. Call it after the index was replaced, because versions before and after
+    /// cannot be compared.
     pub(crate) fn retain(&self, exists: impl Fn(&ManagerName) -> bool) {
         self.rules.retain(&exists);
         if let Some(reading) = &self.reading {
@@ -121,9 +122,9 @@ impl Deciders {
         }
     }
 
-    /// Returns the matches that become Scans, in their order. `account` is the one that the work counts for. Nothing
-    /// reads matches of the Namespaces `used_up`, because the quota refuses them. Those that the reader may accept
-    /// stay: they are decided when there is room again. Without a deadline, nothing is read and no model is asked.
+    /// Returns the matches that become Scans, in their order. The work counts for `account`. The quota refuses matches
+    /// of the Namespaces `used_up`, so nothing judges them; those that the reader may accept are returned, and decided
+    /// once the quota allows Scans again. Without a deadline, neither the reader nor the model is used.
     pub(crate) async fn decide<'a>(
         &self,
         pool: &Pool,
@@ -138,7 +139,7 @@ impl Deciders {
         }
         let (mut rules, mut decidable) = (Vec::new(), Vec::new());
         for scan in matches {
-            // Its Manager has no plan any more.
+            // The Manager has no plan any more.
             let Some(mut rule) = self.rules.get(&scan.manager) else {
                 continue;
             };
@@ -161,12 +162,12 @@ impl Deciders {
         if let Some(reading) = &self.reading {
             let doubtful = rules.iter().zip(&mut decidable).filter_map(|(rule, scan)| {
                 let threshold = rule.threshold?;
-                // The LLM filter looks further down, where the reader was not fitted.
+                // Candidates of the LLM filter may have lower scores, for which the reader was not trained.
                 is_candidate(scan.matched.score, threshold)
                     .then_some(Doubtful { rule: *rule, scan })
             });
             let doubtful = doubtful.collect();
-            // After its deadline it only gives the scores that it has.
+            // After its deadline, the reader only returns scores that it has already.
             let until = deadline.unwrap_or_else(Instant::now);
             reading.judge(pool, index, account, doubtful, until).await;
         }

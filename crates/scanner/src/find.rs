@@ -52,7 +52,7 @@ pub(crate) struct Matches<'a, W> {
     /// Namespaces whose account has no Scans left today: their matches are refused, and not explained.
     used_up: Arc<HashSet<Id>>,
     index: Arc<Index>,
-    /// In the order of the posts. Muted matches stay here, because a Namespace may remove a mute.
+    /// Matches in the order of the posts, muted ones included, because a Namespace may remove a mute.
     found: Vec<Found>,
     /// Matches that an earlier transaction stored.
     stored: HashSet<Pick>,
@@ -60,9 +60,9 @@ pub(crate) struct Matches<'a, W> {
     broken: Mutex<BTreeSet<usize>>,
     /// Decisions after those of the index, so that a repeated transaction reads no post again. `None` for a rejected match.
     decided: Mutex<HashMap<Pick, Option<Decided>>>,
-    /// When the last post is read, set by the first block; without it, each block has its own time.
+    /// Deadline for readings, set by the first block. If it is `None`, each block has its own deadline.
     deadline: Option<OnceLock<tokio::time::Instant>>,
-    /// True if undecided matches are read, and the model is asked.
+    /// True if the reader and the model may be used for undecided matches.
     may_ask: bool,
 }
 
@@ -107,7 +107,7 @@ impl<'a, W: Fn(&ManagerName, &Post) -> bool> Matches<'a, W> {
         Self::refusing(plans, index, account, feed, posts, wanted, none).await
     }
 
-    /// Same as [`Self::of`], for new posts: readings end in time.
+    /// Same as [`Self::of`], for new posts, which must not wait long: one deadline holds for all their readings.
     pub(crate) async fn of_first(
         plans: &Plans,
         index: Arc<Index>,
@@ -153,7 +153,7 @@ impl<'a, W: Fn(&ManagerName, &Post) -> bool> Matches<'a, W> {
         new
     }
 
-    /// Lets decisions need neither a reading nor a model, for use in a transaction.
+    /// Makes later decisions use neither the reader nor the model, so that they can be made in a transaction.
     pub(crate) fn without_asking(self) -> Self {
         Self {
             may_ask: false,
@@ -169,7 +169,7 @@ impl<'a, W: Fn(&ManagerName, &Post) -> bool> Matches<'a, W> {
         self.used_up = namespaces;
     }
 
-    /// The index whose matches these are.
+    /// Returns the index that produced these matches.
     pub(crate) fn index(&self) -> &Arc<Index> {
         &self.index
     }
@@ -297,7 +297,7 @@ impl<'a, W: Fn(&ManagerName, &Post) -> bool> Matches<'a, W> {
         for place in places {
             let pick = &picks[place];
             let scan = new.next_if(|scan| self.is_of(pick, scan));
-            // What the quota refuses is decided when there is room again.
+            // Matches that the quota refuses are decided once it allows Scans again.
             if !self.used_up.contains(&pick.manager.namespace) {
                 let outcome = scan.as_ref().map(|scan| Decided::of(&scan.matched));
                 decided.insert(*pick, outcome);
@@ -503,7 +503,7 @@ fn unexplained(score: f64) -> Match {
     }
 }
 
-/// Runs long work without keeping other tasks from the thread. A runtime with a single thread has no other.
+/// Runs long work without blocking other tasks of the thread. On a runtime with a single thread that is not possible.
 fn blocking<T>(work: impl FnOnce() -> T) -> T {
     match Handle::current().runtime_flavor() {
         RuntimeFlavor::MultiThread => tokio::task::block_in_place(work),

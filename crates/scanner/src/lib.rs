@@ -2,8 +2,8 @@
 //!
 //! Feeds are polled, not Managers: each feed once for all its watchers, by the replica that leased it. [`poller`]
 //! leases due feeds of a platform, [`poll`] runs one poll from the platform's response to the committed Scans, and
-//! [`plans`] keeps the index of all Managers' plans up to date. Posts, Scans, events and the feed's new cursor are
-//! one transaction, so a scanner that dies repeats a poll and loses nothing.
+//! [`plans`] keeps the index of all Managers' plans up to date. Posts, Scans and the feed's new cursor are stored in
+//! one transaction, and events are published after it. So a scanner that dies repeats a poll and loses nothing.
 //!
 //! [`adapt`] sets when a feed is polled again, and [`budget`] limits the requests to a platform, over all replicas.
 //! Within what the polls leave, [`backfill`] runs new Managers over past posts, and [`recheck`] finds posts that

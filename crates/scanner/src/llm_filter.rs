@@ -43,7 +43,7 @@ pub struct LlmFilter {
     candidate_percent: u32,
     timeout: Duration,
     open: Semaphore,
-    /// Half of `open` for an account: answers of one account may be slow.
+    /// An account may use half of `open`, because its answers may be slow.
     shares: Shares,
     budget: Mutex<Budget>,
     answers: Mutex<AnswerCache>,
@@ -61,7 +61,6 @@ struct Candidate<'a> {
 }
 
 impl LlmFilter {
-    #[must_use]
     pub fn new(settings: &config::Judge) -> Self {
         Self {
             endpoint: Endpoint::new(&settings.endpoint()),
@@ -82,7 +81,8 @@ impl LlmFilter {
         candidate_threshold(threshold, self.candidate_percent)
     }
 
-    /// Returns the matches that become Scans, in their order. Those without a threshold are decided.
+    /// Returns the matches that become Scans, in their order. Matches without a threshold always do: the index has
+    /// decided on them.
     pub(crate) async fn decide<'a>(
         &self,
         pool: &Pool,
@@ -211,7 +211,7 @@ impl LlmFilter {
                 Some(relevant)
             }
             Err(failure) => {
-                // Not sent: another question failed in the meantime.
+                // The question was not sent, because another one failed in the meantime.
                 if failure == Failure::Paused {
                     self.budget().release(account, &scan.manager);
                 }
@@ -233,7 +233,6 @@ impl LlmFilter {
 ///
 /// It is never zero for a positive threshold: posts that the gate rules out have the score zero, and must
 /// not become candidates.
-#[must_use]
 pub fn candidate_threshold(threshold: f64, candidate_percent: u32) -> f64 {
     if threshold > 0.0 {
         threshold * f64::from(candidate_percent) / 100.0
@@ -263,7 +262,6 @@ fn settle(candidate: Candidate<'_>) -> Option<NewScan<'_>> {
 }
 
 /// Returns the final decision: the model's answer, or the embedded decision without one.
-#[must_use]
 pub fn is_relevant(embedded: bool, answer: Option<bool>) -> bool {
     answer.unwrap_or(embedded)
 }

@@ -146,8 +146,8 @@ impl Monitor {
         Ok(())
     }
 
-    /// Reports feeds that no scanner polls, because their platform is not in the configuration (any longer). All
-    /// scanners have the same one.
+    /// Reports watched feeds that no scanner polls, because their platform is not configured, or no longer. All
+    /// scanners have the same configuration.
     fn report_unconfigured(&mut self, found: &[PlatformFeeds], check: &Check) {
         let found: BTreeMap<&str, i64> = { found.iter() }
             .filter(|feeds| !self.platforms.contains(&feeds.platform))

@@ -1,8 +1,8 @@
 //! The index of all Managers' plans, kept up to date.
 //!
-//! It is read completely at start. Then broadcasts announce changes, and the log of changes has the details. A
+//! The index is loaded completely at start. Then broadcasts announce changes, and the log of changes has the details. A
 //! sweep finds changes without a broadcast. Even if both are late, no post is matched against an old index: a
-//! poll's transaction asks whether plans of its feed changed ([`is_current`]), and then updates the index itself.
+//! poll's transaction checks whether plans of its feed changed ([`is_current`]), and then updates the index itself.
 
 use std::{
     collections::{HashSet, VecDeque},
@@ -78,7 +78,6 @@ impl PlanChanges {
 }
 
 impl Plans {
-    #[must_use]
     pub fn new(pool: Pool, deciders: Deciders) -> Self {
         Self {
             pool,
@@ -95,7 +94,6 @@ impl Plans {
     }
 
     /// The current index.
-    #[must_use]
     pub fn index(&self) -> Arc<Index> {
         self.live.load()
     }
@@ -149,8 +147,9 @@ impl Plans {
         }
     }
 
-    /// Returns the matches that become Scans. Call without a connection: a model may be asked, except about matches of the
-    /// Namespaces `used_up`. The work counts for `account`. No post is read after `deadline`; without one, nothing is asked.
+    /// Returns the matches that become Scans. Call without a connection: a model may be asked, except about matches of
+    /// the Namespaces `used_up`. The work counts for `account`. No post is read after `deadline`; without one, neither
+    /// the reader nor the model is used.
     pub(crate) async fn decide<'a>(
         &self,
         account: Id,
@@ -165,7 +164,7 @@ impl Plans {
             .await
     }
 
-    /// Returns when the last post is read, if reading begins now.
+    /// Returns the deadline of readings that begin now.
     pub(crate) fn reading_deadline(&self) -> tokio::time::Instant {
         self.deciders.reading_deadline()
     }
@@ -193,7 +192,7 @@ impl Plans {
 
     async fn reload(&self) -> Result<(), Error> {
         let mut conn = self.pool.get().await?;
-        // Read before the pages, so that a change during the read is seen again.
+        // The version is read before the pages, so that a change in between is read again later.
         let version = plans::version(&mut conn).await?;
         let mut held = Held::default();
         let mut after = None;
@@ -273,8 +272,8 @@ impl Plans {
                             }
                         }
                     });
-                    // Stored before the index gets the version, so that readers of the new version find the
-                    // changes.
+                    // The changes are stored before the index gets the version, so that readers of the new version find
+                    // them.
                     self.remember(Refreshed {
                         from: before,
                         to: version,
@@ -289,7 +288,7 @@ impl Plans {
                     self.live.apply(changes.into_iter().flatten(), version);
                     self.publish_change(version);
                     if self.live.is_due() {
-                        // In a separate task, because it may take seconds. The lock ensures that only one runs.
+                        // Runs in a separate task, because it may take seconds. The lock ensures that only one runs.
                         let live = Arc::clone(&self.live);
                         tokio::task::spawn_blocking(move || live.merge());
                     }

@@ -1,8 +1,8 @@
 //! One poll: from the platform's response to the committed Scans.
 //!
-//! It has four steps, and each makes a value from that of the step before. [`read`] asks the platform, [`complete`]
-//! adds late posts and those of skipped ids, [`matched`] matches a part of the posts, and [`commit`] stores the part.
-//! The last two are repeated for each part, and if plans change in between.
+//! It has four steps, and each makes a value from that of the step before. [`read`] reads from the platform,
+//! [`complete`] adds late posts and those of skipped ids, [`matched`] matches a part of the posts, and [`commit`]
+//! stores the part. The last two are repeated for each part, and if plans change in between.
 //!
 //! A poll without new posts costs one transaction of four statements. A poll with posts costs five more (they are
 //! stored, and counted twice), and one with matches nine more for each block of
@@ -45,7 +45,7 @@ pub(crate) use used_up::UsedUp;
 /// Maximum number of conflicts in a row with changing plans or quotas without storing anything; more means that
 /// something else is wrong.
 const MAX_REMATCHES: u32 = 20;
-/// In this many last tries, an account that lost a race for its quota counts as one without Scans left.
+/// Number of last tries in which an account that lost a race for its quota counts as one without Scans left.
 const LAST_TRIES: u32 = 5;
 
 /// State for the next poll under the same lease.
@@ -72,7 +72,7 @@ impl Poll {
             };
         }
         if self.is_stream() {
-            // Another replica may read it now.
+            // Another replica may read the stream now.
             metrics::STREAM_LAG
                 .with_label_values(&[self.watched.name()])
                 .set(0.0);

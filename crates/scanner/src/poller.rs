@@ -50,7 +50,7 @@ pub(crate) struct Poller {
     backbone: Backbone,
     plans: Arc<Plans>,
     limits: Arc<Limits>,
-    /// Changes of plans: they may bring feeds that are due.
+    /// Signals changed plans, which may have new feeds that are due.
     changes: Mutex<watch::Receiver<PlanVersion>>,
     shutdown: CancellationToken,
 }
@@ -131,7 +131,7 @@ impl Work for Poller {
     }
 
     async fn woken(&self) {
-        // Never an error: the plans live as long as this.
+        // This cannot fail, because the plans live as long as this value.
         let _ = self.changes.lock().await.changed().await;
     }
 

@@ -84,7 +84,7 @@ type ReadPost = Result<reader::Post, ReaderOutcome>;
 type Turn = (OwnedSemaphorePermit, OwnedSemaphorePermit);
 
 impl Reading {
-    /// Loads the files on a thread of low priority, which the threads of the model get from it.
+    /// Loads the files on a thread of low priority, which the threads of the model inherit.
     pub(crate) async fn new(settings: &config::PostReader, hasher: RandomState) -> Self {
         let folder = PathBuf::from(&settings.folder);
         let reader = background::spawn(move || Reader::in_folder(&folder)).await;
@@ -125,7 +125,7 @@ impl Reading {
         self.max_wait
     }
 
-    /// Forgets Managers that do not exist any more, and all outcomes.
+    /// Removes Managers that no longer exist, and all outcomes.
     pub(crate) fn retain(&self, exists: impl Fn(&ManagerName) -> bool) {
         self.customers.retain(exists);
         self.lock_outcomes().clear();
@@ -229,7 +229,7 @@ impl Reading {
         let (reader, index) = (Arc::clone(block.reader), Arc::clone(block.index));
         let of = index.version();
         let judged = background::spawn(move || {
-            // Others begin when the work ends, even if its poll has stopped waiting.
+            // The turn lasts until the work ends, even if its poll has stopped waiting.
             let _turn = turn;
             let read = read.unwrap_or_else(|| Arc::new(read_post(&reader, &post)));
             let outcomes = judge(&reader, &index, &post, &read, &customers, deadline);
@@ -243,8 +243,8 @@ impl Reading {
             metrics::READER_DURATION.observe(begin.elapsed().as_secs_f64());
         }
         for (Doubtful { rule, scan }, outcome) in asked.into_iter().zip(outcomes) {
-            // Otherwise the index has other instructions than the rule. Versions grow, except by a reload, which clears the
-            // cache.
+            // Otherwise the rule is newer than the index, which has other instructions. Versions only grow, except by a
+            // reload, which clears the cache.
             let is_known = rule.since.number <= of.number;
             if is_known && outcome != Err(ReaderOutcome::Busy) {
                 let key = self.key(&rule, scan);
@@ -267,7 +267,7 @@ impl Reading {
         deadline: Instant,
     ) -> HashMap<ManagerName, Sold> {
         let mut found = HashMap::new();
-        // A set has another order each time, so not the same ones are left out by the deadline.
+        // A set is iterated in another order each time, so the deadline does not always leave out the same Managers.
         let missing: Vec<_> = missing.into_iter().collect();
         for some in missing.chunks(SELLERS) {
             if Instant::now() >= deadline {
@@ -345,7 +345,7 @@ impl Reading {
     }
 
     async fn turn(&self, account: Id, deadline: Instant) -> Option<Turn> {
-        // A turn that is free would be taken after the deadline, too.
+        // Without this check, a free turn would be taken even after the deadline.
         if Instant::now() >= deadline {
             return None;
         }
@@ -424,7 +424,7 @@ fn judge(
         if std::time::Instant::now() >= deadline.into_std() {
             return Err(ReaderOutcome::Busy);
         }
-        // One plan at a time: each is unpacked for it.
+        // Plans are unpacked one at a time, to save memory.
         let plan = index.plan(manager).ok_or(ReaderOutcome::Unavailable)?;
         let score = reader.score(&plan, &words, read, customer);
         score.ok_or(ReaderOutcome::Unavailable)

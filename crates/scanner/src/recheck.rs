@@ -4,8 +4,8 @@
 //! them, with low priority within its budget, and records those that are gone. One replica at a time runs the walk. Its
 //! position is stored, so if a process dies, another continues there.
 //!
-//! A post is blanked when it is gone again an hour or more later, because a platform may answer 404 for a while. A second
-//! look asks about other posts as well, which show whether the platform finds any.
+//! A post is blanked only if a second check, an hour or more after the first, does not find it either, because a
+//! platform may answer 404 for a while. A second check includes other posts, which show whether the platform finds any.
 
 use std::{
     sync::{Mutex, MutexGuard, PoisonError},
@@ -159,8 +159,8 @@ impl Recheck {
             Err(error) => {
                 let (_, reason) = classify(&error);
                 let wait = error.retry_after().unwrap_or(AFTER_FAILURE);
-                // An implausible response, for example that all posts are gone, may be repeated: the next walk asks
-                // again.
+                // An implausible response, for example that all posts are gone, may come again for the same posts. So
+                // the walk continues after them, and the next walk checks them again.
                 let is_implausible = matches!(error, PollError::Malformed(_));
                 let place = match place.is_walking && is_implausible {
                     true => step.next.as_ref(),
@@ -177,7 +177,7 @@ impl Recheck {
         Ok(())
     }
 
-    /// Does the same as [`decide`] for one post after the other: those that the database refuses keep no other waiting.
+    /// Does the same as [`decide`], post by post: a post that the database refuses does not delay the others.
     async fn decide_apart(
         &self,
         conn: &mut AsyncPgConnection,
@@ -218,7 +218,8 @@ impl Recheck {
     }
 }
 
-/// Notes the result of a look, and blanks the posts that two looks did not find. Returns how many were blanked.
+/// Stores the results of a check, and blanks the posts that two checks did not find. Returns the number of blanked
+/// posts.
 async fn decide(
     conn: &mut AsyncPgConnection,
     platform: &str,
@@ -247,7 +248,7 @@ impl Work for Recheck {
     async fn run(&self, leased: &Leased<Place>) -> Result<(), store::Error> {
         let stepped = self.step(&leased.item).await;
         if stepped.is_err() {
-            // Requests cost budget, and the response may be what cannot be stored.
+            // The step is not retried at once: requests cost budget, and the response may be what cannot be stored.
             let mut conn = self.backbone.pool.get().await?;
             let (name, replica) = (self.watched.name(), self.backbone.replica);
             let place = Some(&leased.item);
@@ -256,8 +257,8 @@ impl Work for Recheck {
         stepped
     }
 
-    /// The walk continues after the posts of the step, which the next walk asks about: the posts behind them must not
-    /// wait for them.
+    /// Continues the walk after the posts of the step, so that they do not delay the posts behind them. The next walk
+    /// checks them again.
     async fn set_aside(
         &self,
         conn: &mut AsyncPgConnection,

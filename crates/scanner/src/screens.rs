@@ -1,8 +1,8 @@
 //! Mutes and languages of Managers, and mutes of Namespaces with an enabled Manager, next to the index of plans and
 //! never older than it.
 //!
-//! Few Managers have any. A reader locks for one look-up per match. The writer updates this before the index gets
-//! the version of the change, so a reader of an index never sees older mutes.
+//! Few Managers have any. A reader holds the lock for one look-up per match. The writer updates this before the index
+//! gets the version of the change, so a reader of an index never sees older mutes.
 
 use std::{
     collections::HashMap,

@@ -2,9 +2,9 @@
 //!
 //! Feeds that customers name may be 2,000 addresses of one server, and a server's busy feeds are polled every few
 //! seconds. Each replica starts [`BURST`] polls at once, and then one per [`INTERVAL`], which is more than 2,000 feeds
-//! need at their usual interval. A poll that waits takes a place of its account alone.
+//! need at their usual interval. A waiting poll takes only capacity of its account.
 //!
-//! A site is the end of a host name, with two labels, so that more names of one server do not help. Sites below a
+//! A site is the last two labels of a host name, so that more names of one server do not raise its limit. Sites below a
 //! public suffix such as `co.uk` count as one, which only slows accounts that poll very many of them.
 
 use std::{
@@ -25,7 +25,7 @@ const SWEEP_AT: usize = 10_000;
 
 #[derive(Default)]
 pub(crate) struct SitePace {
-    /// When a poll without a burst could start, by account and site.
+    /// Time at which the next poll could start if there were no burst, by account and site.
     next: Mutex<HashMap<(Id, String), Instant>>,
 }
 

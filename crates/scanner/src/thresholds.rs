@@ -1,4 +1,4 @@
-//! How matches of each Manager are decided, next to an index whose thresholds are lower.
+//! Rules that decide on matches of each Manager, because the index may have lower thresholds.
 
 use std::{
     collections::HashMap,
@@ -25,7 +25,7 @@ pub(crate) struct Rule {
 pub(crate) struct Rules(RwLock<HashMap<ManagerName, Rule>>);
 
 impl Rules {
-    /// Returns `None` for a Manager that has no plan any more.
+    /// Returns the rule of a Manager; `None` if it has no plan any more.
     pub(crate) fn get(&self, manager: &ManagerName) -> Option<Rule> {
         let rules = self.0.read().unwrap_or_else(PoisonError::into_inner);
         rules.get(manager).copied()
@@ -41,7 +41,7 @@ impl Rules {
         rules.remove(manager);
     }
 
-    /// Keeps the Managers that exist.
+    /// Removes Managers that no longer exist.
     pub(crate) fn retain(&self, exists: impl Fn(&ManagerName) -> bool) {
         let mut rules = self.0.write().unwrap_or_else(PoisonError::into_inner);
         rules.retain(|manager, _| exists(manager));
@@ -55,7 +55,6 @@ impl Rules {
 /// meaning: a score is the probability that a person keeps the post. A threshold of `t` says that a missed post costs
 /// `1 - t`, and a superfluous one `t`. The expected cost of the decision is then `score * (1 - t)` below the threshold
 /// and `(1 - score) * t` above it. Divided by its maximum `t * (1 - t)`, that is the uncertainty.
-#[must_use]
 pub fn uncertainty(score: f64, threshold: f64) -> f64 {
     let distance = (score - threshold).abs();
     let longest = if score < threshold {

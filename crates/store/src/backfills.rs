@@ -1,10 +1,10 @@
 //! Backfills: run Managers over posts of the past, at their first apply and on request.
 //!
-//! A row requests that a Manager gets the posts that one feed brought since some time. It has two steps. First the
-//! stored posts are matched ([`waiting`] to [`matched_kept`]). If these do not reach back far enough and the
-//! platform can, the row then joins a look-back ([`look_backs`]). A look-back reads the feed with a separate
-//! cursor, in bounded steps, for all Managers that asked before it began. So no post is matched by both steps. A
-//! post that already has its Scan gets no second one, because of the keys of `scans`.
+//! A row requests posts of one feed for a Manager, from some time on. It has two steps. First the stored posts are
+//! matched ([`waiting`] to [`matched_kept`]). If these do not reach back far enough and the platform can, the row then
+//! joins a look-back ([`look_backs`]). A look-back reads the feed with a separate cursor, in bounded steps, for all
+//! Managers whose rows joined before it began. So no post is matched by both steps. A post that already has its Scan
+//! gets no second one, because of the keys of `scans`.
 //!
 //! If a process dies, the row stays in the state of its last commit, and the step is repeated. A row whose Scans
 //! cannot be stored is postponed, and finally set aside ([`set_aside`]).
@@ -50,9 +50,10 @@ pub struct FeedReach {
 
 /// Requests backfills of the feeds that the Manager watches now, from `start` on. With `notify`, their Scans are
 /// delivered. `reach` returns how far back the platform of a feed goes. Returns how far back the posts of each feed
-/// can be read, by name: never before `start`. Stored posts count from `window` before the account first watched the
-/// feed, as those of a feed that no one else watches. A repeated request runs again. If a backfill is in progress, it
-/// starts again and covers at least the same period. Served by `feed_watchers_manager_idx` and primary keys.
+/// can be read, by name: never before `start`. Of the stored posts, those count that are at most `window` older than
+/// the account's first watch of the feed, as if no other account had watched it. A repeated request runs again. If a
+/// backfill is in progress, it starts again and covers at least the same period. Served by `feed_watchers_manager_idx`
+/// and primary keys.
 pub async fn request(
     conn: &mut AsyncPgConnection,
     manager: ManagerName,
@@ -131,7 +132,8 @@ pub struct Waiting {
     pub account: Id,
 }
 
-/// Since when a waiting backfill is due. After the clock went back, only a postponed one waits for that time.
+/// Time since which a waiting backfill is due. After the clock went back, only a postponed backfill waits for that
+/// time.
 const DUE: &str = "coalesce(next_time, create_time)";
 
 /// Kind of the leases of [`waiting`].
@@ -161,7 +163,7 @@ pub async fn waiting(
         "{of_platforms} AND (next_time IS NULL OR next_time <= clock_timestamp()) \
              AND n.account_id || ' ' || (notify || ' ' || feed) <> ALL ($3 || {taken})"
     ));
-    // The next feed of a Namespace is the one of its next row that is not of the feeds before.
+    // The next feed of a Namespace is that of its next row whose feed was not found before.
     let next = |found: &str, after: &str| {
         format!(
             "SELECT {DUE} AS time, notify || ' ' || feed AS feed, {found} || ARRAY[notify || ' ' || feed] AS found FROM backfills \
@@ -219,7 +221,7 @@ pub struct Asked {
     /// Start of the posts that the quota of the account refused.
     pub catch_up_since: Option<Timestamp>,
     pub create_time: Timestamp,
-    /// When the account first watched the feed; `None` if that was not noted.
+    /// When the account first watched the feed; `None` if that was not recorded.
     pub watch_time: Option<Timestamp>,
     /// Trace context of the request, if it is traced.
     pub traceparent: Option<String>,

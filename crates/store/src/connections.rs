@@ -164,7 +164,7 @@ fn seal_headers(
     Ok(sealer.seal(&plain, &name.to_string()))
 }
 
-/// `None` if there are no headers.
+/// Returns the sealed secrets; `None` if `secrets` is empty.
 fn seal_secrets(
     secrets: &[SigningSecret],
     name: ConnectionName,
@@ -336,17 +336,14 @@ pub async fn cost(
     LISTING.cost(conn, &[namespace.to_uuid()], list, "").await
 }
 
-/// Parses the stored method.
 pub(crate) fn method(text: &str) -> Result<Method, Error> {
     words::parse(text)
 }
 
-/// Parses the stored format.
 pub(crate) fn format(text: &str) -> Result<Format, Error> {
     words::parse(text)
 }
 
-/// Parses the stored rate.
 pub(crate) fn max_per_second(stored: Option<i32>) -> Option<u32> {
     stored.and_then(|rate| u32::try_from(rate).ok())
 }

@@ -54,7 +54,6 @@ impl Age {
     /// Age of a delivery that is leased now, when the database's clock says `database_now`. It counts from `begin`:
     /// when the delivery was created or last reopened, or when its Connection was last changed. So what waited while
     /// the Connection was disabled has its whole schedule afterwards.
-    #[must_use]
     pub fn new(begin: Timestamp, database_now: Timestamp) -> Self {
         Self {
             begin,
@@ -65,7 +64,6 @@ impl Age {
 
     /// Returns the age by the database's clock or by `now`, this process's clock, whichever is less: a single wrong
     /// clock expires nothing.
-    #[must_use]
     pub fn at(self, now: Timestamp) -> Duration {
         (self.at_lease + self.lease.elapsed()).min(now.since(self.begin))
     }
@@ -114,7 +112,6 @@ pub struct Task {
 
 impl Task {
     /// Size of the post's title and text, which is nearly the size of the whole post; 0 for a service event.
-    #[must_use]
     pub fn post_bytes(&self) -> usize {
         let Subject::Scan { post, .. } = &self.subject else {
             return 0;

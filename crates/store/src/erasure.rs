@@ -3,7 +3,8 @@
 //! [`erase`] blanks title, text and author of stored posts, and removes recent posts. Scans stay, with the post's
 //! id and address. [`lease`] and [`advance`] walk all posts of a platform, some at a time, so that its scanner can
 //! ask which of them are gone: first posts of Scans, then recent ones. The position of a walk is stored, so it
-//! survives the death of a process. A post that is gone once is [`missing`]; gone again an hour later, it is erased.
+//! survives the death of a process. A post that is not found once is [`missing`]. If it is not found an hour later
+//! either, it is erased.
 
 pub mod author;
 pub mod missing;
@@ -211,7 +212,6 @@ pub struct Stretch {
 
 impl Stretch {
     /// Returns true if a step from `place` on need not read again.
-    #[must_use]
     pub fn goes_on_at(&self, place: &Place) -> bool {
         self.at == *place && !self.posts.is_empty()
     }
@@ -337,8 +337,8 @@ pub async fn release(
     Ok(())
 }
 
-/// Ends a step: the walk continues at `place` after `wait`. With `None` it is complete, and the next one starts
-/// `pass` after this one started. Missing posts are looked at before. Does nothing if `replica` has lost the lease.
+/// Ends a step: the walk continues at `place` after `wait`. With `None` it is complete, and the next one starts `pass`
+/// after this one started. Missing posts may be due earlier. Does nothing if `replica` has lost the lease.
 pub async fn advance(
     conn: &mut AsyncPgConnection,
     platform: &str,

@@ -77,7 +77,6 @@ pub enum Error {
 
 impl Error {
     /// Returns true if the values may be the cause, and not the connection to the database.
-    #[must_use]
     pub fn may_be_refusal(&self) -> bool {
         match self {
             Self::Pool(_) | Self::QuotaRace(_) | Self::QuotaExceeded(_) => false,
@@ -87,7 +86,6 @@ impl Error {
     }
 
     /// Returns true if one value is a likely cause, not the connection, the schema or the server's resources.
-    #[must_use]
     pub fn may_blame_values(&self) -> bool {
         let Self::Query(error) = self else {
             return matches!(self, Self::Json(_));
@@ -103,7 +101,6 @@ impl Error {
     }
 
     /// Returns true if the values violate a constraint of the schema, so that a retry cannot succeed.
-    #[must_use]
     pub fn is_refusal(&self) -> bool {
         matches!(
             self,
@@ -134,7 +131,6 @@ impl From<diesel_async::pooled_connection::deadpool::PoolError> for Error {
 }
 
 /// Returns true if something should be created in a Namespace that was deleted meanwhile.
-#[must_use]
 pub fn lost_namespace(error: &QueryError) -> bool {
     match error {
         QueryError::DatabaseError(ForeignKeyViolation, information) => matches!(
@@ -147,7 +143,6 @@ pub fn lost_namespace(error: &QueryError) -> bool {
 
 /// Returns true if the same query may soon succeed: the connection was lost, the server is stopping, starting,
 /// read-only after a failover or out of space, someone cancelled the query, or two transactions conflicted.
-#[must_use]
 pub fn is_passing(error: &QueryError) -> bool {
     match error {
         QueryError::BrokenTransactionManager => true,
@@ -174,7 +169,6 @@ const CANCELLED: Code = *b"57014";
 pub(crate) const LOCK_NOT_AVAILABLE: Code = *b"55P03";
 
 /// Returns true if a statement, or its wait for a lock, exceeded its time limit.
-#[must_use]
 pub fn is_cut_off(error: &QueryError) -> bool {
     match error {
         QueryError::DatabaseError(_, information) => match sqlstate::of(&**information) {

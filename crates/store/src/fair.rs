@@ -26,14 +26,12 @@ pub struct Places {
 }
 
 impl Places {
-    #[must_use]
     pub fn new(capacity: usize) -> Self {
         Self::weighted(capacity, 1)
     }
 
     /// An account may take a place while it holds fewer than `weight` times as many as are free. So one account alone
     /// gets all but one part in `weight + 1`.
-    #[must_use]
     pub fn weighted(capacity: usize, weight: usize) -> Self {
         Self {
             capacity,
@@ -81,13 +79,11 @@ impl Places {
     }
 
     /// Returns true if `account` may take a place.
-    #[must_use]
     pub fn admits(&self, account: Id) -> bool {
         self.admitted(account) > 0
     }
 
     /// Number of places that `account` may take, one after the other.
-    #[must_use]
     pub fn admitted(&self, account: Id) -> usize {
         let held = self.held_by(account);
         let admitted = self
@@ -99,12 +95,10 @@ impl Places {
         admitted.max(usize::from(ignores_excess && held == 0))
     }
 
-    #[must_use]
     pub fn free(&self) -> usize {
         self.capacity.saturating_sub(self.taken)
     }
 
-    #[must_use]
     pub fn held_by(&self, account: Id) -> usize {
         self.held.get(&account).copied().unwrap_or(0)
     }
@@ -141,9 +135,9 @@ impl Round {
         served.into_iter().flatten().copied()
     }
 
-    /// Begins the next round after a look past the accounts that had their turn has found no other. Such a look reads
-    /// past their whole backlogs, so the next one is a second later: until then all accounts take what is oldest.
-    /// Returns false if there was no such look.
+    /// Begins the next round if a query without the accounts that had their turn has found nothing. Such a query reads
+    /// past their whole backlogs, so the next one is a second later: until then no account is left out, and the oldest
+    /// items come first. Returns false if no account had a turn, or a pause has not ended yet.
     pub fn pause(&mut self) -> bool {
         if self.is_paused() || !self.end() {
             return false;
@@ -176,7 +170,6 @@ impl Turns {
     }
 
     /// Rank of the account: lower if it was served longer ago, and zero if it never was.
-    #[must_use]
     pub fn of(&self, account: Id) -> u64 {
         self.last.get(&account).copied().unwrap_or(0)
     }

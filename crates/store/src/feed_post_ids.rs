@@ -39,7 +39,6 @@ pub struct Known {
 
 impl Known {
     /// Returns true if the feed has brought the post, or may have.
-    #[must_use]
     pub fn contains(&self, post_id: &str, time: Timestamp) -> bool {
         self.ids.contains(&hash(post_id)) || self.full.contains(&hour(time))
     }
@@ -85,7 +84,7 @@ pub async fn known(
     feed: &FeedName,
     since: Timestamp,
 ) -> QueryResult<Known> {
-    // A corrected post may have another time than it was noted with.
+    // A corrected post may have another time than when it was recorded.
     let from = since.minus(Duration::from_hours(24)).to_chrono();
     let rows: Vec<(DateTime<Utc>, Vec<u8>)> = feed_post_ids::table
         .filter(feed_post_ids::feed.eq(feed.as_str()))

@@ -93,14 +93,15 @@ struct LeasedFeedRow {
     crash_count: i16,
 }
 
-/// Number of due feeds that a look finds without regard to their accounts, and number that it finds in a sample.
+/// Maximum number of due feeds that a claim finds regardless of their accounts, and that it finds in a sample.
 const MAX_DUE: usize = 200;
-/// Maximum number of rows that a look reads to find them. Leased feeds, and slow feeds without capacity for them, may come
-/// first. The same as in `feeds/next_due`.
+/// Maximum number of rows that a claim reads to find them. Leased feeds, and slow feeds without capacity for them, may
+/// come first. The same as in `feeds/next_due`.
 const MAX_ROWS: usize = 1_000;
-/// Number of feeds that a look samples, the same number from each Namespace. At least one for each of `MAX_CANDIDATES`.
+/// Number of feeds that a claim samples, the same number from each Namespace. At least one for each of
+/// `MAX_CANDIDATES`.
 const SAMPLE: usize = 2_000;
-/// Number of due feeds that a look takes from the sample of one Namespace, so that others have their part.
+/// Number of due feeds that a claim takes from the sample of one Namespace, so that others get their share.
 const DUE_OF_ONE: usize = 10;
 
 /// Condition that the replica `$2`, which has `$3` open and may take over if `$4`, can lease a feed. A replica
@@ -113,16 +114,16 @@ fn free() -> String {
 /// Leases due feeds of `platform`, up to the capacity of the claim's room, and takes that capacity. A feed that
 /// several accounts watch counts for the one that comes first.
 ///
-/// Reads the feeds that have been due the longest. If [`MAX_DUE`] are, they may be of one account that may not start another
-/// poll. So half of them give way to those that became due last, such as new ones, and it also samples the feeds of each
-/// account ([`sample`]). Served by `feeds_due_idx` and `feed_watchers_sample_idx`. The cost does not grow with the number
-/// of due feeds; for each feed that it finds, it reads the Namespaces that watch it.
+/// Reads the feeds that have been due the longest. If there are [`MAX_DUE`], all may be of one account that may not
+/// start another poll. So half of them give way to those that became due last, such as new ones, and the feeds of each
+/// account are sampled as well ([`sample`]). Served by `feeds_due_idx` and `feed_watchers_sample_idx`. The cost does
+/// not grow with the number of due feeds; for each feed that is found, the Namespaces that watch it are read.
 pub async fn lease_due(
     conn: &mut AsyncPgConnection,
     platform: &str,
     claim: &mut Claim<'_>,
 ) -> QueryResult<Claimed<LeasedFeed>> {
-    // First, because what is due by then is found below.
+    // Read first, because feeds that are due by then are found below.
     let next_due = next_due(conn, platform, claim).await?;
     let candidates = candidates(conn, platform, claim).await?;
     let chosen: HashMap<String, Id> = { claim.room.choose(candidates, claim.turns) }
@@ -324,7 +325,7 @@ async fn take(
 }
 
 /// Returns the time until the next feed is due that there is capacity for; `None` if there is none. Leases that the
-/// replica has forgotten are not worth waking up for: the next look finds them.
+/// replica has forgotten are not worth waking up for: the next claim finds them.
 pub async fn next_due(
     conn: &mut AsyncPgConnection,
     platform: &str,
@@ -363,7 +364,6 @@ pub struct LateState {
 
 impl LateState {
     /// Returns the time since which it is known which posts were read.
-    #[must_use]
     pub fn known_since(&self) -> Option<Timestamp> {
         self.known_since.map(Timestamp::from)
     }
@@ -412,7 +412,6 @@ pub enum Trouble {
 
 impl Trouble {
     /// Word in the database, in logs and in metrics.
-    #[must_use]
     pub fn as_str(self) -> &'static str {
         match self {
             Self::Failing => "FAILING",
@@ -452,7 +451,7 @@ pub struct Reading {
     pub late_in: Option<Duration>,
     /// State of the last search for late posts of a week. `None` keeps the stored one.
     pub late_reading: Option<serde_json::Value>,
-    /// True if the ids of the feed's posts are noted in [`crate::feed_post_ids`].
+    /// True if the ids of the feed's posts are recorded in [`crate::feed_post_ids`].
     pub notes_ids: bool,
     /// True if the poll read all posts that there are.
     pub caught_up: bool,

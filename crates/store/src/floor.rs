@@ -1,7 +1,8 @@
 //! Remembers where to begin reading `stats_deltas`, whose rows come with ascending ids and are soon deleted.
 //!
-//! While a long snapshot is open, such as that of `pg_dump`, the index entries of deleted rows remain, and a look for the
-//! first rows reads past all of them. So a reader remembers the lowest id, and looks at the whole table once a minute.
+//! While a long snapshot is open, such as that of `pg_dump`, the index entries of deleted rows remain, and a query for
+//! the first rows reads past all of them. So a reader remembers the lowest id, and queries the whole table once a
+//! minute.
 
 use std::time::{Duration, Instant};
 
@@ -12,19 +13,19 @@ use crate::{QueryResult, prepared::query};
 
 const INTERVAL: Duration = Duration::from_secs(60);
 
-/// Lowest id that a reader looks for.
+/// Lowest id that a reader reads.
 ///
-/// A row of a transaction that was open for a whole interval may have a lower id: a later look at the whole table finds
-/// it. So does it after a failover, if the database is older than what the reader knows.
+/// A row of a transaction that was open for a whole interval may have a lower id: a later query of the whole table
+/// finds it. The same holds after a failover, if the database is older than what the reader knows.
 #[derive(Debug, Default)]
 pub struct Floor {
-    /// Lowest ids at the last two looks at the whole table, the earlier one first.
+    /// Lowest ids of the whole table in the last two queries, the earlier one first.
     lowest: (i64, i64),
     looked: Option<Instant>,
 }
 
 impl Floor {
-    /// Returns the floor, after a look at the whole table if the last one was a minute ago.
+    /// Returns the floor, after a query of the whole table if the last one was a minute ago.
     pub async fn get(&mut self, conn: &mut AsyncPgConnection) -> QueryResult<i64> {
         if self
             .looked

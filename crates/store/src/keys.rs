@@ -54,7 +54,6 @@ pub struct KeyRecord {
 }
 
 impl KeyRecord {
-    #[must_use]
     pub fn is_valid(&self, now: Timestamp) -> bool {
         self.revoke_time.is_none() && self.expire_time.is_none_or(|time| now < time)
     }
@@ -66,7 +65,6 @@ impl KeyRecord {
     }
 
     /// Returns true if the key may be used from `address`.
-    #[must_use]
     pub fn allows(&self, address: IpAddr) -> bool {
         let address = address.to_canonical();
         let networks = self.networks.as_ref();
@@ -74,7 +72,6 @@ impl KeyRecord {
     }
 
     /// Returns true if a use at `now` has to be stored with [`record_uses`].
-    #[must_use]
     pub fn is_use_outdated(&self, now: Timestamp) -> bool {
         let last = self.last_use_time;
         last.is_none_or(|last| last.plus(LAST_USE_PRECISION) <= now)
@@ -97,7 +94,6 @@ pub struct NewKey<'a> {
 
 impl<'a> NewKey<'a> {
     /// A key without further limits.
-    #[must_use]
     pub fn new(account: Id, key: &'a ApiKey, role: Role) -> Self {
         Self {
             account,

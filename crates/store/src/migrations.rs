@@ -26,7 +26,7 @@ const LOCK_TIMEOUT: Duration = Duration::from_secs(1);
 const PAUSE: Duration = Duration::from_secs(2);
 /// Number of tries, about five minutes in total.
 const MAX_TRIES: u32 = 100;
-/// Pause between two looks whether another session still migrates.
+/// Pause between two checks whether another session still migrates.
 const TURN_PAUSE: Duration = Duration::from_millis(100);
 
 const MIGRATIONS: EmbeddedMigrations = embed_migrations!("migrations");
@@ -43,7 +43,6 @@ const OLDEST_VERSION: &str = env!("OLDEST_MIGRATION");
 pub const BASELINE_VERSION: &str = "20261128001100";
 
 /// Hash that changes with the migrations, so that tests never use the template database of another version.
-#[must_use]
 pub fn fingerprint() -> &'static str {
     env!("MIGRATIONS_FINGERPRINT")
 }
@@ -87,8 +86,8 @@ async fn migrate_from<S: MigrationSource<Pg>>(
     Ok(run)
 }
 
-/// Waits until no other session migrates. It asks again and again: a session that waits inside a statement has a
-/// snapshot, and `CREATE INDEX CONCURRENTLY` of the session that it waits for waits for all snapshots.
+/// Waits until no other session migrates. Checks this repeatedly, because a session that waits inside a statement has a
+/// snapshot, and `CREATE INDEX CONCURRENTLY` of the migrating session waits for all snapshots.
 async fn take_turn(guard: &mut AsyncPgConnection) -> QueryResult<()> {
     #[derive(QueryableByName)]
     struct Had {

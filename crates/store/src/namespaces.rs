@@ -232,7 +232,7 @@ pub async fn delete(
     force: bool,
     now: Timestamp,
 ) -> QueryResult<Deletion> {
-    // A transaction that creates something in it waits for this one, and then finds the Namespace gone.
+    // A transaction that creates something in the Namespace waits for this one, and then finds the Namespace gone.
     let found: Option<Uuid> = namespaces::table
         .find(namespace.to_uuid())
         .select(namespaces::id)

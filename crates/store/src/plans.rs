@@ -179,7 +179,7 @@ pub async fn changes_since(
     conn: &mut AsyncPgConnection,
     after: PlanVersion,
 ) -> QueryResult<Changes> {
-    // Read before the log: changes that are logged later belong to the next call.
+    // The version is read before the log: changes that are logged later belong to the next call.
     let now = version(conn).await?;
     if now == after {
         return Ok(Changes::Since {
@@ -217,7 +217,7 @@ pub async fn changes_since(
         ))
         .load(conn)
         .await?;
-    // Read after the Managers, so that the mutes of each enabled one are found.
+    // The mutes are read after the Managers, so that those of each enabled one are found.
     let namespaces = mutes_of(conn, &changed, &muting).await?;
     let mut rows: HashMap<(Uuid, Uuid), PlanRow> =
         rows.into_iter().map(|row| ((row.0, row.1), row)).collect();

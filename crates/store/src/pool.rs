@@ -221,7 +221,8 @@ async fn establish_with(
             let is_named = |host: &Host| matches!(host, Host::Tcp(_));
             let hosts = config.get_hosts();
             if hosts.is_empty() || !hosts.iter().all(is_named) {
-                // The driver has no place for `Plain` on a socket. Only codes that it keeps itself are known there.
+                // On a Unix socket the driver does not accept `Plain`, so only codes that the driver keeps itself are
+                // known.
                 let connected = servers::connect(&config, NoTls).await;
                 let (client, connection) = connected.map_err(failed)?;
                 return assemble(client, connection, silence).await;
@@ -265,7 +266,6 @@ fn program() -> String {
 }
 
 /// Returns true if connections to `url` cross a network unencrypted although the URL does not request that.
-#[must_use]
 pub fn is_plain_by_omission(url: &str) -> bool {
     let Ok(address) = Address::read(url) else {
         return false;

@@ -12,7 +12,7 @@ use crate::{Pool, QueryError, QueryResult};
 pub const SHARES_SESSIONS: &str = "the pooler at database.url gives each transaction another session, as PgBouncer \
     does with pool_mode = transaction: set it to session mode, or connect to PostgreSQL directly";
 
-/// Number of tries: sessions of other clients that become free in between hide for once that they are shared.
+/// Number of tries: in one of them, a session that another client gives back can hide that sessions are shared.
 const TRIES: u32 = 5;
 /// Text of the error that our own statements raise.
 const MARK: &str = "earshot: another session";
@@ -29,8 +29,8 @@ pub async fn pool_keeps_sessions(pool: &Pool) -> Result<bool, crate::Error> {
 /// Returns false if two new connections share a session, or if one does not find what it set there. Only simple
 /// queries are used, because prepared statements may fail in this case.
 ///
-/// It never returns false for sessions that are not shared. A pooler that is busy with other clients may hide each
-/// time that it shares them.
+/// Sessions that are not shared never give false. If a pooler is busy with other clients, shared sessions may give
+/// true.
 pub(crate) async fn keeps_sessions(
     first: &mut AsyncPgConnection,
     second: &mut AsyncPgConnection,
@@ -50,7 +50,8 @@ async fn keeps_session(
     let mark = Uuid::new_v4();
     let set = format!("SET earshot.session = '{mark}'");
     first.batch_execute(&set).await?;
-    // A pooler that shares sessions gives the free one of the first to the second, which keeps it in its transaction.
+    // A pooler that shares sessions gives the first connection's session, which is free, to the second one, which keeps
+    // it during its transaction.
     second.batch_execute("BEGIN").await?;
     let found = raise_if(&format!("= '{mark}'"));
     if !passes(second.batch_execute(&found).await)? {

@@ -84,7 +84,7 @@ pub struct Usage {
     pub used: Limits,
     /// The rate limit that was set for the account; `None` for the default.
     pub rate_limit_per_minute: Option<u32>,
-    /// Number of rows that were read for it.
+    /// Number of rows that were read to compute this.
     pub rows: u64,
 }
 

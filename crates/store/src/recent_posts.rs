@@ -42,7 +42,7 @@ pub const MAX_AGE: Duration = Duration::from_hours(72);
 const SLACK: usize = 200;
 /// Average size of new posts after which a feed is trimmed.
 const SLACK_BYTES: i64 = 200_000;
-/// A feed that so many accounts watch keeps as much as any: what it keeps is a small part for each of them.
+/// A feed that so many accounts watch may keep the maximum, because each account's part of it is small.
 const MANY_ACCOUNTS: i64 = 10;
 /// Smallest difference between the times of two posts.
 const INSTANT: Duration = Duration::from_micros(1);
@@ -89,7 +89,7 @@ pub async fn insert(
     let (mut keys, mut times, mut urls, mut values, mut sizes) =
         (vec![], vec![], vec![], vec![], vec![]);
     let (mut all_bytes, mut cut) = (0, None);
-    // Of a very large poll, only the newest.
+    // Only the newest posts of a very large poll are stored.
     for post in posts.iter().rev().filter(|post| post.time >= oldest) {
         let value = serde_json::to_value(post);
         let value = value.map_err(|error| QueryError::SerializationError(error.into()))?;
@@ -122,7 +122,7 @@ pub async fn insert(
     )
     .execute(conn)
     .await?;
-    // Each post and each byte trims with the same probability, so that nothing has to be counted.
+    // Each new post and each byte causes a trim with the same probability, so that nothing has to be counted.
     if rand::random_range(0..SLACK) < count || rand::random_range(0..SLACK_BYTES) < all_bytes {
         return Ok(cut.max(Some(trim(conn, feed, oldest, account_bytes).await?)));
     }
@@ -164,7 +164,7 @@ pub async fn unkept(
 
 /// Removes posts beyond the feed's limits, the oldest first. Returns the start of the period whose posts are still
 /// stored. Served by `recent_posts_newest_idx`, `account_feeds_feed_idx` and `account_feeds_pkey`; reads all posts of
-/// the feed, but not their texts. A feed of many accounts keeps as much as any.
+/// the feed, but not their texts. A feed of [`MANY_ACCOUNTS`] may keep the maximum.
 async fn trim(
     conn: &mut AsyncPgConnection,
     feed: &FeedName,
@@ -296,7 +296,6 @@ pub async fn purge_old(
 }
 
 /// Returns true if [`by_url`] finds the post by `url`.
-#[must_use]
 pub fn is_at(post: &Post, url: &str) -> bool {
     post.id == url || url_key(&post.url) == url_key(url)
 }

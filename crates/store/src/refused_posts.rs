@@ -89,7 +89,7 @@ pub async fn insert(
     )
     .execute(conn)
     .await?;
-    // Each byte trims with the same probability, so that nothing has to be counted.
+    // Each byte causes a trim with the same probability, so that nothing has to be counted.
     if rand::random_range(0..SLACK_BYTES) >= all_bytes {
         return Ok(0);
     }

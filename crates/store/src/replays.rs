@@ -213,7 +213,7 @@ pub async fn next_due(conn: &mut AsyncPgConnection) -> QueryResult<Option<Durati
         seconds: Option<f64>,
     }
     let next: Next = query!("replays/next_due").get_result(conn).await?;
-    // Negative for one that is due.
+    // The time is negative for a replay that is due.
     let until = |seconds| Duration::try_from_secs_f64(seconds).unwrap_or_default();
     Ok(next.seconds.map(until))
 }

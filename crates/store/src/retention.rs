@@ -34,7 +34,6 @@ pub enum Table {
 }
 
 impl Table {
-    #[must_use]
     pub fn as_str(self) -> &'static str {
         match self {
             Self::Posts => "posts",

@@ -145,7 +145,6 @@ impl Service {
     ];
 
     /// Name of the role in PostgreSQL.
-    #[must_use]
     pub fn role(self) -> &'static str {
         match self {
             Self::Gateway => "earshot_api_gateway",
@@ -173,7 +172,6 @@ impl Service {
 }
 
 /// Returns true if it was decided what the services may do with a table.
-#[must_use]
 pub fn is_decided(table: &str) -> bool {
     PRIVILEGES.iter().any(|(tables, _)| tables.contains(&table))
 }

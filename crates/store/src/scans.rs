@@ -355,11 +355,11 @@ pub struct Overdue<'a> {
 }
 
 /// Locks up to `limit` Scans that are overdue and have no deliveries yet, oldest first: their events may be lost.
-/// Includes Scans in the future: the database's clock went back, and a Manager's times only ascend. Leaves out those of
-/// accounts that had a turn in this round, those that are leased or set aside, and those that another transaction has
-/// locked, so that dispatchers share the work. The accounts of the others get their turn. Both times are the
-/// database's. Call in the transaction that leases them. Served by `scans_not_fanned_out_idx`, and the primary key of
-/// `leases`.
+/// Includes Scans with times in the future: the database's clock went back, and a Manager's times only ascend. Leaves
+/// out those of accounts that had a turn in this round, those that are leased or set aside, and those that another
+/// transaction has locked, so that dispatchers share the work. The accounts of the locked Scans get their turn. Both
+/// times are the database's. Call in the transaction that leases them. Served by `scans_not_fanned_out_idx`, and the
+/// primary key of `leases`.
 pub async fn overdue(
     conn: &mut AsyncPgConnection,
     overdue: &Overdue<'_>,

@@ -86,7 +86,6 @@ impl Sealer {
         Ok(keys)
     }
 
-    #[must_use]
     pub fn seal(&self, plain: &[u8], bound_to: &str) -> Vec<u8> {
         let keys = self.keys.load();
         let (id, cipher) = &keys[0];

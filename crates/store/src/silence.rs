@@ -88,7 +88,7 @@ impl Silence {
                 (waited, lost_before) = (Duration::ZERO, lost_servers());
             }
             before = now;
-            // Other statements are not answered either: it is not a standby that the COMMIT waits for.
+            // If other statements are not answered either, the COMMIT is not waiting for a standby.
             let is_lost = lost_servers() != lost_before;
             let patience = if now & COMMITS == 0 || is_lost {
                 self.patience

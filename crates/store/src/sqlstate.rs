@@ -1,8 +1,8 @@
 //! SQLSTATE codes of errors.
 //!
 //! PostgreSQL translates messages by `lc_messages`, and only the code says what happened. diesel keeps the message and
-//! drops the code, except for a few kinds. So each connection is read along on its way to the driver: an error
-//! response has both, and the codes of recent messages are remembered.
+//! drops the code, except for a few kinds. So what the server sends is also read here, on its way to the driver: an
+//! error response has both, and the codes of recent messages are remembered.
 
 use std::{
     collections::{HashMap, VecDeque},
@@ -49,7 +49,7 @@ impl Seen {
     }
 }
 
-/// Codes of untranslated messages that contain these words, for connections that are not read along: those over Unix
+/// Codes of untranslated messages that contain these words, for connections that are not observed: those over Unix
 /// sockets.
 const ENGLISH: [(&str, Code); 13] = [
     ("deadlock detected", *b"40P01"),
@@ -146,7 +146,7 @@ fn message_and_code(error: &[u8]) -> Option<(&str, Code)> {
     message.zip(code)
 }
 
-/// A connection that is read along.
+/// A connection whose error responses are read.
 pub(crate) struct Observed<S> {
     stream: S,
     reader: Reader,
@@ -188,7 +188,7 @@ impl<S: AsyncWrite + Unpin> AsyncWrite for Observed<S> {
     }
 }
 
-/// Reads connections along that `T` secures.
+/// Observes the connections that `T` encrypts.
 #[derive(Clone)]
 pub(crate) struct Observing<T>(pub(crate) T);
 
@@ -235,8 +235,8 @@ impl<S: TlsStream + Unpin> TlsStream for Observed<S> {
     }
 }
 
-/// "Secures" a connection by nothing. The driver gives only connections with TLS a type of ours, so a plain one takes
-/// part as if it had TLS from its first byte (`sslnegotiation=direct`), and goes unencrypted.
+/// TLS that encrypts nothing. The driver accepts a type of ours only for connections with TLS, so a plain connection is
+/// treated as if it had TLS from its first byte (`sslnegotiation=direct`).
 #[derive(Clone, Copy)]
 pub(crate) struct Plain;
 

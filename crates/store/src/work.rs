@@ -36,7 +36,7 @@ const LONGEST_REST: Duration = Duration::from_secs(24 * 3_600);
 /// account's second.
 pub(crate) const MAX_CANDIDATES: i64 = 1_000;
 
-/// A replica's look for work of one kind.
+/// A replica's search for work of one kind.
 #[derive(Debug)]
 pub struct Claim<'a> {
     pub replica: Uuid,
@@ -63,7 +63,6 @@ pub struct Leased<T> {
 
 impl<T> Leased<T> {
     /// An item that needs no lease, of no account.
-    #[must_use]
     pub fn unleased(key: &str, item: T) -> Self {
         Self {
             key: key.to_owned(),
@@ -75,12 +74,12 @@ impl<T> Leased<T> {
     }
 }
 
-/// Result of a look for work.
+/// Result of a search for work.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Claimed<T> {
     /// The longest due first.
     pub items: Vec<Leased<T>>,
-    /// True if other replicas took some of the chosen items first: another look finds others.
+    /// True if other replicas took some of the chosen items first: another search finds others.
     pub is_contended: bool,
     /// Time until another item is due, if that is known.
     pub next_due: Option<Duration>,
@@ -106,7 +105,6 @@ pub struct Setback {
 
 impl Setback {
     /// Returns the setback of an item with this [`Leased::crashes`]; `None` if it is to be tried now.
-    #[must_use]
     pub fn after_crashes(crashes: u32) -> Option<Self> {
         let further = crashes.checked_sub(MAX_CRASHES)?;
         let (rests, has_rested) = (further / 2, further % 2 == 1);
@@ -119,8 +117,7 @@ impl Setback {
         })
     }
 
-    /// Returns the setback of an item that panicked as often as processes may die with it.
-    #[must_use]
+    /// Returns the setback of an item that panicked [`MAX_CRASHES`] times.
     pub fn after_panic() -> Self {
         Self {
             reason: "an internal error of the service; its log has the details".to_owned(),
@@ -137,7 +134,8 @@ pub(crate) fn is_free(column: &str, replica: &str, take_over: &str) -> String {
 }
 
 /// Number of crashes of an item that `$replica` leases now. Writing it with the lease costs no statement. A holder that
-/// stopped in good order has left `replicas`. One that died before it could set the item aside had not tried it.
+/// shut down is no longer in `replicas`, and does not count. Nor does one that died while it was to set the item aside,
+/// because it had not tried the item.
 pub(crate) fn crashes(count: &str, holder: &str, replica: &str) -> String {
     let died = died(holder, replica);
     format!(

@@ -116,7 +116,6 @@ impl Fixture {
 }
 
 /// Instructions that match posts with `term`, on `hackernews:newest`.
-#[must_use]
 pub fn instructions(term: &str) -> Instructions {
     Instructions {
         feeds: vec!["hackernews:newest".parse().expect("a feed's name")],
@@ -130,7 +129,6 @@ pub fn instructions(term: &str) -> Instructions {
 }
 
 /// A forum post with this id and title.
-#[must_use]
 pub fn post(id: &str, title: &str) -> Post {
     Post {
         post_type: PostType::ForumLink,

@@ -14,7 +14,6 @@ pub struct Authority {
 impl Authority {
     /// # Panics
     /// If there is no randomness.
-    #[must_use]
     pub fn new() -> Self {
         let key = KeyPair::generate().expect("a key can be made");
         let mut params = CertificateParams::default();
@@ -28,13 +27,11 @@ impl Authority {
     }
 
     /// The authority's certificate, as PEM.
-    #[must_use]
     pub fn pem(&self) -> String {
         self.certificate.pem()
     }
 
     /// The authority's certificate, as DER.
-    #[must_use]
     pub fn der(&self) -> Vec<u8> {
         self.certificate.der().to_vec()
     }
@@ -43,7 +40,6 @@ impl Authority {
     ///
     /// # Panics
     /// If `name` is not a host name.
-    #[must_use]
     pub fn certify(&self, name: &str) -> (String, String) {
         self.sign(CertificateParams::new([name.to_owned()]).expect("the name is valid"))
     }
@@ -52,7 +48,6 @@ impl Authority {
     ///
     /// # Panics
     /// If `name` is not a host name.
-    #[must_use]
     pub fn certify_expired(&self, name: &str) -> (String, String) {
         let mut params = CertificateParams::new([name.to_owned()]).expect("the name is valid");
         params.not_before = date_time_ymd(2019, 1, 1);

@@ -55,7 +55,6 @@ impl Commits {
         }
     }
 
-    #[must_use]
     pub fn url(&self) -> &str {
         &self.url
     }
@@ -66,7 +65,6 @@ impl Commits {
     }
 
     /// Number of lost answers.
-    #[must_use]
     pub fn lost(&self) -> usize {
         self.state.lost.load(Ordering::SeqCst)
     }

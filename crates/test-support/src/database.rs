@@ -48,7 +48,6 @@ impl TestDatabase {
         }
     }
 
-    #[must_use]
     pub fn url(&self) -> &str {
         &self.url
     }
@@ -57,7 +56,6 @@ impl TestDatabase {
     ///
     /// # Panics
     /// If the address is not a URL with a host and a port.
-    #[must_use]
     pub fn server(&self) -> String {
         let host = self.server.host_str().expect("it has a host");
         format!("{host}:{}", self.server.port().expect("it has a port"))
@@ -67,7 +65,6 @@ impl TestDatabase {
     ///
     /// # Panics
     /// If the address is not a URL.
-    #[must_use]
     pub fn url_of(&self, service: Service) -> String {
         let mut url: Url = self.url.parse().expect("the address is a URL");
         url.set_username(service.role()).expect("it takes a user");
@@ -76,7 +73,6 @@ impl TestDatabase {
         url.into()
     }
 
-    #[must_use]
     pub fn pool(&self) -> Pool {
         self.pool.clone()
     }

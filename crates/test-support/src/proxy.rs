@@ -56,7 +56,6 @@ impl Proxy {
     ///
     /// # Panics
     /// If it is not a URL with a host.
-    #[must_use]
     pub fn url(&self, url: &str) -> String {
         let mut url: Url = url.parse().expect("the address is a URL");
         url.set_host(Some("127.0.0.1")).expect("it takes a host");
@@ -74,7 +73,6 @@ impl Proxy {
     }
 
     /// Number of connections so far.
-    #[must_use]
     pub fn accepted(&self) -> usize {
         self.accepted.load(Ordering::SeqCst)
     }

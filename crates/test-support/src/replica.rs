@@ -13,7 +13,6 @@ use tokio_util::sync::CancellationToken;
 use crate::{TIMEOUT, TestDatabase};
 
 /// Same base configuration as `earshot dev`, on this database under the role of a service, with the key of [`crate::Fixture`].
-#[must_use]
 pub fn config(database: &TestDatabase, service: Service) -> Config {
     let mut config = Config::dev();
     config.database.url = database.url_of(service).into();

@@ -27,7 +27,6 @@ pub struct Request {
 }
 
 impl Request {
-    #[must_use]
     pub fn header(&self, name: &str) -> Option<&str> {
         let found = self.headers.iter().find(|(own, _)| own == name);
         found.map(|(_, value)| value.as_str())
@@ -54,17 +53,14 @@ pub enum Answer {
 }
 
 impl Answer {
-    #[must_use]
     pub fn after(wait: Duration, then: Self) -> Self {
         Self::After(wait, Box::new(then))
     }
 
-    #[must_use]
     pub fn once(held: &watch::Receiver<bool>, then: Self) -> Self {
         Self::Once(held.clone(), Box::new(then))
     }
 
-    #[must_use]
     pub fn page(html: &str) -> Self {
         Self::Full {
             status: 200,
@@ -73,7 +69,6 @@ impl Answer {
         }
     }
 
-    #[must_use]
     pub fn redirect(to: &str) -> Self {
         Self::Full {
             status: 302,
@@ -133,29 +128,24 @@ impl TestServer {
         }
     }
 
-    #[must_use]
     pub fn url(&self, path: &str) -> String {
         format!("http://{}{path}", self.address)
     }
 
-    #[must_use]
     pub fn requests(&self) -> Vec<Request> {
         lock(&self.shared.requests).clone()
     }
 
-    #[must_use]
     pub fn count(&self) -> usize {
         lock(&self.shared.requests).len()
     }
 
     /// Number of requests that are not answered yet.
-    #[must_use]
     pub fn open(&self) -> usize {
         self.shared.open.load(Ordering::Relaxed)
     }
 
     /// Maximum number of requests that were open at the same time.
-    #[must_use]
     pub fn most_open(&self) -> usize {
         self.shared.most_open.load(Ordering::Relaxed)
     }

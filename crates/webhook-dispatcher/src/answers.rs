@@ -11,11 +11,11 @@ use std::{
 
 use domain::ConnectionName;
 
-/// Bytes of all other answers.
+/// Bytes that are stored of all other answers.
 const SHORT: usize = 256;
 const FULL_EVERY: Duration = Duration::from_secs(300);
-/// Maximum number of Connections whose last full answer is known. More than that do not fail within [`FULL_EVERY`]
-/// without someone's intent.
+/// Maximum number of Connections whose last full answer is known. More do not fail within [`FULL_EVERY`] unless someone
+/// intends it.
 const MAX_KNOWN: usize = 20_000;
 
 #[derive(Default)]

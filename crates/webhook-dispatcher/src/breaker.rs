@@ -6,13 +6,14 @@
 //! the wait, up to ten minutes. Deliveries that a person requests pass at any time, and a success closes it too.
 //! Requests that were in flight when it opened change nothing any more, unless the endpoint asks for a longer pause.
 //!
-//! A chat service that refuses one form of a message, and gets another one next, works. This counts as neither success
-//! nor failure. If it was the probe, the breaker closes, but a failure opens it again for twice as long until a
+//! A chat service that refuses one form of a message is reachable, and gets another form next. This counts as neither
+//! success nor failure. If it was the probe, the breaker closes, but a failure opens it again for twice as long until a
 //! success.
 //!
-//! An endpoint that answers 429, or 503 with `Retry-After`, means all requests: the breaker opens for that long, ten
-//! minutes at most, and then lets one probe pass. This is no failure that counts. If the probe gets the same answer, the
-//! wait doubles. Longer waits look like those of a clock that went back (`store::lanes::follow_clock`).
+//! An endpoint that answers 429, or 503 with `Retry-After`, asks for a pause of all requests: the breaker opens for
+//! that long, at most ten minutes, and then lets one probe pass. This does not count as a failure. If the probe gets
+//! the same answer, the wait doubles. A longer wait would look like that of a clock that went back
+//! (`store::lanes::follow_clock`).
 
 use std::time::Duration;
 
@@ -32,9 +33,10 @@ pub(crate) struct Outcome {
     pub(crate) probe: bool,
     /// A person requested it.
     pub(crate) urgent: bool,
-    /// The endpoint refused this form of the message, and gets another one next. It works, so this says nothing against it.
+    /// The endpoint refused this form of the message, and gets another one next. This counts as neither success nor
+    /// failure.
     pub(crate) other_form: bool,
-    /// The endpoint asked for no request for this long (`schedule::asked_pause`).
+    /// Pause that the endpoint asked for (`schedule::asked_pause`).
     pub(crate) hold: Option<Duration>,
 }
 

@@ -206,7 +206,7 @@ async fn round(dispatcher: &Arc<Dispatcher>, looked: &mut Looked) -> Result<(), 
     claim(dispatcher, &mut conn).await
 }
 
-/// Writes the hints that are not written yet. No later round does so after the shutdown.
+/// Writes the hints that are not written yet, because no round follows after the shutdown.
 pub(crate) async fn write_last_hints(dispatcher: &Dispatcher) -> Result<(), store::Error> {
     if dispatcher.signals.lock().unhinted.is_empty() {
         return Ok(());
@@ -287,7 +287,7 @@ async fn urgent(
         }
     }
     send::pump(dispatcher);
-    // There may be more.
+    // More requested deliveries may be due.
     dispatcher.signals.query_at(Instant::now() + SOONEST_LOOK);
     Ok(())
 }

@@ -8,8 +8,8 @@
 //! Each event is tried once. A Scan without deliveries half a second after its creation is left to [`overdue`], which
 //! finds it in the database: its event was lost, or its dispatcher died, or the database refused it.
 //!
-//! Only the filters of notices cost much for each Scan. So a transaction evaluates those of few Scans of an account;
-//! the others come again after those that arrived meanwhile.
+//! Only the filters of notices cost much for each Scan. So a transaction evaluates those of a few Scans of each
+//! account. The others are queued again, behind the Scans that arrived meanwhile.
 
 mod overdue;
 
@@ -50,7 +50,7 @@ pub(crate) struct FanOut {
 }
 
 impl FanOut {
-    /// Starts the workers, which end after the returned value is dropped and what waits is done.
+    /// Starts the workers. They end once the returned value is dropped and the queue is empty.
     pub(crate) fn start(dispatcher: &Arc<Dispatcher>) -> (Self, JoinSet<()>) {
         let (made, receiver) = mpsc::channel(WAITING);
         let receiver = Arc::new(Mutex::new(receiver));
@@ -69,7 +69,7 @@ impl FanOut {
     }
 }
 
-/// Works on batches until all senders are gone. `work` returns those of its batch that must come again.
+/// Works on batches until all senders are gone. `work` returns those of its batch that must be queued again.
 async fn keep_working<W>(
     receiver: Arc<Mutex<mpsc::Receiver<Made>>>,
     again: mpsc::WeakSender<Made>,
@@ -114,7 +114,7 @@ async fn next_batch(receiver: &Mutex<mpsc::Receiver<Made>>) -> Option<Vec<Made>>
     (!batch.is_empty()).then_some(batch)
 }
 
-/// Returns those of the batch that must come again.
+/// Returns those of the batch that must be queued again.
 async fn work(dispatcher: &Arc<Dispatcher>, batch: Vec<Made>) -> Vec<Made> {
     match fan_out(dispatcher, &batch).await {
         Ok(surplus) => {
@@ -130,7 +130,7 @@ async fn work(dispatcher: &Arc<Dispatcher>, batch: Vec<Made>) -> Vec<Made> {
 }
 
 /// Fans out Scans in one transaction. Deliveries that may be sent now are sent after its commit. Returns the Scans that
-/// must come again.
+/// must be queued again.
 async fn fan_out(
     dispatcher: &Arc<Dispatcher>,
     scans: &[Made],
@@ -156,7 +156,7 @@ async fn insert(
     Ok(deliveries::fan_out(conn, sealer, scans, replica, admit).await?)
 }
 
-/// Sends the permitted deliveries. Returns the Scans that must come again.
+/// Sends the permitted deliveries. Returns the Scans that must be queued again.
 fn send_on(dispatcher: &Arc<Dispatcher>, fanned_out: Permitted) -> BTreeSet<ScanName> {
     for (task, place) in fanned_out.tasks {
         let ready = Ready {

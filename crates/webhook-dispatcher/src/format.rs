@@ -19,7 +19,7 @@ mod slack;
 mod teams;
 mod text;
 
-/// How much of a post a message for a chat service has.
+/// How much of a post is in a message for a chat service.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Shape {
     Full,

@@ -1,17 +1,17 @@
 //! Limits on open requests, in total and per Connection, and their order.
 //!
-//! A Connection's state in this process is its lane. It limits the open requests: from one up to the lane's limit,
-//! one more after each success and half after each failure. Behind them is a short queue of leased deliveries in
-//! memory, as long as the lane sends in a moment. Everything else waits in the database and costs nothing here.
+//! A Connection's state in this process is its lane. It limits the open requests: from one up to the lane's limit, one
+//! more after each success and half after each failure. Behind them is a short queue of leased deliveries in memory, of
+//! what the lane sends in a quarter of a second. Everything else waits in the database and costs nothing here.
 //! [`endpoint`] has the states of a lane's endpoint, and their transitions.
 //!
 //! Guarantees: there are never more open requests than `max_open`. Connections that are new, failing or slow (no
-//! answer within two seconds) are on probation. Together they may have half of that open, and those of one account
-//! fewer than are free of this half ([`store::fair`]): alone a quarter. Accounts take turns, and so do the
-//! Connections of an account. An account alone opens seven eighths of the maximum, so that others find capacity even if
-//! all its Connections hang at once. While the number of results that wait to be written reaches the maximum of open
-//! requests, nothing new is taken. The posts of all held deliveries have a maximum size. One account alone takes at most
-//! three quarters of it.
+//! answer within two seconds) are on probation. Together they may have half of `max_open` open. Of this half, one
+//! account may use fewer than it leaves free ([`store::fair`]), so at most a quarter of `max_open`. Accounts take
+//! turns, and so do the Connections of an account. An account alone opens seven eighths of the maximum, so that others
+//! find capacity even if all its Connections hang at once. No delivery is taken while as many results wait to be
+//! written as requests may be open. The total size of the posts of all held deliveries is limited, and one account
+//! alone uses at most three quarters of it.
 //!
 //! It uses one short lock, and a step costs the same for any number of Connections.
 
@@ -403,7 +403,8 @@ impl Lanes {
             .retain(|_, lane| lane.is_used() || now - lane.used < FORGET);
     }
 
-    /// Counts a result before its permit is returned.
+    /// Counts a result as unwritten until the returned value is dropped. Call it before the request's permit is
+    /// returned.
     pub(crate) fn unwritten(self: &Arc<Self>) -> Unwritten {
         self.lock().unwritten += 1;
         Unwritten {

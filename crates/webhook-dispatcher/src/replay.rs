@@ -131,7 +131,8 @@ impl Work for Replays {
                 Advanced::Counted => {}
                 Advanced::Waiting => continue,
             }
-            // At its own pace, not at the next check, which comes once a second.
+            // The reopened deliveries are claimed now, at the pace of the replay: the next check comes only once a
+            // second.
             dispatcher
                 .signals
                 .add_connections([replay.connection_name()]);

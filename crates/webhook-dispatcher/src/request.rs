@@ -82,9 +82,9 @@ impl<'a> Parts<'a> {
     }
 }
 
-/// Returns the full message, unless the last attempt was answered as a service answers a message that it does not accept.
-/// What was before the delivery was reopened does not count, because the cause may be gone. Plain messages with and
-/// without a thread take turns: a Discord channel takes one kind alone, and its webhook does not say which.
+/// Returns the full message, unless the last answer looks like that of a service that does not accept it. Answers from
+/// before the delivery was reopened do not count, because their cause may be gone. Plain messages with and without a
+/// thread alternate: a Discord channel accepts only one of them, and its webhook does not say which.
 fn shape(task: &Task) -> Shape {
     let tries = task.attempt_count.saturating_sub(task.schedule_base);
     let is_refused = task.last_status_code.is_some_and(is_refusal);

@@ -46,7 +46,7 @@ pub(crate) fn pump(dispatcher: &Arc<Dispatcher>) {
             } = attempt_unless_panic(&dispatcher, task).await;
             let success = result.verdict == Verdict::Succeeded;
             let unwritten = dispatcher.lanes.unwritten();
-            // Before the permit is returned: the next request of the lane would be opened at once.
+            // The lane is paused before the permit is returned, because its next request would be opened at once.
             let pause = hold.map(|_| {
                 let connection = result.delivery.connection_name();
                 let (pause, queued) = dispatcher.lanes.pause(connection);
@@ -55,7 +55,7 @@ pub(crate) fn pump(dispatcher: &Arc<Dispatcher>) {
             });
             permit.done(success || other_form);
             if urgent {
-                // More of them may wait for its capacity.
+                // More requested deliveries may wait for the capacity that this one used.
                 dispatcher.signals.query_soon();
             }
             let sent = Sent {

@@ -2,8 +2,8 @@
 //! client.
 //!
 //! It is also sent to disabled Connections and past an open circuit breaker, because a person requested it. It
-//! affects neither, and is in no log. A test runs at most once; if this process dies meanwhile, the client is told
-//! that there was no answer.
+//! affects neither, and is in no log. A test runs at most once. If this process dies meanwhile, the client gets a
+//! result without an answer.
 
 use std::{sync::Arc, time::Duration};
 
@@ -37,7 +37,7 @@ impl Work for TrialDeliveries {
     type Item = ConnectionName;
 
     fn settings(&self) -> Settings {
-        // One account gets half of the places, and all count for one.
+        // All tests count for one account, and one account gets half of the places.
         Settings::new("connection_test", LOOK, 2 * MAX_OPEN)
     }
 

@@ -10,7 +10,6 @@ use hmac::{Hmac, Mac};
 use sha2::Sha256;
 
 /// Returns the headers of the signature; empty without a secret.
-#[must_use]
 pub fn headers(
     secrets: &[SigningSecret],
     id: Id,

@@ -37,7 +37,7 @@ impl KeyCache {
         if let Some(record) = self.believed(id) {
             return Ok(Some(record));
         }
-        // Taken before the look-up, because the key may be revoked while the result is on its way.
+        // The time is taken before the look-up, because the key may be revoked while the result is on its way.
         let looked_at = Instant::now();
         let mut conn = database.connection().await?;
         let record = keys::find(&mut conn, id).await?.map(Arc::new);

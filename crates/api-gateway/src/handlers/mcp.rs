@@ -56,7 +56,7 @@ pub(crate) async fn serve(
     }
     let body = body.collect().await.map_err(internal)?.to_bytes();
     match status {
-        // The body is JSON, so only the library's model of a message can be at fault.
+        // The body is JSON, so the library can only have refused it because it is no message of the protocol.
         StatusCode::UNSUPPORTED_MEDIA_TYPE => Err(ApiError::Malformed(
             "body is not a json-rpc 2.0 message".to_owned(),
         )),

@@ -173,7 +173,7 @@ fn plan(instructions: Option<Instructions>) -> Result<(Plan, Instructions), ApiE
 struct Tried {
     /// Address as given in the request.
     url: Option<String>,
-    /// A stored post has the feeds that brought it.
+    /// The post, if it was found. A stored post comes with the feeds that returned it.
     post: Option<(Post, Option<Vec<FeedName>>)>,
 }
 
@@ -262,9 +262,9 @@ impl Watched {
         feeds.iter().any(|feed| self.feeds.contains(feed))
     }
 
-    /// Returns true if the Manager may see the post. It is unknown which of a platform's feeds contain a post that
-    /// the client sends, so any watched feed of the platform is enough. A post whose id does not tell its platform
-    /// counts as one of a watched platform.
+    /// Returns true if the Manager may see the post. It is unknown which of a platform's feeds contain a post that the
+    /// client sends, so any watched feed of the platform is enough. A post whose id does not name its platform counts
+    /// as one of a watched platform.
     fn sees(&self, post: &Post) -> bool {
         let (source, kind) = match post.post_type {
             PostType::ForumLink => (SourceType::Forum, PostKind::Post),

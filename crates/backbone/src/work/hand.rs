@@ -13,8 +13,8 @@ use super::Settings;
 
 const FIRST_RETRY: Duration = Duration::from_secs(2);
 const LONGEST_RETRY: Duration = Duration::from_secs(60);
-/// An item that ends the process does so within this time. After it, a suspect is cleared, because a stream stays in
-/// hand permanently.
+/// Time after which a suspect that still runs is cleared: an item that crashes processes does so sooner. Otherwise a
+/// stream, which never ends, would keep the permit.
 const SUSPECT_FOR: Duration = Duration::from_secs(20);
 
 pub(super) struct Hand<T> {
@@ -81,7 +81,7 @@ impl<T> Hand<T> {
         }
     }
 
-    /// Puts a failed item off, for longer after each failure in a row.
+    /// Postpones a failed item, for longer after each failure in a row.
     pub(super) fn postpone(&mut self, task: Id) -> Option<(Arc<Leased<T>>, Duration)> {
         let Open { leased, .. } = self.open.remove(&task)?;
         let last = self.postponed.get(&leased.key);
@@ -95,8 +95,8 @@ impl<T> Hand<T> {
         Some((leased, wait))
     }
 
-    /// Puts an item that panicked off like a failed one. Returns false, and leaves it in hand, if it panics as often as
-    /// an item may end processes.
+    /// Postpones an item that panicked like a failed one. Returns false, and leaves it in hand, if it has panicked as
+    /// often as an item may crash processes.
     pub(super) fn postpone_panicked(&mut self, task: Id) -> bool {
         let Some(leased) = self.of(task) else {
             return false;
@@ -116,14 +116,14 @@ impl<T> Hand<T> {
     /// Keys of the items that must not be claimed now.
     pub(super) fn known(&mut self) -> Vec<String> {
         let now = Instant::now();
-        // An item that was not claimed again for so long is gone.
+        // An item that has not been claimed again for so long is gone.
         { &mut self.postponed }.retain(|_, one| now < one.until + LONGEST_RETRY);
         let waiting = { self.postponed.iter() }.filter(|(_, one)| now < one.until);
         let open = self.open.values().map(|open| open.leased.key.clone());
         open.chain(waiting.map(|(key, _)| key.clone())).collect()
     }
 
-    /// Capacity that the items in hand leave.
+    /// Capacity that is left.
     pub(super) fn room(&self, settings: &Settings) -> Room {
         let mut room = Room::new(settings.capacity, settings.slow, settings.open);
         for Open { leased, since, .. } in self.open.values() {

@@ -21,13 +21,11 @@ pub struct ParseSecretError;
 
 impl SigningSecret {
     /// The bytes of the key.
-    #[must_use]
     pub fn key(&self) -> &[u8] {
         &self.key
     }
 
     /// The secret as the customer wrote it.
-    #[must_use]
     pub fn expose(&self) -> &str {
         &self.text
     }

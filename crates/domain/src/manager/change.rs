@@ -83,7 +83,6 @@ impl ManagerChange {
     }
 
     /// Returns true if the Manager must be compiled again.
-    #[must_use]
     pub fn resubmits(&self) -> bool {
         self.source.is_some() || self.origin.is_some() || self.kinds.is_some()
     }

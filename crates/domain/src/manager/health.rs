@@ -37,7 +37,6 @@ pub enum HealthReason {
 }
 
 impl HealthReason {
-    #[must_use]
     pub fn state(self) -> HealthState {
         match self {
             Self::ApplyFailed
@@ -58,7 +57,6 @@ pub struct Health {
 }
 
 impl Health {
-    #[must_use]
     pub fn of(mut reasons: Vec<HealthReason>) -> Self {
         reasons.sort_unstable();
         let state = reasons.iter().map(|reason| reason.state()).min();

@@ -5,8 +5,8 @@
 //! read.
 //!
 //! [`decode`] decodes bytes to text, [`html`] reads the tags, [`structured`] reads JSON-LD, [`state`] reads the data of
-//! pages that scripts render, and [`document`] reads other formats: plain text, Markdown, and feeds. [`people`] drops testimonials and staff, and [`walls`] detects pages
-//! that only ask for consent or for scripts.
+//! pages that scripts render, and [`document`] reads other formats: plain text, Markdown, and feeds. [`people`] drops
+//! testimonials and staff, and [`walls`] detects pages that only ask for consent or for scripts.
 
 mod decode;
 mod document;

@@ -66,8 +66,9 @@ pub(super) fn by_attribute(name: &[u8], value: &str) -> Region {
     }
 }
 
-/// Matches whole words, so that `cookie-bar` and `siteFooter` match and `unavoidable` does not. What a wrapper has or lacks
-/// is not what it is: `no-sidebar`, `wsite-not-footer`.
+/// Matches whole words, so that `cookie-bar` and `siteFooter` match and `unavoidable` does not. A word after `no`,
+/// `not`, `has` or `with` does not count, because it says what a wrapper has or lacks: `no-sidebar`,
+/// `wsite-not-footer`.
 fn is_boilerplate_class(value: &str) -> bool {
     if value.len() > 300 {
         return false;

@@ -122,7 +122,8 @@ fn is_named_company(words: &[&str], at: usize, length: usize) -> bool {
     last && !is_nationality
 }
 
-/// Returns the subject of a sentence, by the words before: the customer if it says `we` or nothing.
+/// Returns how certain it is that the sentence is about the customer, by the words before: certain if its subject is
+/// `we` or missing.
 fn tie(before: &[&str]) -> Tie {
     let speaks_of_itself = |word: &&str| {
         matches!(

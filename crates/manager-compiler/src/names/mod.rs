@@ -43,7 +43,6 @@ pub struct Names {
 impl Names {
     /// Finds names. `given` are the names that the customer wants to watch; without them the pages decide. A customer
     /// is never its own rival.
-    #[must_use]
     pub fn find(pages: &[Page], given: &[String]) -> Self {
         let mut own = own::own(pages);
         let mut compared = versus::rivals(pages, &own);
@@ -88,7 +87,6 @@ impl Names {
 
     /// Returns products of well-known names, each as a separate entry, because its share of posts about the subject is
     /// measured separately.
-    #[must_use]
     pub fn products(&self, terms: &[Term]) -> Vec<WatchedName> {
         let mut products: Vec<(NameKind, Named)> = Vec::new();
         let own = self.own.iter().map(|named| (NameKind::Own, named));
@@ -116,14 +114,12 @@ impl Names {
     }
 
     /// Returns the customer's name, for the brief.
-    #[must_use]
     pub fn primary(&self) -> Option<&str> {
         self.own.first().map(|named| named.spellings[0].as_str())
     }
 
     /// Returns stems that belong to names and so do not become terms. For a name of several words, only those that are
     /// not also words of the subject: `Tunnelry VPN` leaves `vpn`.
-    #[must_use]
     pub fn stems(&self) -> HashSet<String> {
         let mut stems = HashSet::new();
         for spelling in self
@@ -148,7 +144,6 @@ impl Names {
     }
 
     /// Returns the entries of the instructions. `terms` are the context for names that are also words.
-    #[must_use]
     pub fn entries(&self, terms: &[Term]) -> Vec<WatchedName> {
         let own = self.own.iter().map(|named| (NameKind::Own, named));
         let watched = self.watched.iter().map(|named| (NameKind::Watched, named));

@@ -2,10 +2,10 @@
 //!
 //! The weight of a given term changes within limits. A new term gets a weight that we compute, which the model may
 //! lower or raise a little. A few new terms may be absent from all pages. Names must occur on the pages, except a few
-//! competitors, which pages rarely name. Nothing of these that was compiled is removed.
+//! competitors, which pages rarely name. No compiled term or name is removed.
 //!
-//! Its brief, its summary and its phrases for what the customer sells replace the compiled ones. Each phrase must have a
-//! word that the pages have.
+//! The model's brief, summary and phrases for what the customer sells replace the compiled ones. Each phrase must
+//! contain a word of the pages.
 
 use std::collections::HashSet;
 

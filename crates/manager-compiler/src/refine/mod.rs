@@ -1,9 +1,10 @@
 //! Lets a model refine the compiled instructions, if the operator has configured one.
 //!
-//! The model reads the text of the pages ([`material`]) and proposes terms, names, a brief, and what the customer sells.
-//! Our own rules check each proposal ([`accept`]). The model cannot change feeds, focus, threshold, `require` and `exclude`. Pages are
-//! untrusted: a page that manipulates the model gains only a few terms and names, which it could also get by printing
-//! them. Without an answer in time, or with an answer in another format, the compiled instructions stay unchanged.
+//! The model reads the text of the pages ([`material`]) and proposes terms, names, a brief, and what the customer
+//! sells. Our own rules check each proposal ([`accept`]). The model cannot change feeds, focus, threshold, `require`
+//! and `exclude`. Pages are untrusted: a page that manipulates the model gains only a few terms and names, which it
+//! could also get by printing them. Without an answer in time, or with an answer in another format, the compiled
+//! instructions stay unchanged.
 
 mod accept;
 mod material;

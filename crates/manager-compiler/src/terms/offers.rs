@@ -38,7 +38,6 @@ struct Count {
 }
 
 /// Returns the words that name what the pages sell, with weights of at most 1, the best first.
-#[must_use]
 pub(crate) fn offers(pages: &[Page], names: &HashSet<String>) -> Vec<Term> {
     let mut counts: BTreeMap<String, Count> = BTreeMap::new();
     for page in pages {

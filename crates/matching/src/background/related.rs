@@ -18,7 +18,6 @@ const PRIOR: f64 = 0.5;
 impl Background {
     /// Returns the words that posts about the plan's topic contain more often than others, the best first. Leaves out
     /// words of the plan's names.
-    #[must_use]
     pub fn related_terms(&self, plan: &Plan, count: usize) -> Vec<String> {
         let best: BTreeSet<u16> = self.best_posts(plan).into_iter().collect();
         let names: BTreeSet<Box<str>> = stems_of_names(plan);

@@ -57,7 +57,6 @@ struct Mention {
 
 impl Evidence {
     /// Returns the evidence of a post for a plan with a focus; `None` where no term and no name of the plan occurs.
-    #[must_use]
     pub fn weigh(plan: &Plan, post: &PostText) -> Option<Self> {
         let (evidence, _) = steps::within(steps::OF_PLAN, || {
             let (_, _, any) = strength::gate_features(plan, post)?;

@@ -13,7 +13,6 @@ macro_rules! evidence {
 
         impl Evidence {
             /// Returns the numbers in the order of [`EVIDENCE`].
-            #[must_use]
             pub fn values(&self) -> [f64; EVIDENCE.len()] {
                 [$(self.$name),*]
             }

@@ -43,8 +43,8 @@ const STEPS: usize = 32;
 
 /// Topic score that a post needs to pass the gate by topic alone.
 ///
-/// Keys ask for the sum that a post needs whose classifier and lexicon answers are the best. Most posts need more. This
-/// is the factor for all plans: that of the plan where it is lowest.
+/// A key requires the sum for a post with the best answers of classifier and lexicon. Most posts need a higher sum, by
+/// a factor that is the same for all plans: the lowest that any plan has.
 #[derive(Debug, Clone)]
 pub(super) struct Needs {
     /// Surprise that the best post needs.

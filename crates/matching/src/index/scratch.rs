@@ -129,8 +129,8 @@ impl Scratch {
         }
     }
 
-    /// Returns whether the definition also counts every occurrence of every phrase: per phrase it takes no more steps
-    /// than all phrases took here, plus one for each of its first words.
+    /// Returns whether a plan's own search would count every occurrence of every phrase, too. For one phrase it takes
+    /// at most the steps of the search for all phrases here, and one for each word of the post.
     pub(super) fn is_exact(&self, post: &PostText) -> bool {
         let words = super::number::number(post.words().tokens().len());
         words.saturating_add(self.found.steps) < MAX_STEPS

@@ -253,7 +253,7 @@ impl Segment {
         spent
     }
 
-    /// Collects every plan that watches the feed and may match, once, and few others.
+    /// Collects the plans that watch the feed and may match, each once. A few of them cannot match.
     fn candidates(&self, feed: Option<u32>, post: &PostText, scratch: &mut Scratch) {
         let length = post.length();
         let slots = self.feeds.slots(feed);

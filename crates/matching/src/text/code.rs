@@ -20,7 +20,6 @@ pub(crate) struct Code(u128);
 pub(crate) struct Keys([u64; 4]);
 
 impl Keys {
-    #[must_use]
     pub(crate) fn of_process() -> Self {
         static KEYS: LazyLock<Keys> = LazyLock::new(|| {
             let random = RandomState::new();
@@ -30,7 +29,6 @@ impl Keys {
     }
 
     #[inline]
-    #[must_use]
     pub(crate) fn code(&self, word: &[u8]) -> Code {
         if word.len() <= SHORT {
             return Code::short(short(word), word.len());
@@ -53,7 +51,6 @@ impl Keys {
 
     /// Returns the table hash of a code, evenly distributed.
     #[inline]
-    #[must_use]
     pub(crate) fn hash(&self, code: Code) -> u64 {
         let [low, high] = code.halves();
         fold(low ^ self.0[0], high ^ self.0[1])
@@ -61,7 +58,6 @@ impl Keys {
 
     /// The same for a hash and a number.
     #[inline]
-    #[must_use]
     pub(crate) fn hash_pair(&self, hash: u64, number: u64) -> u64 {
         fold(hash ^ self.0[2], number ^ self.0[3])
     }

@@ -8,7 +8,6 @@ use std::borrow::Cow;
 use unicode_normalization::UnicodeNormalization;
 
 /// Returns the form that is used to compare words. A word that would become empty stays unchanged.
-#[must_use]
 pub fn fold(word: &str) -> Cow<'_, str> {
     if !word.is_ascii() {
         let folded = unicode(word, true);

@@ -54,13 +54,11 @@ impl From<NewPostOfDemo> for NewPost {
 }
 
 /// The built-in posts, in the order of publication.
-#[must_use]
 pub fn posts() -> Vec<DemoPost> {
     serde_json::from_str(include_str!("posts.json")).unwrap_or_default()
 }
 
 /// The customer's page.
-#[must_use]
 pub fn page() -> &'static str {
     include_str!("page.html")
 }

@@ -138,7 +138,6 @@ struct Taken {
 impl Jetstream {
     /// The first of `hosts` is tried first; the others replace it when it fails. Each connection takes a
     /// request out of `budget`.
-    #[must_use]
     pub fn new(hosts: Vec<Url>, user_agent: Option<&str>, budget: Arc<dyn Budget>) -> Self {
         Self {
             hosts,
@@ -382,7 +381,6 @@ impl Adapter for Jetstream {
 
 /// Returns the post in one frame of the stream, received at `received`. For tests that supply frames without a
 /// stream.
-#[must_use]
 pub fn post_of_frame(frame: &str, received: Timestamp) -> Option<Post> {
     match Event::read(frame, received) {
         Event::Created { post, .. } => post.map(|post| *post),

@@ -90,7 +90,6 @@ impl<'a> List<'a> {
 }
 
 impl Discourse {
-    #[must_use]
     pub fn new(name: String, base_url: Url, key: Option<Key>, fetch: Arc<dyn Fetch>) -> Self {
         Self {
             name,

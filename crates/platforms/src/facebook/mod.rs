@@ -66,7 +66,6 @@ struct Paging {
 }
 
 impl Facebook {
-    #[must_use]
     pub fn new(
         name: String,
         base_url: Url,

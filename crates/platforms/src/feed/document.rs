@@ -48,7 +48,6 @@ pub enum Markup {
 }
 
 impl Markup {
-    #[must_use]
     pub fn source(&self) -> &str {
         match self {
             Self::Plain(text) | Self::Html(text) | Self::Either(text) => text,

@@ -82,7 +82,6 @@ pub struct FeedAdapter {
 }
 
 impl FeedAdapter {
-    #[must_use]
     pub fn new(name: String, source: Source, base_url: Option<Url>, fetch: Arc<dyn Fetch>) -> Self {
         Self {
             name,

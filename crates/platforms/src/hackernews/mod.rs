@@ -85,7 +85,6 @@ impl List {
 }
 
 impl HackerNews {
-    #[must_use]
     pub fn new(
         name: String,
         search_url: Url,

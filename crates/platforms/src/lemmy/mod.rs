@@ -144,7 +144,6 @@ impl<'a> List<'a> {
 }
 
 impl Lemmy {
-    #[must_use]
     pub fn new(base_url: Url, fetch: Arc<dyn Fetch>) -> Self {
         Self {
             base_url,

@@ -64,7 +64,6 @@ struct Paging {
 }
 
 impl LinkedIn {
-    #[must_use]
     pub fn new(base_url: Url, token: SecretString, version: String, fetch: Arc<dyn Fetch>) -> Self {
         Self {
             base_url,

@@ -46,7 +46,6 @@ pub struct Lobsters {
 }
 
 impl Lobsters {
-    #[must_use]
     pub fn new(name: String, base_url: Url, fetch: Arc<dyn Fetch>) -> Self {
         Self {
             name,

@@ -86,7 +86,6 @@ struct Page {
 }
 
 impl Mastodon {
-    #[must_use]
     pub fn new(base_url: Url, token: Option<SecretString>, fetch: Arc<dyn Fetch>) -> Self {
         Self {
             base_url,
@@ -430,7 +429,6 @@ fn finish(reading: Reading, anchor: Option<String>, mut ids: Ids, last: Option<S
 }
 
 /// Remainder of the limit, according to the headers.
-#[must_use]
 pub(crate) fn left(answer: &Fetched) -> Option<Left> {
     let requests = answer
         .header("x-ratelimit-remaining")?

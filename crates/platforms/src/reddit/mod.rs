@@ -53,7 +53,6 @@ pub struct Reddit {
 }
 
 impl Reddit {
-    #[must_use]
     pub fn new(
         name: String,
         base_url: Url,

@@ -9,7 +9,6 @@ use html5gum::{
 
 /// Returns the text that a reader sees: blocks on separate lines, entities decoded, scripts and styles removed.
 /// Links keep their text; a link text that the site shortened becomes the whole address.
-#[must_use]
 pub fn from_html(html: &str) -> String {
     let html = super::bounded(html);
     if !html.contains(['<', '&']) {
@@ -24,7 +23,6 @@ pub fn from_html(html: &str) -> String {
 }
 
 /// Decodes the entities of `text`, and nothing else.
-#[must_use]
 pub fn decode_entities(text: &str) -> String {
     let text = super::bounded(text);
     if !text.contains('&') {

@@ -3,7 +3,6 @@
 use pulldown_cmark::{Event, Options, Parser, Tag, TagEnd};
 
 /// Returns the text that a reader sees. HTML is removed; links and images keep their text.
-#[must_use]
 pub fn from_markdown(markdown: &str) -> String {
     let markdown = super::bounded(markdown);
     let options = Options::ENABLE_TABLES | Options::ENABLE_STRIKETHROUGH;

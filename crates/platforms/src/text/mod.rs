@@ -21,7 +21,6 @@ const MAX_MARKUP_BYTES: usize = 512 * 1024;
 
 /// Converts text to one line: white space of any kind becomes one space, and other control characters are
 /// removed.
-#[must_use]
 pub fn line(text: &str) -> String {
     let mut out = String::new();
     for word in text.split(|c: char| c.is_whitespace() || c.is_control()) {
@@ -37,7 +36,6 @@ pub fn line(text: &str) -> String {
 }
 
 /// Cleans up lines: at most one consecutive empty line, none at the ends, no control characters.
-#[must_use]
 pub fn block(text: &str) -> String {
     let mut out = String::new();
     let mut empty = 0;
@@ -61,13 +59,11 @@ pub fn block(text: &str) -> String {
 }
 
 /// Same as [`block`]; `None` if nothing is left.
-#[must_use]
 pub fn some_block(text: &str) -> Option<String> {
     Some(block(text)).filter(|text| !text.is_empty())
 }
 
 /// A title from the beginning of a text.
-#[must_use]
 pub fn title_of(text: &str) -> String {
     cut(line(text), FALLBACK_TITLE_CHARS)
 }

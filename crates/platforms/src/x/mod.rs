@@ -99,7 +99,6 @@ struct Problem {
 }
 
 impl X {
-    #[must_use]
     pub fn new(
         base_url: Url,
         token: SecretString,
@@ -380,7 +379,6 @@ impl Adapter for X {
 }
 
 /// Remainder of the limit, according to the headers.
-#[must_use]
 pub(crate) fn left(answer: &Fetched) -> Option<Left> {
     let requests = answer
         .header("x-rate-limit-remaining")?

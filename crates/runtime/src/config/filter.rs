@@ -9,7 +9,6 @@ use super::setting::Setting;
 pub struct LogFilter(String);
 
 impl LogFilter {
-    #[must_use]
     pub fn as_str(&self) -> &str {
         &self.0
     }

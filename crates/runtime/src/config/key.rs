@@ -18,7 +18,6 @@ pub struct EncryptionKey {
 
 impl EncryptionKey {
     /// For a process that creates its own key, like `earshot dev`.
-    #[must_use]
     pub fn new(id: impl Into<String>, bytes: [u8; KEY_BYTES]) -> Self {
         Self {
             id: id.into(),
@@ -26,12 +25,10 @@ impl EncryptionKey {
         }
     }
 
-    #[must_use]
     pub fn id(&self) -> &str {
         &self.id
     }
 
-    #[must_use]
     pub fn expose_bytes(&self) -> &[u8; KEY_BYTES] {
         self.bytes.expose_secret()
     }

@@ -54,7 +54,6 @@ macro_rules! kinds {
             }
 
             /// The kind with this word in the configuration.
-            #[must_use]
             pub fn named(word: &str) -> Option<Self> {
                 Self::ALL.iter().copied().find(|kind| kind.as_str() == word)
             }
@@ -141,7 +140,6 @@ kinds! {
 
 impl Kind {
     /// Source type of platforms of this kind; a feed may have any.
-    #[must_use]
     pub fn source(self) -> Option<SourceType> {
         self.rules().source
     }

@@ -57,7 +57,6 @@ settings! {
 
 impl PlatformConfig {
     /// Returns true if the account of this name may watch feeds of the platform.
-    #[must_use]
     pub fn is_open_to(&self, account: &str) -> bool {
         let accounts = &self.access.accounts;
         accounts.is_empty() || accounts.iter().any(|name| name == account)

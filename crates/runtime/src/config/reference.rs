@@ -26,7 +26,6 @@ set; they are sent as OTLP, over HTTP with Protobuf, or over gRPC if `OTEL_EXPOR
 ";
 
 /// The whole page.
-#[must_use]
 pub fn reference() -> String {
     format!("{INTRODUCTION}{}", read_nothing().page)
 }

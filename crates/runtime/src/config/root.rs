@@ -64,7 +64,6 @@ impl Default for Config {
 impl Config {
     /// Base configuration of `earshot dev`: an in-process bus, and loopback and plain HTTP allowed as
     /// customers' addresses. It starts its own database, so `database.url` stays empty.
-    #[must_use]
     pub fn dev() -> Self {
         let mut config = Self::default();
         config.bus.url = SecretString::from(IN_PROCESS);

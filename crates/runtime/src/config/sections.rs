@@ -32,7 +32,6 @@ const DAY: Duration = Duration::from_secs(86_400);
 
 impl Outbound {
     /// The policy for addresses from customers.
-    #[must_use]
     pub fn address_policy(&self) -> AddressPolicy {
         AddressPolicy {
             allow_cidrs: self.allow_cidrs.clone(),
@@ -62,7 +61,6 @@ impl Outbound {
 
 impl Gateway {
     /// Default limit of request points per minute of an account.
-    #[must_use]
     pub fn account_rate_limit(&self) -> u32 {
         let keys = self.rate_limit_per_minute.saturating_mul(10);
         self.account_rate_limit_per_minute.unwrap_or(keys)
@@ -377,7 +375,6 @@ settings! {
 
 impl Judge {
     /// The model that decides.
-    #[must_use]
     pub fn endpoint(&self) -> Model {
         Model {
             base_url: self.base_url.clone(),
@@ -412,7 +409,6 @@ impl Smtp {
 
 impl Bus {
     /// Returns true if this is the in-process bus.
-    #[must_use]
     pub fn is_in_process(&self) -> bool {
         self.url.expose_secret() == IN_PROCESS
     }

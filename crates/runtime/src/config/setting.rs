@@ -262,7 +262,6 @@ macro_rules! choice {
 
         impl $name {
             /// The word in the configuration.
-            #[must_use]
             pub fn as_str(self) -> &'static str {
                 match self { $(Self::$variant => $word,)+ }
             }

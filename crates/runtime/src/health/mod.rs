@@ -55,7 +55,6 @@ pub struct Check {
 }
 
 impl Health {
-    #[must_use]
     pub fn new() -> Self {
         Self::default()
     }
@@ -106,12 +105,10 @@ impl Health {
     }
 
     /// Returns true if the runtime has beaten recently, or never began to.
-    #[must_use]
     pub fn is_alive(&self) -> bool {
         self.is_alive_at(Instant::now())
     }
 
-    #[must_use]
     pub fn report(&self) -> Report {
         self.report_at(Instant::now())
     }

@@ -59,7 +59,6 @@ impl Report {
     }
 
     /// Returns true if the process may get work.
-    #[must_use]
     pub fn is_ready(&self) -> bool {
         self.status < Status::Unavailable
     }

@@ -42,7 +42,6 @@ pub enum Error {
 
 impl OpsServer {
     /// The address it listens on, with the actual port if port 0 was configured.
-    #[must_use]
     pub fn address(&self) -> SocketAddr {
         self.address
     }

@@ -25,9 +25,9 @@ use crate::{find::Matches, plans::is_current};
 
 /// Maximum number of Managers that are matched at once.
 const AT_ONCE: i64 = 100;
-/// Time after which a step leaves Managers to the next one, so that accounts take turns.
+/// Time after which a step leaves the remaining Managers to the next one, so that accounts take turns.
 const STEP: Duration = Duration::from_secs(1);
-/// Posts younger than this are left to the polls of a feed without stored posts.
+/// In a feed without stored posts, posts younger than this are left to its polls.
 const FRESH: Duration = Duration::from_secs(3_600);
 
 impl Backfill {
@@ -38,7 +38,7 @@ impl Backfill {
         }
     }
 
-    /// Matches for the Manager that has waited longest, and sets it aside if the result cannot be stored.
+    /// Matches stored posts for the Manager that has waited longest, and sets it aside if the result cannot be stored.
     pub(super) async fn match_one(&self, waiting: &Waiting) -> Result<bool, store::Error> {
         let mut conn = self.backbone.pool.get().await?;
         let (asked, _) =
@@ -156,7 +156,7 @@ impl Backfill {
             let is_last = all.posts().len() == unmatched.len();
             let mut picks = all.picks();
             picks.retain(|pick| !left.contains(&pick.manager));
-            // Stable: the posts of a Manager stay in order.
+            // The sort is stable: the posts of a Manager stay in order.
             picks.sort_by_key(|pick| pick.manager);
             let (blocks, mut last) = if is_last {
                 step.split(&picks)
@@ -232,8 +232,8 @@ impl Backfill {
             .since
             .unwrap_or_else(|| asked.create_time.minus(window));
         let reach = self.reach_of(&waiting.feed);
-        // The platform returns no older posts, so stored ones from before are there because other accounts watched the
-        // feed.
+        // The platform returns no older posts. Older posts are stored only because other accounts watched the feed, so
+        // they are not matched for this Manager.
         let since = match (reach, asked.watch_time) {
             (Reach::Nothing, Some(watched)) => since.max(watched.minus(window)),
             _ => since,

@@ -67,7 +67,8 @@ impl Backfill {
             account: look_back.account,
         };
         let (id, replica) = (look_back.id, self.backbone.replica);
-        // Taken before the readers are read: a Manager that the index does not know yet is then found as a change.
+        // The index is taken before the Managers are read: a Manager that it does not know yet is then found as a
+        // change.
         let index = self.plans.index();
         let readers = self.readers(id).await?;
         let wanted = |manager: &ManagerName, post: &Post| {

@@ -54,7 +54,7 @@ pub(super) struct Step<'a> {
     pub(super) limits: &'a Limits,
 }
 
-/// Limits of a step whose matches are ordered by Manager. It ends although matches are left.
+/// Conditions that end a step whose matches are ordered by Manager, although matches are left.
 pub(super) struct End<'a> {
     pub(super) time: Instant,
     pub(super) shutdown: &'a CancellationToken,
@@ -75,14 +75,14 @@ impl Step<'_> {
         picks.split_at(picks.len().saturating_sub(1) / block * block)
     }
 
-    /// Waits until the account may store with another connection.
+    /// Waits for a database connection from the account's share.
     pub(super) async fn share(&self) -> Option<OwnedSemaphorePermit> {
         let connections = &self.limits.connections;
         connections.take(self.waiting.account, 1).await
     }
 
-    /// Returns true if the step must end between these matches. It completes a Manager in any case, because the next
-    /// step matches the others from their first post on.
+    /// Returns true if the step must end between `done` and `rest`. A step always completes a Manager, because the next
+    /// step matches the remaining Managers from their first post on.
     pub(super) fn is_over(&self, done: &[Pick], rest: &[Pick]) -> bool {
         self.end.as_ref().is_some_and(|end| {
             let manager = |picks: &[Pick]| picks.first().map(|pick| pick.manager);
@@ -240,7 +240,7 @@ pub(super) async fn store_by_manager(
     Ok(true)
 }
 
-/// Postpones a Manager's backfill that cannot be stored. Returns true if it is permanent.
+/// Postpones a Manager's backfill that cannot be stored, or sets it aside permanently. Returns true in the latter case.
 pub(super) async fn set_aside(
     conn: &mut AsyncPgConnection,
     waiting: &Waiting,

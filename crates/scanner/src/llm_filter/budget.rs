@@ -1,9 +1,8 @@
 //! Chooses the candidates that the model is asked about.
 //!
-//! Two limits hold: questions a minute for the replica, and questions a day for each Manager. Of a minute's questions
-//! an account has at most as many as are left for the others. A day is a
-//! window of 24 hours. It begins with the Manager's first candidate after the end of the day before, so
-//! nothing runs in the background.
+//! Two limits hold: questions a minute for the replica, and questions a day for each Manager. An account may use at
+//! most as many of a minute's questions as it leaves for others. A day is a window of 24 hours. It begins with the
+//! Manager's first candidate after the end of the day before, so nothing runs in the background.
 //!
 //! The candidates of one poll are taken most uncertain first. A Manager's questions must also last for the
 //! day: if the first candidates of the morning used them up, the most uncertain ones of the evening would
@@ -74,7 +73,6 @@ struct CandidateRate {
 }
 
 impl Budget {
-    #[must_use]
     pub fn new(per_minute: u32, per_manager_per_day: u32) -> Self {
         Self {
             per_minute,

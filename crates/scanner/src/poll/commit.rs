@@ -26,7 +26,7 @@ const BLOCK: usize = 500;
 struct Attempt<'a> {
     poll: &'a CompletePoll,
     index: &'a Arc<Index>,
-    /// Accounts whose matches are refused, because others of their transactions made Scans each time.
+    /// Accounts whose matches are refused, because in each try another transaction used their quota first.
     racing: &'a HashSet<Id>,
 }
 
@@ -56,7 +56,7 @@ pub(super) enum Commit {
     /// Another replica has leased the feed, or the database is older than this replica's cursor: the same posts are
     /// read again.
     LeaseLost,
-    /// All matches of a poll's part, and nothing else.
+    /// All matches of a poll's part are stored, and nothing else.
     Part,
     /// Plans of the feed changed since the posts were matched. This many matches were stored before that.
     Behind { stored: usize },
@@ -122,7 +122,7 @@ impl Poll {
                 self.store_block(&mut conn, attempt, &scans, counter).await
             };
             match keyed::end(&mut conn, commit).await? {
-                // Published at once, because the blocks after it may fail.
+                // Events are published at once, because later blocks may fail.
                 Commit::Scans { batch, .. } if !is_end => {
                     self.report_batch(&batch);
                     if batch.refused > 0 {
@@ -251,7 +251,7 @@ impl Poll {
             posts_per_day: Some(poll.posts_per_day),
             newest_post: polled.posts.iter().map(|post| post.time).max(),
             kept_since: keeps.then_some(poll.since),
-            // A gap is one of the stored posts too, even if no Manager watched the feed then.
+            // Before the end of a gap, stored posts are incomplete, even if no Manager watched the feed then.
             kept_cut: batch
                 .kept_cut
                 .max(polled.gap.as_ref().and_then(|gap| gap.to)),
@@ -292,7 +292,8 @@ impl Poll {
         counter.refusing_accounts(attempt.racing.clone())
     }
 
-    /// Stores Scans; `posts` were read. Posts of a feed's first reading count as past ones.
+    /// Stores Scans of a poll that read this number of posts. Posts of a feed's first reading count as posts of the
+    /// past.
     async fn record(
         &self,
         conn: &mut AsyncPgConnection,

@@ -43,7 +43,7 @@ impl Limits {
         }
     }
 
-    /// Runs work of an account. It takes a place at its first large document, and holds it to the end.
+    /// Runs work of an account. The work takes a place at its first large document, and holds it to the end.
     pub(crate) fn in_turn<W: Future>(
         &self,
         account: Id,
@@ -75,8 +75,8 @@ impl Poll {
         Cursor::from_json(cursor).is_some_and(|cursor| cursor.is_first_reading())
     }
 
-    /// Returns true unless the post is from before its feed was watched again. All Managers that watch the feed came
-    /// after it, and `scanner.backfill` bounds what they get from before, as in a first reading.
+    /// Returns true unless the post is from before its feed was watched again. All Managers that watch the feed now
+    /// have begun since, and `scanner.backfill` bounds what they get from before, as in a first reading.
     pub(super) fn is_wanted(&self, post: &Post) -> bool {
         let reach = reach_back(self.config.scanner.backfill);
         let since = self.feed.rewatch_time;

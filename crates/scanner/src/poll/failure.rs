@@ -59,7 +59,7 @@ impl Poll {
         let doubled = self
             .usual_interval()
             .saturating_mul(1 << self.feed.failure_count.min(16));
-        // One refusal may be a mistake of the platform; several in a row are meant.
+        // One refusal may be a mistake of the platform; several in a row are intended.
         let settled = error.is_permanent() && self.feed.failure_count >= SLIPS;
         if settled {
             MAX_BACKOFF

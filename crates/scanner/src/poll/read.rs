@@ -1,4 +1,4 @@
-//! First step of a poll: asks the platform.
+//! First step of a poll: reads from the platform.
 
 use std::time::{Duration, Instant};
 
@@ -26,7 +26,8 @@ pub(super) struct Response {
 }
 
 impl Poll {
-    /// Returns the platform's response or, for a stream without posts, the last one of a second.
+    /// Returns the platform's response. A stream without posts is read again for up to a second, and the last response
+    /// is returned.
     pub(super) async fn read(&self, begin: Instant) -> Result<Response, PollError> {
         let since = backfill_start(self.feed.first_watch_time, self.config.scanner.backfill);
         let stored = self.feed.cursor.as_ref();

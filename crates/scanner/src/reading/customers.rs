@@ -17,10 +17,10 @@ use crate::generations::Generations;
 /// Memory of a generation. There are two, so a scanner keeps about a thousand Managers with seven offers, or 400 with twenty
 /// long ones.
 const GENERATION_BYTES: usize = 20 << 20;
-/// Memory of a Manager, and of one whose posts are not compared.
+/// Memory of an entry without its vectors.
 const ENTRY_BYTES: usize = 100;
 
-/// A customer as the reader knows it, or the reason why posts are not compared with it.
+/// The vectors of what a customer sells, or the reason why posts are not compared with it.
 pub(super) type Sold = Result<Arc<Customer>, ReaderOutcome>;
 
 /// Cache of customers that were read. The least recently used are dropped first.
@@ -44,7 +44,7 @@ impl Customers {
         sold
     }
 
-    /// Keeps the Managers that exist.
+    /// Removes Managers that no longer exist.
     pub(super) fn retain(&self, exists: impl Fn(&ManagerName) -> bool) {
         self.lock().retain(exists);
     }

@@ -14,7 +14,7 @@ use crate::{QueryResult, prepared::query, refused_posts::MAX_AGE};
 
 /// Maximum number of Managers per call.
 const AT_ONCE: i64 = 500;
-/// Rest of a failed catch-up. It may be what ended the processes that worked on it.
+/// Rest of a failed catch-up, which may have crashed the processes that worked on it.
 const REST: Duration = Duration::from_hours(24);
 
 /// Requests backfills for Managers whose posts were refused and whose account has Scans left today, from the oldest

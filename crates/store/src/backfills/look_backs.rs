@@ -95,12 +95,12 @@ pub(super) async fn join(
         .await
 }
 
-/// Number of look-backs that a look reads without regard to their accounts.
+/// Number of look-backs that a claim reads regardless of their accounts.
 const LONGEST_DUE: usize = 200;
 
-/// Leases due look-backs of these platforms, up to the capacity of the claim's room; of one account, the longest due. If
-/// more than [`LONGEST_DUE`] are, it looks for others by account, as these may be of one account only: the oldest of
-/// each Namespace, in random order of the accounts. That costs a step of `backfills_reading_idx` for each Namespace with
+/// Leases due look-backs of these platforms, up to the capacity of the claim's room; of one account, the longest due.
+/// If more than [`LONGEST_DUE`] are due, these may all be of one account, so the oldest look-back of each Namespace is
+/// read too, with the accounts in random order. That costs a step of `backfills_reading_idx` for each Namespace with
 /// look-backs, and some more for those that it takes.
 pub async fn lease(
     conn: &mut AsyncPgConnection,
@@ -153,8 +153,8 @@ pub async fn lease(
         next("0"),
         next("one.look_back_id")
     );
-    // Suspects are few. A look-back whose Managers were deleted belongs to no account. It becomes one of the longest due,
-    // as others have steps.
+    // Suspects are few. A look-back whose Managers were deleted belongs to no account. It is found once it is one of
+    // the longest due, because each step of the others makes them due later.
     let items = format!(
         "WITH due AS MATERIALIZED ( \
              SELECT id, next_time, {suspect} AS is_suspect FROM look_backs \
@@ -201,7 +201,7 @@ pub async fn lease(
     .load(conn)
     .await?;
     let accounts: HashMap<i64, Id> = chosen.into_iter().collect();
-    // Before names that this release cannot read are left out.
+    // Computed before rows are left out whose names this release cannot read.
     let is_contended = rows.len() < accounts.len();
     let items: Vec<Leased<LookBack>> = { rows.into_iter() }
         .filter_map(|row| {
@@ -279,7 +279,7 @@ pub async fn lock(
     )
     .execute(conn)
     .await?;
-    // Before any clock, as a deletion of Managers does. Served by `backfills_look_back_idx`.
+    // The backfills are locked before any clock, as in a deletion of Managers. Served by `backfills_look_back_idx`.
     query!(
         "look_backs/lock_backfills",
         BigInt: look_back.id,

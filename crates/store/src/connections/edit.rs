@@ -162,7 +162,7 @@ pub async fn delete(
     if found.is_none() {
         return Ok(Deletion::NotFound);
     }
-    // From here on nothing can name it any more, but something may have since the first look.
+    // From here on no Manager can begin to name the Connection, but one may have done so since the first query.
     let naming = self::naming(conn, namespace, connection).await?;
     if !force && !naming.is_empty() {
         return Ok(Deletion::Refused);
@@ -189,7 +189,7 @@ pub async fn delete(
     Ok(Deletion::Done(Vec::new()))
 }
 
-/// Returns the Managers that deliver to it. Served by `manager_notices_connection_idx`.
+/// Returns the Managers that deliver to the Connection. Served by `manager_notices_connection_idx`.
 async fn naming(
     conn: &mut AsyncPgConnection,
     namespace: Uuid,

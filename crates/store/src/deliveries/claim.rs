@@ -105,10 +105,10 @@ fn counts(wants: &[Want]) -> Vec<i32> {
 /// each one that it already holds. Leaves out the accounts that had a turn in this round; those that it finds get
 /// theirs.
 ///
-/// Served by `deliveries_urgent_idx`, which is mostly empty. Only the longest due are ranked, because a Connection
-/// may have thousands; once it or its account has its share, a claim skips all of them and reaches the next. The
-/// sum of an account's rank and of a delivery's turn is what it would hold and what others would have taken, which
-/// together must be within the free capacity.
+/// Served by `deliveries_urgent_idx`, which is mostly empty. Only the longest due are ranked, because a Connection may
+/// have thousands; once it or its account has its share, a claim skips all of them and reaches the next. A delivery is
+/// leased if the free capacity is enough for what its account would then hold and for all deliveries that are leased
+/// before it.
 pub async fn claim_urgent(
     conn: &mut AsyncPgConnection,
     sealer: &Sealer,

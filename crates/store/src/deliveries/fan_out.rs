@@ -105,8 +105,8 @@ impl From<&Made> for Made {
 pub struct FannedOut<P> {
     /// Leased deliveries that can be sent without another read of the database, each with its permit.
     pub tasks: Vec<(Task, P)>,
-    /// Connections with waiting deliveries in the database, for [`crate::lanes::mark_due`] after the commit. Leaves
-    /// out Connections that are disabled or whose circuit breaker is open: they are looked at when that ends.
+    /// Connections with waiting deliveries in the database, for [`crate::lanes::mark_due`] after the commit. Leaves out
+    /// Connections that are disabled or whose circuit breaker is open: they become due when that ends.
     pub waiting: BTreeSet<Due>,
     /// Scans that were not marked, because the notices of their account have too many filters for one transaction.
     pub surplus: BTreeSet<ScanName>,

@@ -17,7 +17,7 @@ use crate::{QueryResult, prepared::query, scans};
 /// Number of filters of an account after which its other Scans with filters are left for later transactions. A Scan has
 /// at most ten.
 const PER_ACCOUNT: usize = 80;
-/// Number of Scans that cannot exceed it.
+/// Number of Scans whose filters cannot exceed [`PER_ACCOUNT`].
 const FEW: usize = 8;
 /// Maximum number of filters in one statement.
 const PER_STATEMENT: usize = 64;
@@ -59,7 +59,7 @@ pub(super) async fn surplus(
     Ok(surplus.map(|scan| **scan).collect())
 }
 
-/// Returns those whose Scan does not meet the filter. One statement for many Scans and filters.
+/// Returns those of `filtered` whose Scan does not meet the filter. One statement for many Scans and filters.
 pub(super) async fn refused(
     conn: &mut AsyncPgConnection,
     filtered: impl Iterator<Item = Filtered>,
@@ -74,7 +74,7 @@ pub(super) async fn refused(
     for (text, scan) in texts {
         match Filter::parse(text, SCAN_FIELDS) {
             Ok(filter) => filters.push((text, filter)),
-            // Only a later version can have stored it. A Scan too many is better than one that is missed.
+            // Only a later version can have stored such a filter. A Scan too many is better than one that is missed.
             Err(issues) => {
                 tracing::error!(
                     manager.name = %scan.manager_name(),

@@ -52,8 +52,8 @@ impl Freed {
 /// A delivery that was in hand when dispatchers died may be what ended them. After two in a row, such deliveries are
 /// due one per second; after three, a delivery rests as long as a [`work::Setback`] and up to twice as long, so that
 /// not all of them come back together. A recorded attempt ends this. Served by `deliveries_in_flight_idx`. It takes
-/// about 1.5 ms for 3,000 in flight, 1,000 of them in hand. These are hashed, because `<> ALL` would compare each with
-/// each.
+/// about 1.5 ms for 3,000 in flight, 1,000 of them in hand. Those in hand are hashed, because `<> ALL` would compare
+/// each with each.
 pub async fn free_orphans(
     conn: &mut AsyncPgConnection,
     replica: Uuid,

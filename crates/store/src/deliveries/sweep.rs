@@ -31,14 +31,14 @@ pub async fn is_sweeper(conn: &mut AsyncPgConnection, replica: Uuid) -> QueryRes
     Ok(first.is_some_and(|first| first.own))
 }
 
-/// Result of a look at Connections with waiting deliveries.
+/// Result of checking Connections with waiting deliveries.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Waiting {
     /// Connections whose hint was later than their waiting deliveries; these hints have been corrected.
     pub unnoted: usize,
     /// Deleted Connections with waiting deliveries.
     pub gone: Vec<ConnectionName>,
-    /// The last one looked at, if there may be more.
+    /// The last Connection that was checked, if there may be more.
     pub last: Option<ConnectionName>,
 }
 
@@ -106,11 +106,11 @@ pub async fn cancel_waiting(
     .await
 }
 
-/// Marks up to `limit` deliveries as `expired`: those of disabled Connections that are older than `kept`, and those
-/// of Connections with an open circuit breaker that are older than `max_age`, as is the last change of the Connection:
-/// what waited while it was disabled gets its tries. Returns their number. Ages use the database's clock or `now`,
-/// whichever is earlier, so that a single wrong clock expires nothing. Reads the old part of these Connections' log,
-/// so call it rarely.
+/// Marks up to `limit` deliveries as `expired`: those of disabled Connections that are older than `kept`, and those of
+/// Connections with an open circuit breaker that are older than `max_age`, if the Connection's last change is too. So
+/// what waited while the Connection was disabled is still tried. Returns their number. Ages use the database's clock or
+/// `now`, whichever is earlier, so that a single wrong clock expires nothing. Reads the old part of these Connections'
+/// log, so call it rarely.
 pub async fn expire(
     conn: &mut AsyncPgConnection,
     kept: Duration,

@@ -39,7 +39,6 @@ pub struct Counts {
 }
 
 impl Author {
-    #[must_use]
     pub fn counts(&self) -> Counts {
         Counts {
             posts: self.posts.len(),

@@ -15,7 +15,7 @@ struct Missing {
     post_id: String,
 }
 
-/// Returns up to `limit` posts of `platform` whose second look is due, oldest first. Served by
+/// Returns up to `limit` posts of `platform` whose second check is due, oldest first. Served by
 /// `missing_posts_due_idx`.
 pub async fn due(
     conn: &mut AsyncPgConnection,
@@ -32,7 +32,7 @@ pub async fn due(
     Ok(found.into_iter().map(|missing| missing.post_id).collect())
 }
 
-/// Records the result of a look, and returns those of `gone` that were not found an hour ago either. By primary key.
+/// Records the result of a check, and returns those of `gone` that were not found an hour ago either. By primary key.
 pub async fn record(
     conn: &mut AsyncPgConnection,
     platform: &str,
@@ -65,7 +65,7 @@ pub async fn record(
     Ok(decided)
 }
 
-/// Puts the second look at these posts off, after an implausible answer or a refusal of the database. By primary key.
+/// Postpones the second check of these posts, after an implausible answer or a refusal of the database. By primary key.
 pub async fn put_off(
     conn: &mut AsyncPgConnection,
     platform: &str,

@@ -1,8 +1,9 @@
 //! Hides from an account what a feed was before the account watched it.
 //!
-//! A feed is polled once for all Managers that watch it, so its row and its records tell since when anyone has. An account
-//! sees them from its first watch on (`account_feeds`), and sums without what they were by then. A Manager that is
-//! changed, or disabled for less than [`UNWATCHED_FOR`], does not lose the account's own history.
+//! A feed is polled once for all Managers that watch it, so its row and its records go back to when the first account
+//! watched it. An account sees them from its own first watch on (`account_feeds`), and sums without what they were by
+//! then. A Manager that is changed, or disabled for less than [`UNWATCHED_FOR`], does not lose the account's own
+//! history.
 
 use diesel::{
     QueryableByName, sql_query,

@@ -83,7 +83,7 @@ pub struct FeedDay {
     pub gone: u64,
     pub quarantined: u64,
     pub gap_count: u64,
-    /// The newest of them, newest first.
+    /// The newest gaps, newest first.
     pub gaps: Vec<FeedGap>,
     /// `None` if the feed's platform does not number its items without gaps.
     pub ids: Option<FeedIds>,

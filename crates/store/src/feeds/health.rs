@@ -62,7 +62,6 @@ pub enum FeedState {
 
 impl FeedState {
     /// Name in the API.
-    #[must_use]
     pub fn as_str(self) -> &'static str {
         match self {
             Self::Ok => "OK",
@@ -240,7 +239,7 @@ const AHEAD: &str =
 /// Makes feeds due after the database's clock went back: otherwise their next polls would be late by the
 /// difference. Returns the number of feeds.
 pub async fn follow_clock(conn: &mut AsyncPgConnection) -> QueryResult<usize> {
-    // Not `least`, which would replace NULL.
+    // `least` would replace NULL.
     let not_ahead = ["next_poll_time", "last_poll_time", "read_time", "late_time"]
         .map(|time| format!("{time} = CASE WHEN {time} > clock_timestamp() THEN clock_timestamp() ELSE {time} END"))
         .join(", ");

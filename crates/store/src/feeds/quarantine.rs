@@ -34,7 +34,6 @@ pub enum QuarantineKind {
 
 impl QuarantineKind {
     /// Word in the database.
-    #[must_use]
     pub fn as_str(self) -> &'static str {
         match self {
             Self::Unreadable => "UNREADABLE",

@@ -1,5 +1,5 @@
 //! Hints when to look for waiting deliveries of a Connection. With a rate limit, the hint is half a second before
-//! the limit allows the next request: claimed deliveries are then paced, and a look may be late.
+//! the limit allows the next request: claimed deliveries are then paced, and a query may be late.
 
 use std::time::Duration;
 
@@ -15,7 +15,7 @@ use super::{keys, name};
 use crate::{QueryResult, prepared::query};
 
 /// Records that something waits for these Connections, due now. Call after the commit that created it: a session that
-/// moved the hint before that commit has not seen it, and one that moves it afterwards does.
+/// moved the hint before that commit has not seen the delivery, and one that moves it afterwards sees it.
 pub async fn mark_due(
     conn: &mut AsyncPgConnection,
     connections: &[ConnectionName],

@@ -30,7 +30,6 @@ const FOLD: u64 = 3;
 const SEARCH: u64 = 1;
 
 /// Returns true if an index finds the page at once. Such polling is never refused.
-#[must_use]
 pub fn is_by_create_time(list: &ListQuery) -> bool {
     let by_time = |clause: &Clause| match clause.0.as_slice() {
         [one] => is_time_bound(one),

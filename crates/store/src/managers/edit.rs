@@ -111,7 +111,7 @@ pub async fn update_in_test_mode(
     Ok(updated)
 }
 
-/// Changes the rows of the Manager. Returns true as well if its plan changed, which the caller logs.
+/// Changes the rows of the Manager. Also returns true if its plan changed; the caller logs that.
 async fn edit(
     conn: &mut AsyncPgConnection,
     current: Editable,

@@ -1,8 +1,8 @@
 //! Which Managers watch which feeds, and `feeds.watched`, which is true while any does.
 //!
-//! The flag must be right although many transactions change the watchers of a feed at once. So whoever may take the
-//! last watcher from a feed locks the feed. It conflicts with the foreign key's lock of those who add one, and with
-//! polls. A feed that keeps another watcher is not locked, only this watcher's row.
+//! The flag must be right although many transactions change the watchers of a feed at once. So a transaction that may
+//! remove the last watcher of a feed locks the feed. That conflicts with the foreign key's lock of transactions that
+//! add a watcher, and with polls. If another watcher remains, only the row of that watcher is locked, not the feed.
 //!
 //! Locks are taken in one order, so that transactions do not deadlock: unwatched feeds that a Manager begins to watch, new
 //! feeds, the own rows of `feed_watchers`, rows of others without waiting for them, and feeds by name.
@@ -127,8 +127,8 @@ async fn lock(
 }
 
 /// Sets `watched` where it changes. A separate statement after the locks, so that it sees what was committed before
-/// them. A feed that is watched again is due at once, and notes since when. One that is no longer watched keeps the time,
-/// which decides when it is deleted.
+/// them. A feed that is watched again is due at once, and its row records since when. A feed that is no longer watched
+/// keeps the time, which decides when it is deleted.
 async fn mark(conn: &mut AsyncPgConnection, names: &[String]) -> QueryResult<()> {
     query!(
         "plans/mark_watched",

@@ -94,7 +94,7 @@ pub(super) async fn keys(
     manager: Option<Uuid>,
     limit: i64,
 ) -> QueryResult<usize> {
-    // A range, so that one statement reads the index for both.
+    // A range of ids, so that the same statement serves a Manager and a Namespace by one index.
     let first = manager.unwrap_or(Uuid::nil());
     let last = manager.unwrap_or(Uuid::max());
     let scan_keys = query!(

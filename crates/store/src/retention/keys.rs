@@ -32,7 +32,6 @@ pub struct Purge {
 
 impl Purge {
     /// Creates a purge of the rows of `table` from before `before`.
-    #[must_use]
     pub fn new(table: Unpartitioned, before: DateTime<Utc>) -> Self {
         Self {
             table,

@@ -147,7 +147,7 @@ async fn make<'a>(
         collapsing,
         accounts,
     } = lock_clocks(conn, &fresh).await?;
-    // Without a clock the Manager was deleted during the poll. Its keys are purged and must not come back.
+    // A Manager without a clock was deleted during the poll. Its keys are purged and must not come back.
     let gone: Vec<Key> = fresh
         .extract_if(.., |(manager, _)| !quotas.contains_key(manager))
         .collect();

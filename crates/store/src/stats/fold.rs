@@ -73,7 +73,7 @@ pub async fn fold(
             let counts: Counts = match serde_json::from_value(delta.counts) {
                 Ok(counts) => counts,
                 Err(error) => {
-                    // It would block all others permanently.
+                    // A delta that cannot be read would block all others permanently.
                     tracing::error!("dropping a count that cannot be read: {error}");
                     continue;
                 }

@@ -26,7 +26,6 @@ pub struct Candidate<K> {
 }
 
 impl Room {
-    #[must_use]
     pub fn new(quick: usize, slow: usize, all: usize) -> Self {
         Self {
             quick: Places::new(quick),
@@ -61,13 +60,11 @@ impl Room {
     }
 
     /// Returns true if `account` may start another item, which was `slow` last time or not.
-    #[must_use]
     pub fn admits(&self, account: Id, slow: bool) -> bool {
         self.all.admits(account) && self.places(slow).admits(account)
     }
 
     /// Returns true if no one may start an item.
-    #[must_use]
     pub fn is_full(&self) -> bool {
         self.free(false) == 0 && self.free(true) == 0
     }

@@ -93,7 +93,7 @@ fn permission(dispatcher: &Arc<Dispatcher>, due: &Due, locked: &LockedLane) -> P
         let probed = lane
             .probe
             .is_some_and(|(_, end)| end > *now && locked.prober_lives);
-        // Places for the probes of others in this query may have been the last.
+        // Probes of other Connections in this query may have taken the last places.
         let has_place = dispatcher.lanes.has_place(due.connection, due.account);
         if open_until > *now || probed || !has_place {
             return Permission::Nothing;

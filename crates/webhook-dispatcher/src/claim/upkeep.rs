@@ -154,7 +154,7 @@ impl Sweeper {
         if let Some(counted) = self.counts.run(count_connections(conn)).await {
             counted?;
         }
-        // Last, because it may read a large backlog. The next sweep corrects hints that are too late now.
+        // This comes last, because it may read a large backlog. The next sweep corrects hints that are too late now.
         self.clock.follow(conn, counts.now).await
     }
 }
@@ -180,8 +180,8 @@ async fn count_connections(conn: &mut AsyncPgConnection) -> Result<(), store::Er
 struct DatabaseClock(Option<(Timestamp, Instant)>);
 
 impl DatabaseClock {
-    /// Corrects times after the database's clock went back, so that nothing waits longer. That is unknown to a new
-    /// sweeper, so it looks once.
+    /// Corrects times after the database's clock went back, so that nothing waits longer. A new sweeper cannot know
+    /// whether that happened, so it corrects them once.
     async fn follow(
         &mut self,
         conn: &mut AsyncPgConnection,

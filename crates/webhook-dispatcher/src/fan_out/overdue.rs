@@ -28,7 +28,8 @@ use super::fan_out;
 use crate::{Dispatcher, metrics};
 
 const LOOK: Duration = Duration::from_millis(500);
-/// How long an event may be in transit before the sweep fans out its Scan. A lost event costs this time and one look.
+/// How long an event may be in transit before the sweep fans out its Scan. A lost event costs this time and the
+/// interval of the sweep.
 const OVERDUE: Duration = Duration::from_millis(500);
 const BATCH: u32 = 128;
 const FIRST_RETRY: Duration = Duration::from_secs(2);
@@ -146,7 +147,7 @@ async fn lease(
 ) -> Result<(usize, Vec<Leased<ScanName>>), store::Error> {
     let due = scans::overdue(conn, overdue, round, BATCH).await?;
     let listed = due.len();
-    // An account may hold fewer than are free.
+    // An account may hold fewer places than it leaves free, so a batch of one account needs twice as many.
     let places = 2 * BATCH as usize + 1;
     let mut claim = Claim {
         replica: overdue.replica,
@@ -159,8 +160,8 @@ async fn lease(
     Ok((listed, claimed.items))
 }
 
-/// Fans out a batch in one transaction or, if the database refuses it, one by one. Returns the number of those that
-/// need not come again.
+/// Fans out a batch in one transaction or, if the database refuses it, one by one. Returns the number of Scans that are
+/// done.
 async fn fan_out_some(
     dispatcher: &Arc<Dispatcher>,
     refused: &mut Refused,

@@ -44,8 +44,8 @@ fn footer(post: &Post, with_address: bool) -> String {
     text::plain(&origin(post), room.min(1_000)) + &address
 }
 
-/// Returns the address for a link. Discord refuses the whole message for one whose host is not a public name, and does
-/// not say which names it takes.
+/// Returns the address for a link. Discord refuses the whole message if the host of a link is not a public name, and
+/// does not say which names it accepts.
 fn public_link(address: &str) -> Option<String> {
     let link = text::link(address)?;
     let url = Url::parse(&link).ok()?;

@@ -13,7 +13,7 @@ pub(super) fn slack(post: &Post) -> Value {
 
 pub(super) fn discord(post: &Post) -> Value {
     let link = text::link(&post.url);
-    // The address comes first where both do not fit.
+    // If both do not fit, the heading is cut, not the address.
     let used = link.as_deref().map_or(0, |link| text::units(link) + 1);
     let room = limits::DISCORD_CONTENT.saturating_sub(used);
     let heading = discord::escaped(&heading(post), limits::HEADING.min(room));

@@ -113,7 +113,7 @@ impl Drop for Unwritten {
         let mut state = self.lanes.lock();
         let full = state.unwritten >= self.lanes.max_open;
         state.unwritten = state.unwritten.saturating_sub(1);
-        // Lanes that asked meanwhile found no capacity, and may have no open request whose end would ask again.
+        // Lanes that were refused meanwhile may have no open request, whose end would make them try again.
         let hungry = full && state.unwritten < self.lanes.max_open && state.feed();
         drop(state);
         self.lanes.freed.notify_waiters();

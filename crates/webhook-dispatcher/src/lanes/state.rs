@@ -47,7 +47,7 @@ pub(super) struct State {
 
 impl State {
     pub(super) fn new(max_open: u32, max_held: u32) -> Self {
-        // Lanes come on probation with all that they hold.
+        // A lane that goes on probation keeps all that it holds, so a limit may be exceeded.
         let half = |count: u32| Places::new(number(count / 2).max(1)).ignoring_excess();
         Self {
             open: Places::weighted(number(max_open), WEIGHT),

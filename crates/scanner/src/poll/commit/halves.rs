@@ -71,7 +71,7 @@ impl Poll {
         keyed::end(&mut conn, stored).await
     }
 
-    /// Adds what it stores to `stored`, and the posts that it does not store to `refused`.
+    /// Stores posts by halves. Adds what it stores to `stored`, and the posts that the database refuses to `refused`.
     async fn store_halves(
         &self,
         conn: &mut AsyncPgConnection,
@@ -193,7 +193,7 @@ impl Poll {
     }
 }
 
-/// How the trial of a harmless post ended.
+/// Outcome of storing a harmless post.
 enum Tried {
     TakenBack,
     Failed(store::Error),

@@ -1,5 +1,5 @@
-//! Reads further back now and then, for posts that became visible after the feed had passed their time: federated
-//! late, approved by a moderator, vouched for, moved here, or indexed late.
+//! Reads further back now and then, for posts that became visible after polls had passed their time: federated late,
+//! approved by a moderator, vouched for, moved here, or indexed late.
 //!
 //! A search goes back a day, and once a day nearly a week. One that goes back a week and does not finish within its
 //! budget continues in a later poll, for up to a day: `feeds.late_reading` has its position.
@@ -78,7 +78,7 @@ impl Poll {
             Some(true) => {}
             Some(false) => return Late::default(),
             None => {
-                // Spread, because all feeds start at once after an upgrade.
+                // The first searches are spread over time, because all feeds start at once after an upgrade.
                 let first_in = EVERY.mul_f64(rand::random_range(0.1..1.0));
                 return Late {
                     next_in: Some(first_in),

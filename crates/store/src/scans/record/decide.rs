@@ -61,11 +61,11 @@ pub(super) fn decide<'m, 'a>(
         }
         match limits.decide(key, one, origin) {
             Verdict::Scan => decisions.scans.push((key, one)),
-            // It keeps its key: it is decided only once.
+            // A near-duplicate keeps its key, because it is decided only once.
             Verdict::Duplicate => {}
             Verdict::Suppressed => {
                 decisions.suppressed.push(one.manager);
-                // That of a new post is decided only once too.
+                // A new post is decided only once, too, so it keeps its key.
                 if !matches!(origin, Origin::Poll) {
                     decisions.released.push(key);
                 }
