@@ -27,7 +27,6 @@ impl ServiceEventType {
         Self::PostDeleted,
     ];
 
-    #[must_use]
     pub fn as_str(self) -> &'static str {
         match self {
             Self::ManagerApplied => "MANAGER_APPLIED",
@@ -92,7 +91,6 @@ pub struct DeletedPost {
 
 impl ServiceEvent {
     /// A sentence that says what happened, and what else is known.
-    #[must_use]
     pub fn summary(&self) -> (String, Option<String>) {
         let named = self.details.nickname.as_deref().unwrap_or(&self.name);
         match self.event_type {

@@ -121,7 +121,6 @@ impl Task {
     }
 
     /// Its Scan; `None` for a service event.
-    #[must_use]
     pub fn scan(&self) -> Option<ScanName> {
         match &self.subject {
             Subject::Scan { name, .. } => Some(*name),

@@ -26,7 +26,6 @@ pub enum Period {
 }
 
 impl Period {
-    #[must_use]
     pub fn as_str(self) -> &'static str {
         match self {
             Self::Hourly => "HOURLY",

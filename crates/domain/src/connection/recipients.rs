@@ -22,19 +22,16 @@ const LOCAL_MARKS: &[u8] = b"_+-='~";
 pub struct MailAddress(String);
 
 impl MailAddress {
-    #[must_use]
     pub fn as_str(&self) -> &str {
         &self.0
     }
 
     /// Identifies the address where it is not named: SHA-256 of it in lower case.
-    #[must_use]
     pub fn digest(&self) -> [u8; 32] {
         Sha256::digest(self.0.to_ascii_lowercase()).into()
     }
 
     /// Returns the address as a key without write permission sees it.
-    #[must_use]
     pub fn masked(&self) -> String {
         let domain = self.0.rsplit('@').next().unwrap_or_default();
         format!("***@{domain}")
@@ -91,18 +88,15 @@ pub struct Recipients(Vec<MailAddress>);
 
 impl Recipients {
     /// Returns true if a URL names recipients, valid or not.
-    #[must_use]
     pub fn are_named_by(url: &str) -> bool {
         url.starts_with(SCHEME)
     }
 
-    #[must_use]
     pub fn as_slice(&self) -> &[MailAddress] {
         &self.0
     }
 
     /// Returns the URL as a key without write permission sees it.
-    #[must_use]
     pub fn masked(&self) -> String {
         let masked: Vec<String> = self.0.iter().map(MailAddress::masked).collect();
         format!("{SCHEME}{}", masked.join(","))
@@ -151,7 +145,6 @@ pub enum RecipientState {
 }
 
 impl RecipientState {
-    #[must_use]
     pub fn as_str(self) -> &'static str {
         match self {
             Self::Pending => "PENDING",

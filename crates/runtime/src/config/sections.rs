@@ -400,7 +400,6 @@ impl Smtp {
     }
 
     /// User and password, if the server requires them.
-    #[must_use]
     pub fn login(&self) -> Option<(&str, &str)> {
         let password = self.password.as_ref()?;
         Some((self.user.as_deref()?, password.expose_secret()))

@@ -20,7 +20,6 @@ pub enum Purpose {
 
 impl Purpose {
     /// Part of the link's address, and what the token is bound to.
-    #[must_use]
     pub fn path(self) -> &'static str {
         match self {
             Self::Confirm => "mail/confirm",
@@ -29,7 +28,6 @@ impl Purpose {
     }
 }
 
-#[must_use]
 pub fn seal(sealer: &Sealer, purpose: Purpose, name: ConnectionName, digest: Digest) -> String {
     let mut plain = Vec::new();
     plain.extend(name.namespace.to_uuid().as_bytes());
@@ -39,7 +37,6 @@ pub fn seal(sealer: &Sealer, purpose: Purpose, name: ConnectionName, digest: Dig
 }
 
 /// Returns whose token this is. `None` if it was not made for this purpose, or its key is gone.
-#[must_use]
 pub fn open(sealer: &Sealer, purpose: Purpose, token: &str) -> Option<(ConnectionName, Digest)> {
     let sealed = hex::decode(token).ok()?;
     let plain = sealer.open(&sealed, purpose.path()).ok()?;
