@@ -106,7 +106,8 @@ pub async fn scans(
     )
     .load(conn)
     .await?;
-    let total = found.first().map_or(0, |one| one.total);
+    // Each row has it.
+    let total = found.last().map_or(0, |one| one.total);
     let scans = found.iter().map(|one| ScanName {
         namespace: Id::from_uuid(one.namespace_id),
         manager: Id::from_uuid(one.manager_id),
