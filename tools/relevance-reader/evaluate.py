@@ -1,12 +1,13 @@
 """Prints the figures of today's verdict and of the reader, on customers that neither has seen."""
 
 import argparse
+import json
 
 import numpy as np
 
 from features import rows
 from heads import RIDGE_OF_LIKENESS, RIDGE_OF_POST, Verdict
-from likeness import columns, of_judged
+from likeness import HERE, columns, of_judged
 from measure import GOALS, figures, folds, platt
 from vectors import Reader
 
@@ -24,6 +25,13 @@ def probability(sums, found):
     return 1 / (1 + np.exp(-offset - factor * sums))
 
 
+def not_sold(seed):
+    """The phrases for what each customer does not sell; those of another one by chance, with a seed above 0."""
+    written = json.loads((HERE / "not_sold.json").read_text())
+    others = np.random.default_rng(seed - 1).permutation(list(written)) if seed else list(written)
+    return {customer: written[other] for customer, other in zip(written, others)}
+
+
 def band(found, today, both, low):
     """Probabilities where the reader judges only posts with a score of `low` or more, and how many of the feed these are."""
     today, both = probability(today, found), probability(both, found)
@@ -36,6 +44,7 @@ def main():
     parser.add_argument("--focus", nargs="*", default=list(GOALS))
     parser.add_argument("--seeds", type=int, default=3)
     parser.add_argument("--pages", action="store_true", help="offers from the pages alone, not from offers.json")
+    parser.add_argument("--not-sold", type=int, metavar="SEED", help="also not_sold.json; with a SEED above 0, of another customer")
     parser.add_argument("--band", nargs="*", type=float, default=[], help="lowest scores of today that the reader judges")
     parser.add_argument("--groups", action="store_true", help="also each group of columns alone and left out")
     arguments = parser.parse_args()
@@ -45,6 +54,8 @@ def main():
     for focus in arguments.focus:
         found, total = rows(focus)
         likeness = of_judged(reader, found["post"], hand=not arguments.pages)
+        if arguments.not_sold is not None:
+            likeness.not_sold = not_sold(arguments.not_sold)
         fold = [folds(found["customer"], 5, seed) for seed in range(arguments.seeds)]
         like, names, about = columns(likeness, focus, found)
         group = np.array([name.split(".")[0] for name in names])

@@ -39,6 +39,7 @@ class Likeness:
         """Reads posts (title and text by id); `sold` has brief and offers of each customer."""
         self.vectors = reader
         self.sold = sold
+        self.not_sold = {}  # phrases for further goods that offers of a customer compete with
         # Kinds of goods by themselves, then as each question.
         self.categories = [reader(asked(CATEGORIES, form)) for form in ("{}", *QUESTIONS)]
         self.at = {id: at for at, id in enumerate(posts)}
@@ -63,8 +64,12 @@ class Likeness:
         text, names = self.sold[customer]
         brief = self.vectors([text])[0]
         offers = [self.vectors(asked(names, form)) for form in ("{}", *QUESTIONS)]
-        is_other = (self.categories[0] @ offers[0].T).max(1) < NEAR
-        others = [vectors[is_other] for vectors in self.categories]
+        categories = self.categories
+        if not_sold := self.not_sold.get(customer):
+            own = [self.vectors(asked(not_sold, form)) for form in ("{}", *QUESTIONS)]
+            categories = [np.vstack(pair) for pair in zip(categories, own)]
+        is_other = (categories[0] @ offers[0].T).max(1) < NEAR
+        others = [vectors[is_other] for vectors in categories]
         out = {}
         for view, x in (("title", np.stack([self.parts[post][0] for post in at])), ("whole", self.whole[at])):
             like = (x @ offers[0].T).max(1)
