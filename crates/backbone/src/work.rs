@@ -159,31 +159,26 @@ impl<W: Work> Driver<W> {
             }
             // A database that does not answer must not delay the shutdown. If an interrupted claim has leased items,
             // these leases end with the replica.
-            let begun = Instant::now();
             hand.clear();
             let mut permit = { self.backbone.suspects.clone() }.try_acquire_owned().ok();
             let may_suspect = permit.is_some();
             let claim = self.claim(&mut hand, &mut turns, may_suspect);
             let looked = shutdown.run_until_cancelled(claim);
             let Some(claimed) = looked.await else { break };
-            let (took, is_ok) = (begun.elapsed(), claimed.is_ok());
-            let wait = match rounds.log_once(&task, claimed) {
-                Some(claimed) => {
+            let (wait, took) = match rounds.log_once(&task, claimed) {
+                Some((claimed, took)) => {
                     for leased in claimed.items {
                         self.start(leased, &mut tasks, &mut hand, &mut permit);
                     }
-                    if claimed.is_contended {
-                        CONTENDED
-                    } else {
-                        let due = claimed.next_due.unwrap_or(self.settings.sweep);
-                        due.clamp(CONTENDED, self.settings.sweep)
-                    }
+                    let due = claimed.next_due.unwrap_or(self.settings.sweep);
+                    let due = if claimed.is_contended { CONTENDED } else { due };
+                    (due.clamp(CONTENDED, self.settings.sweep), took)
                 }
-                None => RETRY,
+                None => (RETRY, Duration::ZERO),
             };
             // Other kinds may need the permit while this one waits.
             drop(permit);
-            if is_ok && took > SLOW_LOOK {
+            if took > SLOW_LOOK {
                 let rest = shutdown.run_until_cancelled(tokio::time::sleep(took * 2));
                 if rest.await.is_none() {
                     break;
@@ -201,20 +196,22 @@ impl<W: Work> Driver<W> {
         }
     }
 
+    /// Claims items. Also returns how long the database took, without the wait for a connection.
     async fn claim(
         &self,
         hand: &mut Hand<W::Item>,
         turns: &mut Turns,
         may_suspect: bool,
-    ) -> Result<Claimed<W::Item>, store::Error> {
+    ) -> Result<(Claimed<W::Item>, Duration), store::Error> {
         let mut room = hand.room(&self.settings);
         if !may_suspect {
             room.take_suspect();
         }
         if room.is_full() || self.backbone.is_suspended() {
-            return Ok(Claimed::default());
+            return Ok((Claimed::default(), Duration::ZERO));
         }
         let mut conn = self.backbone.pool.get().await?;
+        let begun = Instant::now();
         let mut claim = Claim {
             replica: self.backbone.replica,
             take_over: self.backbone.may_take_over(),
@@ -222,7 +219,8 @@ impl<W: Work> Driver<W> {
             room: &mut room,
             turns,
         };
-        self.work.claim(&mut conn, &mut claim).await
+        let claimed = self.work.claim(&mut conn, &mut claim).await?;
+        Ok((claimed, begun.elapsed()))
     }
 
     fn start(
