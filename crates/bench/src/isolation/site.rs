@@ -168,7 +168,10 @@ impl Site {
         stream.set_nodelay(true)?;
         let mut buffer = Vec::with_capacity(4_096);
         while let Some((path, body)) = requests::next(&mut stream, &mut buffer).await? {
-            if let Some(document) = documents::of(&path) {
+            // On another thread, because a large document takes long, and other paths must not wait for it.
+            let wanted = path.clone();
+            let document = tokio::task::spawn_blocking(move || documents::of(&wanted));
+            if let Some(document) = document.await? {
                 stream.write_all(&document?).await?;
                 continue;
             }

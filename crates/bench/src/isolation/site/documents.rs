@@ -9,8 +9,12 @@
 //! | `/page/<count>-<n>` | a page of so many paragraphs of 5 KB |
 
 use std::{
+    collections::HashMap,
     io::Write,
-    sync::atomic::{AtomicU64, Ordering},
+    sync::{
+        LazyLock, Mutex, PoisonError,
+        atomic::{AtomicU64, Ordering},
+    },
 };
 
 use anyhow::Result;
@@ -36,7 +40,7 @@ pub(super) fn of(path: &str) -> Option<Result<Bytes>> {
     let (kind, name) = path.trim_start_matches('/').split_once('/')?;
     let count: usize = name.split('-').next()?.parse().ok()?;
     let text = match kind {
-        "items" => return Some(empty_items(count)),
+        "items" => return Some(items(count)),
         "matching" => feed(new_names(count), &words().join(" ")),
         "large" => {
             let letters: String = LETTERS.cycle().take(LARGE - 10).collect();
@@ -82,6 +86,18 @@ fn new_names(count: usize) -> impl Iterator<Item = String> {
 
 fn paragraph() -> String {
     "Words about nothing that anyone looks for. ".repeat(110)
+}
+
+/// Compresses a feed of so many items once: it costs the site more than its readers.
+fn items(count: usize) -> Result<Bytes> {
+    static COMPRESSED: LazyLock<Mutex<HashMap<usize, Bytes>>> = LazyLock::new(Mutex::default);
+    let mut compressed = COMPRESSED.lock().unwrap_or_else(PoisonError::into_inner);
+    if let Some(response) = compressed.get(&count) {
+        return Ok(response.clone());
+    }
+    let response = empty_items(count)?;
+    compressed.insert(count, response.clone());
+    Ok(response)
 }
 
 fn empty_items(count: usize) -> Result<Bytes> {
