@@ -124,10 +124,11 @@ impl Pages {
 
     /// Returns true if this poll may read another page. Each poll may read one, and a poll that continues may
     /// read the page before its position too.
-    pub(crate) fn go_on(&self) -> bool {
+    pub(crate) fn go_on(&self, reading: &Reading) -> bool {
         let least = if self.start.is_empty() { 1 } else { 2 };
         let spent = self.count >= self.limits.max_pages
             || self.new + self.widest > self.limits.max_posts
+            || reading.is_large()
             || self.begin.elapsed() >= self.limits.max_time;
         self.count < least || !spent
     }

@@ -27,6 +27,9 @@ const STALLED: &str =
 /// A floor further in the future was set by a clock that was wrong.
 const MAX_SKEW: Duration = Duration::from_hours(1);
 
+/// A poll that has new texts of so many bytes reads no further page.
+const MAX_TEXT_BYTES: usize = 4 << 20;
+
 /// An earlier time is the zero value of some program and counts as missing.
 const EARLIEST_MICROS: i64 = 631_152_000_000_000; // 1990
 
@@ -64,6 +67,8 @@ pub(crate) struct Reading {
     /// The posts met that the cursor must store.
     order: Vec<Seen>,
     new: Vec<New>,
+    /// Bytes of the texts of all posts that were new.
+    text_bytes: usize,
     /// The time of the oldest new post that was left to the next poll.
     left: Option<Timestamp>,
     /// This poll did not read the lists, or not to their ends, so it may have missed known posts that still
@@ -95,6 +100,7 @@ impl Reading {
             met: HashSet::new(),
             order: Vec::new(),
             new: Vec::new(),
+            text_bytes: 0,
             left: None,
             partial: false,
             deleted: Vec::new(),
@@ -109,6 +115,11 @@ impl Reading {
     pub(crate) fn is_overfull(&self) -> bool {
         let given = self.new.iter().filter(|new| new.post.is_some()).count();
         self.left.is_some() || given > self.limits.max_posts.max(1)
+    }
+
+    /// Returns true if the new posts take so much memory that the next poll must read the rest.
+    pub(crate) fn is_large(&self) -> bool {
+        self.text_bytes >= MAX_TEXT_BYTES
     }
 
     /// Returns true if the feed has never been polled.
@@ -248,6 +259,8 @@ impl Reading {
             Ok(post) => post,
             Err(reason) => return self.skip(native_id, time, reason),
         };
+        let texts = post.iter().flat_map(|post| [&post.title, &post.text]);
+        self.text_bytes += texts.flatten().map(String::len).sum::<usize>();
         self.new.push(New {
             time,
             rank: self.met.len(),

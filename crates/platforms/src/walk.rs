@@ -119,7 +119,7 @@ pub(crate) async fn walk<L: Listing>(
     let mut at = list.start(pages.position());
     // True once no post can have moved past the position where the reading began.
     let mut is_sure = false;
-    while pages.go_on() {
+    while pages.go_on(&reading) {
         let (items, next) = match list.page(&at).await {
             Ok(page) => page,
             Err(error) => {

@@ -36,7 +36,7 @@ pub(super) async fn poll(
         .after()
         .and_then(|count| count.parse().ok())
         .unwrap_or(0);
-    while pages.go_on() {
+    while pages.go_on(&reading) {
         let read = read_page(site, before, &mut reading, &mut pages).await;
         let oldest = match read {
             Ok(oldest) => oldest,

@@ -210,7 +210,7 @@ async fn read_lists(
     let mut number = noted(pages.position());
     // Pages shift, so the reading must overlap with the earlier one.
     let mut is_sure = number == 0;
-    while pages.go_on() && wanted.len() < room {
+    while pages.go_on(reading) && wanted.len() < room {
         let page = site.get(&address(site, list, number), &name(list)).await;
         let page: TopicsPage = match page {
             Ok(page) => page,

@@ -255,7 +255,8 @@ impl Adapter for Mastodon {
         let mut failure = None;
         let more = loop {
             let is_late = forward > 0 && begin.elapsed() >= limits.max_time;
-            if pages >= limits.max_pages || new >= limits.max_posts || is_late {
+            let is_full = new >= limits.max_posts || reading.is_large();
+            if pages >= limits.max_pages || is_full || is_late {
                 break true;
             }
             let page = match self.page(&url, what).await {

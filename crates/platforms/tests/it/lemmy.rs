@@ -149,6 +149,32 @@ async fn pages_beyond_a_poll_s_limit_are_read_by_the_next_polls() {
 }
 
 #[tokio::test]
+async fn large_posts_are_read_by_several_polls() {
+    let mut feed = Feed::new("lemmy:newest");
+    feed.publish(posts(LEMMY, 60));
+    feed.poll().await;
+    let text = "x".repeat(40_000);
+    feed.publish((0..300).map(|n| NewPost {
+        text: Some(text.clone()),
+        ..post(LEMMY, format!("large {n}"))
+    }));
+    let mut given = Vec::new();
+    let mut more = true;
+    while more {
+        let polled = feed.poll().await;
+        assert_eq!(polled.gap, None);
+        // 4 MB, and what is left of a page.
+        assert!(polled.posts.len() <= 150, "{}", polled.posts.len());
+        given.extend(polled.posts.iter().map(title));
+        more = polled.more;
+    }
+    assert_eq!(given.len(), 300);
+    given.sort();
+    given.dedup();
+    assert_eq!(given.len(), 300);
+}
+
+#[tokio::test]
 async fn failing_page_discards_and_delays_nothing() {
     let mut feed = Feed::new("lemmy:newest");
     feed.publish(posts(LEMMY, 60));
