@@ -80,8 +80,14 @@ fn within<W: Future>(gate: Arc<Gate>, work: W) -> impl Future<Output = W::Output
     TURN.scope(Arc::new(Turn { gate, place }), Box::pin(work))
 }
 
-/// Waits for the place of the current work, unless it has one or needs none.
-pub(crate) async fn take_place() {
+/// Runs a part of the work that others with a place may wait for: it takes none.
+pub fn without_place<W: Future>(work: W) -> impl Future<Output = W::Output> {
+    in_turn(|| std::future::ready(()), work)
+}
+
+/// Waits for the place of the current work, unless it has one or needs none. For bodies that [`Client`](crate::Client)
+/// does not read.
+pub async fn take_place() {
     let Ok(turn) = TURN.try_with(Arc::clone) else {
         return;
     };
@@ -220,6 +226,14 @@ mod tests {
         in_turn(take, work).await;
         assert_eq!(places.available_permits(), 2);
         take_place().await;
+    }
+
+    #[tokio::test]
+    async fn work_that_others_wait_for_takes_no_place() {
+        let places = Arc::new(Semaphore::new(0));
+        let take = move || Arc::clone(&places).acquire_owned();
+        let work = in_turn(take, without_place(take_place()));
+        assert!(work.now_or_never().is_some());
     }
 
     #[tokio::test]

@@ -11,6 +11,7 @@ use std::{
 
 use async_trait::async_trait;
 use domain::{Timestamp, egress::Egress, web_header::parse_retry_after};
+use outbound::large;
 use reqwest::redirect;
 use tracing::{Instrument as _, field::Empty};
 use url::Url;
@@ -32,6 +33,9 @@ pub const USER_AGENT: &str = concat!(
 );
 
 const MAX_REDIRECTS: usize = 5;
+/// Answers of this size need no place: nearly all pages of platforms. A poll keeps its place while it waits for its
+/// budget, so ordinary polls must not need one.
+const SMALL_BYTES: usize = 1 << 20;
 /// Headers that a request may carry to another origin. Every other header may be a credential.
 const HARMLESS_HEADERS: [&str; 3] = ["accept", "if-modified-since", "if-none-match"];
 
@@ -298,17 +302,26 @@ async fn exchange(
     for (name, value) in headers {
         request = request.header(*name, *value);
     }
-    let request = request.timeout(limits.timeout);
+    // Boxed, because the time limit holds copies of it.
+    let read = Box::pin(read(request, limits.max_bytes));
+    let answer = large::timeout(limits.timeout, read).await;
+    answer.unwrap_or(Err(FetchError::Timeout))
+}
+
+async fn read(request: reqwest::RequestBuilder, limit_bytes: usize) -> Result<Fetched, FetchError> {
     let mut response = request.send().await.map_err(failed)?;
-    let limit_bytes = limits.max_bytes;
     let declared = response.content_length().unwrap_or(0);
     if declared > limit_bytes as u64 {
         return Err(FetchError::TooLarge { limit_bytes });
     }
     let mut body = Vec::new();
     while let Some(chunk) = response.chunk().await.map_err(failed)? {
-        if body.len() + chunk.len() > limit_bytes {
+        let bytes = body.len() + chunk.len();
+        if bytes > limit_bytes {
             return Err(FetchError::TooLarge { limit_bytes });
+        }
+        if bytes > SMALL_BYTES {
+            large::take_place().await;
         }
         body.extend_from_slice(&chunk);
     }

@@ -9,6 +9,7 @@ use std::{
 };
 
 use domain::Subforum;
+use outbound::large;
 use serde::Deserialize;
 use tokio::sync::Mutex;
 
@@ -113,7 +114,7 @@ async fn fetch(site: &Discourse) -> Result<Read, PollError> {
     let mut url = site.below("categories.json");
     url.query_pairs_mut()
         .append_pair("include_subcategories", "true");
-    let answer = site.get::<Answer>(&url, "categories").await;
+    let answer = large::without_place(site.get::<Answer>(&url, "categories")).await;
     let mut waiting = match answer {
         Ok(answer) => answer.category_list.categories,
         // This site does not list its categories. Its topics are still worth reading.

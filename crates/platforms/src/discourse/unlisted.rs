@@ -8,6 +8,7 @@ use std::{
 };
 
 use domain::Timestamp;
+use outbound::large;
 use serde::Deserialize;
 use tokio::sync::Mutex;
 
@@ -39,7 +40,8 @@ pub(super) async fn topics(
     let mut found = Vec::new();
     let mut before = None;
     for _ in 0..MAX_PAGES {
-        let page = site.get::<PostsPage>(&site.posts(before), "posts").await;
+        let url = site.posts(before);
+        let page = large::without_place(site.get::<PostsPage>(&url, "posts")).await;
         let page = match page {
             Ok(page) => page,
             Err(error) => {

@@ -1,16 +1,21 @@
 //! The client for addresses from the operator.
 
 use std::{
-    sync::{Arc, Mutex},
+    sync::{
+        Arc, Mutex,
+        atomic::{AtomicUsize, Ordering},
+    },
     time::Duration,
 };
 
 use async_trait::async_trait;
 use domain::egress::{Egress, Proxy};
+use outbound::large;
 use platforms::{Direct, Fetch, FetchError, FetchLimits, Fetched};
 use tokio::{
     io::{AsyncReadExt, AsyncWriteExt},
     net::TcpListener,
+    sync::Semaphore,
 };
 use url::Url;
 
@@ -276,4 +281,39 @@ async fn post_request_sends_its_headers_and_follows_no_redirect() {
         request.contains("authorization: Bearer secret\r\n"),
         "{request}"
     );
+}
+
+#[tokio::test]
+async fn large_answers_wait_for_a_place_before_they_are_read() {
+    const SMALL_BYTES: usize = 1 << 20;
+    let places = Arc::new(Semaphore::new(0));
+    let waiting = Arc::new(AtomicUsize::new(0));
+    let take = {
+        let (places, waiting) = (Arc::clone(&places), Arc::clone(&waiting));
+        move || {
+            waiting.fetch_add(1, Ordering::SeqCst);
+            Arc::clone(&places).acquire_owned()
+        }
+    };
+    let read = async |bytes: usize| {
+        let body = "x".repeat(bytes);
+        let answer = format!("HTTP/1.1 200 OK\r\nContent-Length: {bytes}\r\n\r\n{body}");
+        let port = serve(answer.leak()).await;
+        let url: Url = format!("http://127.0.0.1:{port}/").parse().unwrap();
+        let (client, limits) = (Direct::new(None).unwrap(), FetchLimits::default());
+        let fetched = large::in_turn(take.clone(), client.get(&url, &[], &limits));
+        fetched.await.unwrap().body.len()
+    };
+
+    assert_eq!(read(SMALL_BYTES).await, SMALL_BYTES);
+    assert_eq!(waiting.load(Ordering::SeqCst), 0, "no place is needed");
+
+    let release = async {
+        while waiting.load(Ordering::SeqCst) == 0 {
+            tokio::task::yield_now().await;
+        }
+        places.add_permits(1);
+    };
+    let (bytes, ()) = tokio::join!(read(SMALL_BYTES + 1), release);
+    assert_eq!(bytes, SMALL_BYTES + 1);
 }

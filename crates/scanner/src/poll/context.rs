@@ -20,7 +20,7 @@ use crate::{
 /// A poll that takes at least so long is slow. The next poll of its feed then counts as slow as well.
 pub(crate) const SLOW: Duration = Duration::from_secs(5);
 
-/// Maximum number of polls and look-backs that hold a large document at a time.
+/// Maximum number of polls and look-backs that hold a large document, or a large page of a platform, at a time.
 const LARGE: usize = 12;
 
 /// Limits of what an account takes from others.
