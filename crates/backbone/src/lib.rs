@@ -141,34 +141,30 @@ impl Backbone {
         let (own, given, until) = (self.clone(), context.clone(), stop.clone());
         tasks.spawn(async move { upkeep::watch_bus(&own.bus, &given, &until).await });
         let (own, given, until) = (self.clone(), context.clone(), stop.clone());
-        tasks.spawn(async move {
-            // Without a schema there is nothing to write to.
-            if is_set(&own.schema_suits, &until).await {
-                own.heartbeat.run(&given, &until).await;
-            } else {
-                until.cancelled().await;
-            }
-        });
+        let heartbeat = async move { own.heartbeat.run(&given, &until).await };
+        tasks.spawn(self.with_schema(stop, heartbeat));
         let (own, until) = (self.clone(), stop.clone());
-        tasks.spawn(async move {
-            if is_set(&own.schema_suits, &until).await {
-                stats::run(&own.pool, &until).await;
-            } else {
-                until.cancelled().await;
-            }
-        });
-        let (own, until) = (self.clone(), stop.clone());
-        tasks.spawn(async move {
-            if is_set(&own.schema_suits, &until).await {
-                let purges = Arc::new(Purges(own.pool.clone()));
-                work::run(purges, own, until).await;
-            } else {
-                until.cancelled().await;
-            }
-        });
+        let stats = async move { stats::run(&own.pool, &until).await };
+        tasks.spawn(self.with_schema(stop, stats));
+        let purges = Arc::new(Purges(self.pool.clone()));
+        tasks.spawn(self.with_schema(stop, work::run(purges, self, stop)));
         let (own, until) = (self.clone(), stop.clone());
         tasks.spawn(async move { own.events.run(&*own.bus, &until).await });
         tasks
+    }
+
+    /// Runs `work` once there is a schema to write to.
+    fn with_schema<W: Future<Output = ()>>(
+        &self,
+        stop: &CancellationToken,
+        work: W,
+    ) -> impl Future<Output = ()> + use<W> {
+        let (schema_suits, stop) = (self.schema_suits.clone(), stop.clone());
+        async move {
+            if is_set(&schema_suits, &stop).await {
+                work.await;
+            }
+        }
     }
 
     /// Waits until the database has the right schema and this replica's first heartbeat, without which other replicas

@@ -126,14 +126,19 @@ pub fn count_set_aside(kind: &str, items: usize) {
 }
 
 /// Works until `shutdown`, then ends the items in hand.
-pub async fn run<W: Work>(work: Arc<W>, backbone: Backbone, shutdown: CancellationToken) {
+pub fn run<W: Work>(
+    work: Arc<W>,
+    backbone: &Backbone,
+    shutdown: &CancellationToken,
+) -> impl Future<Output = ()> + use<W> {
     let driver = Driver {
         settings: work.settings(),
         metrics: Metrics::of(work.settings().kind),
         work,
-        backbone,
+        backbone: backbone.clone(),
     };
-    driver.run(shutdown).await;
+    let shutdown = shutdown.clone();
+    async move { driver.run(shutdown).await }
 }
 
 struct Driver<W> {

@@ -66,9 +66,9 @@ pub async fn run(config: Arc<Config>, context: Context, backbone: Backbone) -> a
                 Some(check),
                 shutdown.clone()
             ),
-            work::run(queue(Mode::Automatic), host.clone(), shutdown.clone()),
-            work::run(queue(Mode::Manual), host.clone(), shutdown.clone()),
-            work::run(Arc::new(recompilation), host.clone(), shutdown.clone()),
+            work::run(queue(Mode::Automatic), host, shutdown),
+            work::run(queue(Mode::Manual), host, shutdown),
+            work::run(Arc::new(recompilation), host, shutdown),
             monitor::run(&compiler.backbone.pool, shutdown),
         );
     };

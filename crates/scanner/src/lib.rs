@@ -77,6 +77,7 @@ pub async fn run(config: Arc<Config>, context: Context, backbone: Backbone) -> a
 
     let size = usize::try_from(config.database.max_connections)?;
     let limits = Arc::new(Limits::new(size));
+    let (host, shutdown) = (&backbone, &context.shutdown);
     let mut pollers = JoinSet::new();
     for watched in &platforms {
         let poller = poller::Poller::new(
@@ -87,18 +88,10 @@ pub async fn run(config: Arc<Config>, context: Context, backbone: Backbone) -> a
             Arc::clone(&limits),
             context.shutdown.clone(),
         );
-        pollers.spawn(work::run(
-            Arc::new(poller),
-            backbone.clone(),
-            context.shutdown.clone(),
-        ));
+        pollers.spawn(work::run(Arc::new(poller), host, shutdown));
         if watched.rechecks {
             let recheck = recheck::Recheck::new(watched.clone(), backbone.clone());
-            pollers.spawn(work::run(
-                Arc::new(recheck),
-                backbone.clone(),
-                context.shutdown.clone(),
-            ));
+            pollers.spawn(work::run(Arc::new(recheck), host, shutdown));
         }
     }
     let rechecked = platforms.iter().filter(|watched| watched.rechecks);
@@ -111,11 +104,10 @@ pub async fn run(config: Arc<Config>, context: Context, backbone: Backbone) -> a
         limits,
         context.shutdown.clone(),
     ));
-    let (host, shutdown) = (&backbone, &context.shutdown);
     let backfills = Arc::new(Backfills(Arc::clone(&backfill)));
-    pollers.spawn(work::run(backfills, host.clone(), shutdown.clone()));
+    pollers.spawn(work::run(backfills, host, shutdown));
     let look_backs = Arc::new(LookBacks(backfill));
-    pollers.spawn(work::run(look_backs, host.clone(), shutdown.clone()));
+    pollers.spawn(work::run(look_backs, host, shutdown));
     let monitor = monitor::Monitor::new(
         &config,
         backbone.pool.clone(),

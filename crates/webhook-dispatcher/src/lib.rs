@@ -106,12 +106,8 @@ pub async fn run_with(
             ),
             claim::run(&dispatcher, context.shutdown.clone()),
             fan_out::sweep(&dispatcher, context.shutdown.clone()),
-            work::run(tests, dispatcher.backbone.clone(), context.shutdown.clone()),
-            work::run(
-                replays,
-                dispatcher.backbone.clone(),
-                context.shutdown.clone()
-            ),
+            work::run(tests, &dispatcher.backbone, &context.shutdown),
+            work::run(replays, &dispatcher.backbone, &context.shutdown),
             retention::run(&dispatcher, context.shutdown.clone()),
             planner_statistics::run(&dispatcher, context.shutdown.clone()),
             backbone::follow_keys(

@@ -97,7 +97,7 @@ fn start(
                 letters,
                 keys,
             });
-            backbone::work::run(writer, own, context.shutdown).await;
+            backbone::work::run(writer, &own, &context.shutdown).await;
         }
         Ok(())
     })
@@ -121,7 +121,7 @@ async fn a_process_has_one_suspect_of_any_kind_in_hand() {
                         letters,
                         keys,
                     });
-                    backbone::work::run(writer, own.clone(), context.shutdown.clone())
+                    backbone::work::run(writer, &own, &context.shutdown)
                 };
                 let [first, second] = kinds.map(run);
                 tokio::join!(first, second);
@@ -335,7 +335,7 @@ async fn item_that_keeps_its_lease_itself_may_panic_twice() {
     let (own, fragile) = (hosted.clone(), Arc::clone(&work));
     let replica = Replica::start("scanner", hosted, move |context| async move {
         if own.ready(&context.shutdown).await {
-            work::run(fragile, own, context.shutdown.clone()).await;
+            work::run(fragile, &own, &context.shutdown).await;
         }
         Ok(())
     });
@@ -413,7 +413,7 @@ async fn looks_that_take_long_take_a_third_of_the_time_at_most() {
     let (own, work) = (hosted.clone(), Arc::clone(&looks));
     let replica = Replica::start("scanner", hosted, move |context| async move {
         if own.ready(&context.shutdown).await {
-            work::run(work, own, context.shutdown.clone()).await;
+            work::run(work, &own, &context.shutdown).await;
         }
         Ok(())
     });
