@@ -61,6 +61,8 @@ impl Fleet {
         self.victim.receiver.wait_for(published, PATIENCE).await;
     }
 
+    /// Compares the highest memory since the start, not the memory now. The chart's limit counts resident memory, and no
+    /// limit of a process does.
     fn check_memory(&self) {
         let peaks = Part::SERVICES.map(|part| (part, self.stack.peak_memory(part)));
         println!("most memory in MiB: {peaks:?}");
