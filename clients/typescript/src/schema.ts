@@ -947,6 +947,8 @@ export interface components {
             /** @description Those that the key is narrowed to; absent when it is not. */
             namespaces?: components["schemas"]["NamespaceName"][];
             expireTime?: components["schemas"]["Timestamp"];
+            /** @description Who signed in to the console, if the key is a session. */
+            person?: string;
             /** @description Points that the key may spend in a minute. */
             rateLimitPerMinute: number;
             /** @description Points that all keys of the account together may spend in a minute. */
@@ -1687,6 +1689,8 @@ export interface components {
             headers: components["schemas"]["Headers"];
             format: components["schemas"]["Format"];
             maxPerSecond?: components["schemas"]["MaxPerSecond"];
+            events?: components["schemas"]["Events"];
+            digest?: components["schemas"]["Digest"];
             /**
              * @description Nothing is sent to a disabled Connection.
              * @enum {string}
@@ -1695,6 +1699,42 @@ export interface components {
             /** @description Why it is disabled. */
             stateReason?: string;
             health?: components["schemas"]["ConnectionHealth"];
+            /** @description Who gets the mails of a Connection with the format `EMAIL`. Given where a Connection is read or listed. */
+            recipients?: components["schemas"]["Recipient"][];
+        };
+        /**
+         * @description For the format `EMAIL`: the Scans of an hour or a day come in one mail when it is over, if there are any. It lists the
+         *     newest 20, and says how many there are. Without it, each Scan is a mail.
+         * @example {
+         *       "period": "DAILY",
+         *       "timeZone": "Europe/Berlin"
+         *     }
+         */
+        Digest: {
+            /** @enum {string} */
+            period: "HOURLY" | "DAILY";
+            /**
+             * @description Where hours and days begin, as a name of the IANA time zone database.
+             * @default UTC
+             */
+            timeZone?: string;
+        };
+        /**
+         * @example {
+         *       "address": "ada@example.com",
+         *       "state": "CONFIRMED"
+         *     }
+         */
+        Recipient: {
+            /** @description A key without write permission sees `***` in place of what is before the `@`. */
+            address: string;
+            /**
+             * @description `PENDING` until the recipient confirms the address, by a link in a mail that is sent once; setting `url` again, a day
+             *     later at the earliest, sends another one. Only `CONFIRMED` recipients get mail. `REFUSED`: the mail server answered
+             *     that there is no such address. Without a recipient who is `PENDING` or `CONFIRMED`, the Connection is disabled.
+             * @enum {string}
+             */
+            state: "PENDING" | "CONFIRMED" | "UNSUBSCRIBED" | "REFUSED";
         };
         /**
          * @description How deliveries fare. Given where a Connection is read or listed.
@@ -1736,6 +1776,8 @@ export interface components {
             format?: components["schemas"]["Format"];
             maxPerSecond?: components["schemas"]["MaxPerSecond"];
             signingSecrets?: components["schemas"]["SigningSecrets"];
+            events?: components["schemas"]["Events"];
+            digest?: components["schemas"]["Digest"];
         };
         /** @description What changes of a Connection. Output-only fields are ignored where they are given. */
         UpdateConnection: {
@@ -1749,9 +1791,10 @@ export interface components {
                 [key: string]: string | null;
             } | null;
             /** @enum {string|null} */
-            format?: "EARSHOT" | "SLACK" | "DISCORD" | "TEAMS" | null;
+            format?: "EARSHOT" | "SLACK" | "DISCORD" | "TEAMS" | "EMAIL" | null;
             maxPerSecond?: number | null;
             signingSecrets?: string[] | null;
+            events?: components["schemas"]["ServiceEventType"][] | null;
             /**
              * @description Pauses and resumes.
              * @enum {string}
@@ -1763,7 +1806,7 @@ export interface components {
          * @default EARSHOT
          * @enum {string}
          */
-        Format: "EARSHOT" | "SLACK" | "DISCORD" | "TEAMS";
+        Format: "EARSHOT" | "SLACK" | "DISCORD" | "TEAMS" | "EMAIL";
         /**
          * @description The most requests in a second; without it, as many as the Connection takes, or what the chat service of its `format`
          *     takes: one a second for `SLACK`, four a second for `TEAMS`. `DISCORD` gets 28 a minute whatever it is, which is what a
@@ -1775,6 +1818,70 @@ export interface components {
          *     `whsec_` and the base64 of 24 to 64 bytes. Written and never shown; stored encrypted.
          */
         SigningSecrets: string[];
+        /**
+         * @description The types of service events that the Connection receives, from its whole Namespace; absent for none. A type concerns
+         *     what happens after it was added.
+         * @example [
+         *       "MANAGER_APPLY_FAILED",
+         *       "CONNECTION_DISABLED"
+         *     ]
+         */
+        Events: components["schemas"]["ServiceEventType"][];
+        /**
+         * @description - `MANAGER_APPLIED`: the instructions of a Manager came into use.
+         *     - `MANAGER_APPLY_FAILED`: a Manager could not be compiled; earlier instructions stay in use.
+         *     - `CONNECTION_DISABLED`: the service disabled another Connection, because its server answered 410, or nothing has arrived
+         *       there for five days. What its owner disables causes no event.
+         *     - `COVERAGE_GAP`: posts of a feed that a Manager watches may be missing. A later look may still find them.
+         *     - `POST_DELETED`: the post of a Scan was deleted at its source, or at the request of its author. Its text and author are
+         *       removed from the Scan.
+         * @enum {string}
+         */
+        ServiceEventType: "MANAGER_APPLIED" | "MANAGER_APPLY_FAILED" | "CONNECTION_DISABLED" | "COVERAGE_GAP" | "POST_DELETED";
+        /**
+         * @description What a Connection receives for each service event. It contains nothing of a post but its id. More fields may come.
+         * @example {
+         *       "type": "MANAGER_APPLY_FAILED",
+         *       "id": "01jd3yc5r6s7t8v9w0x1y2z3a4",
+         *       "time": "2026-11-21T01:02:03.000123Z",
+         *       "name": "namespaces/01jd3y8k6q9v2w4x5z7a8b9c0d/managers/01jd3y9m1r2s3t4v5w6x7y8z9a",
+         *       "nickname": "Backup tools",
+         *       "error": {
+         *         "code": "no_reachable_url",
+         *         "message": "https://example.com/ answered 404"
+         *       }
+         *     }
+         */
+        ServiceEvent: {
+            type: components["schemas"]["ServiceEventType"];
+            /** @description The same for all Connections, and in each attempt. */
+            id: components["schemas"]["Id"];
+            /** @description When it happened. */
+            time: components["schemas"]["Timestamp"];
+            /**
+             * @description What it is about: the `name` of the Manager, of the Connection, of the Scan for `POST_DELETED`, or of the Namespace
+             *     for `COVERAGE_GAP`.
+             */
+            name: string;
+            /** @description That of the Manager or Connection. */
+            nickname?: string;
+            error?: components["schemas"]["ApplyError"];
+            /** @description Why the Connection was disabled. */
+            reason?: string;
+            /** @description Of which time posts may be missing; with `COVERAGE_GAP`. */
+            gap?: {
+                /** @description The name of the feed, with the query of an address as `***`. */
+                feed: string;
+                /** @description Absent if it is not known. */
+                from?: components["schemas"]["Timestamp"];
+                to: components["schemas"]["Timestamp"];
+                reason: string;
+            };
+            /** @description The deleted post; with `POST_DELETED`. */
+            post?: {
+                id: string;
+            };
+        };
         /**
          * @example {
          *       "connections": [
@@ -1859,7 +1966,9 @@ export interface components {
             name: components["schemas"]["DeliveryName"];
             createTime: components["schemas"]["Timestamp"];
             updateTime: components["schemas"]["Timestamp"];
-            scan: components["schemas"]["ScanName"];
+            /** @description Absent for a service event. */
+            scan?: components["schemas"]["ScanName"];
+            event?: components["schemas"]["ServiceEvent"];
             state: components["schemas"]["DeliveryState"];
             attemptCount: number;
             lastAttemptTime?: components["schemas"]["Timestamp"];
@@ -1901,7 +2010,9 @@ export interface components {
             name: components["schemas"]["DeliveryName"];
             createTime: components["schemas"]["Timestamp"];
             updateTime: components["schemas"]["Timestamp"];
-            scan: components["schemas"]["ScanName"];
+            /** @description Absent for a service event. */
+            scan?: components["schemas"]["ScanName"];
+            event?: components["schemas"]["ServiceEvent"];
             state: components["schemas"]["DeliveryState"];
             attemptCount: number;
             lastAttemptTime?: components["schemas"]["Timestamp"];
@@ -1982,7 +2093,7 @@ export interface components {
              * @enum {string}
              */
             action: "CREATE" | "UPDATE" | "DELETE" | "APPLY" | "BACKFILL" | "ENABLE" | "TEST" | "REPLAY" | "CANCEL" | "RETRY" | "READ_SECRETS" | "REVOKE";
-            /** @description The name of the changed resource, which may be deleted by now; `keys/…` for an API key, `quotas` for those of the account. */
+            /** @description The name of the changed resource, which may be deleted by now; `keys/…` for an API key, `people/…/sessions/…` for a sign-in to the console, `quotas` for those of the account. */
             resource: string;
             /** @description Names of the fields that an update sent. */
             fields?: string[];

@@ -104,6 +104,37 @@ function quoted(text: string): string {
   return `'${text.replaceAll("'", "'\\''")}'`;
 }
 
+/**
+ * Sign-in by a provider, which is no part of the API: next to the page, with its cookie or, to sign out, a token. It is
+ * never repeated, because each step works once.
+ */
+export async function signInStep<T>(path: "sign-in" | "sign-in/token" | "sign-in/end", token?: string): Promise<T> {
+  const headers: Record<string, string> = { accept: "application/json" };
+  if (token !== undefined) {
+    headers["authorization"] = `Bearer ${token}`;
+  }
+  let answer: Response;
+  let text: string;
+  try {
+    answer = await fetch(new URL(path, document.baseURI), {
+      method: path === "sign-in" ? "GET" : "POST",
+      headers,
+      signal: AbortSignal.timeout(TIMEOUT_MS),
+      credentials: token === undefined ? "same-origin" : "omit",
+      cache: "no-store",
+      redirect: "error",
+    });
+    text = await answer.text();
+  } catch (cause) {
+    throw new Unreachable("the server cannot be reached", { cause });
+  }
+  const body = parsed(text);
+  if (!answer.ok || body === undefined) {
+    throw new ApiError(answer.status, `status ${answer.status}`, [], answer.headers.get("x-request-id") ?? undefined);
+  }
+  return body as T;
+}
+
 export async function call<T>(path: string, ask: Ask = {}): Promise<T> {
   const method = ask.method ?? "GET";
   const repeatable = (method === "GET" || ask.create === true) && !ask.background;

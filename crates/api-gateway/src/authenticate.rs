@@ -7,6 +7,7 @@
 //! Response times reveal nothing about keys. A key is found by its id, which is not secret, and the hash of its
 //! secret is compared in constant time, even if no such key exists. All invalid keys get the same response.
 
+pub(crate) mod expiring;
 pub(crate) mod guesses;
 pub(crate) mod key_cache;
 
@@ -41,6 +42,7 @@ use store::{
     rates::Payer,
 };
 
+use self::guesses::Guesses;
 use crate::{
     ApiError,
     in_flight::{self, Reserved},
@@ -309,13 +311,14 @@ async fn admit(
             {
                 Ok(standing) => {
                     if !caller.key.allows(caller.address) {
+                        Guesses::refused_network();
                         let refusal =
                             ApiError::Forbidden("api key not permitted from this address");
                         let mut answer = request.into_response(refusal.error_response());
                         standing.add_to(answer.headers_mut());
                         return Ok(answer.map_into_right_body());
                     }
-                    state.keys.record_use(&state.database, &caller.key).await;
+                    state.keys.record_use(&caller.key);
                     let is_read = rates::is_read(request.method(), request.match_info().as_str());
                     request.extensions_mut().insert(caller.clone());
                     let answer = next.call(request).await?;
@@ -360,7 +363,7 @@ async fn caller(request: &ServiceRequest, key: Option<ApiKey>) -> Result<Caller,
         .ok_or_else(|| ApiError::Internal(anyhow::anyhow!("the app has no state")))?;
     let key = key.ok_or(ApiError::Unauthenticated)?;
     let now = Instant::now();
-    let origin = state.guesses.origin(request);
+    let origin = state.guesses.origin(request.request());
     let address = guesses::network(origin);
     let throttled = state.guesses.wait(address, now);
     let throttled = throttled.filter(|_| !state.keys.has_worked(&key));

@@ -24,14 +24,16 @@ use crate::{
     authenticate::{authenticate, authenticate_reader},
     console, feeds_of_scans,
     handlers::{
-        audit_events, backfills, caller, connections, deliveries, docs, documents, feeds, managers,
-        mcp, namespaces, previews, replays, scans, stats, trial_deliveries,
+        audit_events, backfills, caller, connections, deliveries, docs, documents, feeds, mail,
+        managers, mcp, namespaces, previews, replays, scans, stats, trial_deliveries,
     },
+    sign_in,
 };
 
 const VERSION: &str = "/v1";
 const FEEDS: &str = "/feeds";
 const MCP: &str = "/mcp";
+const SIGN_OUT: &str = "/console/sign-in/end";
 /// Pattern of a path parameter, in actix's syntax.
 const ID_FORM: &str = ":[^/:]+";
 
@@ -85,6 +87,10 @@ fn resources() -> Vec<Path> {
         path(
             "/namespaces/{namespaceId}/managers",
             [get(managers::list), post(managers::create)],
+        ),
+        path(
+            "/namespaces/{namespaceId}/managers:preview",
+            [post(previews::preview_draft)],
         ),
         path(
             "/namespaces/{namespaceId}/managers/{managerId}",
@@ -180,6 +186,11 @@ fn protocol() -> Path {
     path("", [post(mcp::serve)])
 }
 
+/// The path below `/console/sign-in/end`, which needs a key.
+fn sign_out() -> Path {
+    path("", [post(sign_in::end)])
+}
+
 /// Public paths.
 fn documents() -> Vec<Path> {
     vec![
@@ -189,13 +200,25 @@ fn documents() -> Vec<Path> {
     ]
 }
 
-/// Assets of pages, which are not part of the API.
+/// Pages and their assets, and sign-in to the console, which are not part of the API.
 fn files() -> Vec<Path> {
     vec![
         path("/docs/{file}", [get(docs::file)]),
         path("/console", [get(console::folder)]),
         path("/console/", [get(console::page)]),
+        path("/console/sign-in", [get(sign_in::describe)]),
+        path("/console/sign-in/begin", [get(sign_in::begin)]),
+        path("/console/sign-in/callback", [get(sign_in::callback)]),
+        path("/console/sign-in/token", [post(sign_in::token)]),
         path("/console/{file}", [get(console::file)]),
+        path(
+            "/mail/confirm/{token}",
+            [get(mail::confirm_page), post(mail::confirm)],
+        ),
+        path(
+            "/mail/unsubscribe/{token}",
+            [get(mail::unsubscribe_page), post(mail::unsubscribe)],
+        ),
     ]
 }
 
@@ -219,6 +242,12 @@ pub(crate) fn configure(config: &mut web::ServiceConfig) {
     for path in documents().into_iter().chain(files()) {
         config.service(path.into_resource());
     }
+    config.service(
+        web::scope(SIGN_OUT)
+            .service(sign_out().into_resource())
+            .default_service(web::to(not_found))
+            .wrap(from_fn(authenticate)),
+    );
     configure_resources(config);
     let mut feeds = web::scope(FEEDS);
     for path in readers() {
@@ -323,6 +352,7 @@ static TEMPLATES: LazyLock<Vec<String>> = LazyLock::new(|| {
         .chain(below("", documents()))
         .chain(below("", files()))
         .chain(below(MCP, vec![protocol()]))
+        .chain(below(SIGN_OUT, vec![sign_out()]))
         .collect()
 });
 

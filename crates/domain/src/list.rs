@@ -70,7 +70,7 @@ pub const CONNECTION_FIELDS: &[Field] = &[
     text("nickname"),
     word("type", &["HTTP_CONNECTION"]),
     word("method", &["POST", "PUT", "PATCH"]),
-    word("format", &["EARSHOT", "SLACK", "DISCORD", "TEAMS"]),
+    word("format", &["EARSHOT", "SLACK", "DISCORD", "TEAMS", "EMAIL"]),
     number("maxPerSecond"),
     word("state", &["ACTIVE", "DISABLED"]),
     text("stateReason"),

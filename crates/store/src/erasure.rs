@@ -67,19 +67,26 @@ pub async fn erase(conn: &mut AsyncPgConnection, post_ids: &[String]) -> QueryRe
     blank(conn, ids, times).await
 }
 
-/// Blanks the posts with these ids and times, and returns how many were not blank yet. By primary key.
+/// Blanks the posts with these ids and times, and returns how many were not blank yet. By primary key. Records a
+/// service event for each of their Scans whose Namespace receives it, which `scans_post_receive_time_idx` serves.
 async fn blank(
     conn: &mut AsyncPgConnection,
     ids: Vec<Uuid>,
     times: Vec<DateTime<Utc>>,
 ) -> QueryResult<usize> {
-    query!(
+    #[derive(QueryableByName)]
+    struct Blanked {
+        #[diesel(sql_type = BigInt)]
+        number: i64,
+    }
+    let blanked: Blanked = query!(
         "erasure/blank",
         Array<SqlUuid>: ids,
         Array<Timestamptz>: times,
     )
-    .execute(conn)
-    .await
+    .get_result(conn)
+    .await?;
+    Ok(usize::try_from(blanked.number).unwrap_or(0))
 }
 
 /// Posts that a walk reads.

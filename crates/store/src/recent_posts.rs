@@ -21,7 +21,7 @@ use diesel::{
     },
 };
 use diesel_async::{AsyncPgConnection, RunQueryDsl};
-use domain::{FeedName, Id, Post, Timestamp};
+use domain::{FeedName, Id, Post, Timestamp, preview::Recent};
 use sha2::{Digest, Sha256};
 use uuid::Uuid;
 
@@ -195,14 +195,16 @@ async fn trim(
 pub async fn newest(
     conn: &mut AsyncPgConnection,
     feeds: &[FeedName],
-    limit: usize,
+    recent: Recent,
 ) -> Result<Vec<Kept>, Error> {
     let names: Vec<&str> = feeds.iter().map(FeedName::as_str).collect();
     let rows: Vec<RecentPostRow> = query!(
         "recent_posts/newest",
         Array<Text>: names,
-        BigInt: i64::try_from(limit).unwrap_or(i64::MAX),
+        BigInt: i64::from(recent.count),
         Double: MAX_AGE.as_secs_f64(),
+        Nullable<Timestamptz>: recent.start_time.map(Timestamp::to_chrono),
+        Nullable<Timestamptz>: recent.end_time.map(Timestamp::to_chrono),
     )
     .load(conn)
     .await?;

@@ -60,6 +60,8 @@ diesel::table! {
         revoke_time -> Nullable<Timestamptz>,
         networks -> Nullable<Array<Text>>,
         last_use_time -> Nullable<Timestamptz>,
+        replaced_by -> Nullable<Uuid>,
+        person -> Nullable<Text>,
     }
 }
 
@@ -146,6 +148,9 @@ diesel::table! {
         signing_secrets_sealed -> Nullable<Bytea>,
         format -> Text,
         url_sealed -> Nullable<Bytea>,
+        events -> Array<Text>,
+        digest -> Nullable<Text>,
+        time_zone -> Text,
     }
 }
 
@@ -156,8 +161,8 @@ diesel::table! {
         id -> Uuid,
         create_time -> Timestamptz,
         update_time -> Timestamptz,
-        manager_id -> Uuid,
-        scan_id -> Uuid,
+        manager_id -> Nullable<Uuid>,
+        scan_id -> Nullable<Uuid>,
         state -> Text,
         attempt_count -> Integer,
         last_attempt_time -> Nullable<Timestamptz>,
@@ -171,6 +176,7 @@ diesel::table! {
         reopen_asked -> Bool,
         traceparent -> Nullable<Text>,
         crash_count -> SmallInt,
+        event -> Nullable<Jsonb>,
     }
 }
 
@@ -188,6 +194,25 @@ diesel::table! {
         first_byte_ms -> Nullable<Integer>,
         address -> Nullable<Text>,
         response_body -> Nullable<Text>,
+    }
+}
+
+diesel::table! {
+    digest_scans (namespace_id, connection_id, manager_id, scan_id) {
+        namespace_id -> Uuid,
+        connection_id -> Uuid,
+        manager_id -> Uuid,
+        scan_id -> Uuid,
+        create_time -> Timestamptz,
+        delivery_id -> Nullable<Uuid>,
+    }
+}
+
+diesel::table! {
+    digests (delivery_id) {
+        delivery_id -> Uuid,
+        namespace_id -> Uuid,
+        connection_id -> Uuid,
     }
 }
 
@@ -324,6 +349,33 @@ diesel::table! {
         failure_count -> Integer,
         create_time -> Timestamptz,
         crash_count -> SmallInt,
+    }
+}
+
+diesel::table! {
+    mail_addresses (address_digest) {
+        address_digest -> Bytea,
+        account_id -> Uuid,
+        ask_time -> Timestamptz,
+    }
+}
+
+diesel::table! {
+    mail_receipts (delivery_id, address_digest) {
+        delivery_id -> Uuid,
+        address_digest -> Bytea,
+        time -> Timestamptz,
+    }
+}
+
+diesel::table! {
+    mail_recipients (namespace_id, connection_id, address_digest) {
+        namespace_id -> Uuid,
+        connection_id -> Uuid,
+        address_digest -> Bytea,
+        state -> Text,
+        ask_time -> Nullable<Timestamptz>,
+        update_time -> Timestamptz,
     }
 }
 
@@ -613,6 +665,30 @@ diesel::table! {
 }
 
 diesel::table! {
+    service_events (id) {
+        id -> BigInt,
+        namespace_id -> Uuid,
+        event_type -> Text,
+        name -> Text,
+        details -> Jsonb,
+        create_time -> Timestamptz,
+    }
+}
+
+diesel::table! {
+    sign_ins (state_hash) {
+        state_hash -> Bytea,
+        browser_hash -> Bytea,
+        origin -> Text,
+        expire_time -> Timestamptz,
+        sealed -> Nullable<Bytea>,
+        account_id -> Nullable<Uuid>,
+        role -> Nullable<Text>,
+        person -> Nullable<Text>,
+    }
+}
+
+diesel::table! {
     stats (namespace_id, subject_id, interval_seconds, time) {
         namespace_id -> Uuid,
         subject_id -> Uuid,
@@ -647,6 +723,8 @@ diesel::allow_tables_to_appear_in_same_query!(
     connections,
     deliveries,
     delivery_attempts,
+    digest_scans,
+    digests,
     feed_days,
     feed_gaps,
     feed_missing_ids,
@@ -658,6 +736,9 @@ diesel::allow_tables_to_appear_in_same_query!(
     idempotency_keys,
     leases,
     look_backs,
+    mail_addresses,
+    mail_receipts,
+    mail_recipients,
     manager_notices,
     manager_verdicts,
     managers,
@@ -681,6 +762,8 @@ diesel::allow_tables_to_appear_in_same_query!(
     scan_keys,
     scan_likes,
     scans,
+    service_events,
+    sign_ins,
     stats,
     stats_deltas,
 );

@@ -6,7 +6,7 @@ use runtime::config::Dispatcher as Settings;
 use store::deliveries::Verdict;
 
 const GONE: u16 = 410;
-const TOO_MANY_REQUESTS: u16 = 429;
+pub(crate) const TOO_MANY_REQUESTS: u16 = 429;
 const UNAVAILABLE: u16 = 503;
 const MAX_RETRY_AFTER: Duration = Duration::from_secs(24 * 3_600);
 /// Pause after a 429 that names none.

@@ -439,7 +439,7 @@ class UpdateConnection(TypedDict):
     url: NotRequired[str]
     method: NotRequired[Literal["POST", "PUT", "PATCH"] | None]
     headers: NotRequired[dict[str, str | None] | None]
-    format: NotRequired[Literal["EARSHOT", "SLACK", "DISCORD", "TEAMS"] | None]
+    format: NotRequired[Literal["EARSHOT", "SLACK", "DISCORD", "TEAMS", "EMAIL"] | None]
     maxPerSecond: NotRequired[int | None]
     signingSecrets: NotRequired[list[str] | None]
     state: NotRequired[Literal["ACTIVE", "DISABLED"]]
@@ -448,7 +448,7 @@ class UpdateConnection(TypedDict):
     """
 
 
-Format: TypeAlias = Literal["EARSHOT", "SLACK", "DISCORD", "TEAMS"]
+Format: TypeAlias = Literal["EARSHOT", "SLACK", "DISCORD", "TEAMS", "EMAIL"]
 """
 The shape of the body that is sent: our own, or what the incoming webhooks of a chat service take.
 
@@ -601,7 +601,7 @@ class AuditEvent(TypedDict):
     """
     resource: str
     """
-    The name of the changed resource, which may be deleted by now; `keys/…` for an API key, `quotas` for those of the account.
+    The name of the changed resource, which may be deleted by now; `keys/…` for an API key, `people/…/sessions/…` for a sign-in to the console, `quotas` for those of the account.
     """
     fields: NotRequired[list[str]]
     """
@@ -887,6 +887,10 @@ class Caller(TypedDict):
     Those that the key is narrowed to; absent when it is not.
     """
     expireTime: NotRequired[Timestamp]
+    person: NotRequired[str]
+    """
+    Who signed in to the console, if the key is a session.
+    """
     rateLimitPerMinute: int
     """
     Points that the key may spend in a minute.

@@ -22,7 +22,7 @@ use std::{
     time::{Duration, Instant},
 };
 
-use actix_web::{dev::ServiceRequest, http::header::HeaderMap};
+use actix_web::{HttpRequest, http::header::HeaderMap};
 use ipnet::IpNet;
 use tokio::sync::{Semaphore, SemaphorePermit};
 
@@ -62,7 +62,7 @@ impl Guesses {
     }
 
     /// Returns the address of the client.
-    pub(super) fn origin(&self, request: &ServiceRequest) -> IpAddr {
+    pub(crate) fn origin(&self, request: &HttpRequest) -> IpAddr {
         let peer = request.peer_addr().map(|peer| peer.ip());
         // A connection without a peer address is local.
         let peer = peer.unwrap_or(IpAddr::V6(Ipv6Addr::LOCALHOST));
@@ -121,6 +121,11 @@ impl Guesses {
         if was_free && owed + INTERVAL > INTERVAL * (BURST - 1) {
             tracing::warn!(client.address = %address, "many keys that do not work, from one address");
         }
+    }
+
+    /// Counts a valid key that came from a network where it is not allowed. That is no guess, so it does not throttle.
+    pub(super) fn refused_network() {
+        FAILED.with_label_values(&["network"]).inc();
     }
 
     fn lock(&self) -> MutexGuard<'_, HashMap<IpAddr, Instant>> {
@@ -265,7 +270,7 @@ mod tests {
         let guesses = guesses();
         let of = |peer: &str| {
             let peer = format!("[{peer}]:1").parse().unwrap();
-            network(guesses.origin(&TestRequest::default().peer_addr(peer).to_srv_request()))
+            network(guesses.origin(&TestRequest::default().peer_addr(peer).to_http_request()))
         };
         assert_eq!(of("2001:db8::1"), of("2001:db8::ffff:1"));
         assert_ne!(of("2001:db8::1"), of("2001:db8:0:1::1"));

@@ -3,19 +3,25 @@
 mod apply;
 mod document;
 mod plan;
+mod posts;
 mod yaml;
 
 use std::{
     io::{IsTerminal, Write, stderr, stdin},
     path::{Path, PathBuf},
+    time::Duration,
 };
 
 use clap::{Args, ValueEnum};
 use client::{Client, Query};
+use domain::Timestamp;
 use serde_json::{Value, json};
 
-use self::plan::{Action, Plan};
-use super::{Failure, Place, escaped, print, resources};
+use self::{
+    plan::Plan,
+    posts::{Side, Span},
+};
+use super::{Failure, Place, escaped, one_line, print, resources};
 
 /// Maximum number of Managers whose posts are compared.
 const MAX_COMPARED: usize = 20;
@@ -51,9 +57,9 @@ pub(crate) struct Files {
 pub(crate) struct Diff {
     #[command(flatten)]
     files: Files,
-    /// Show which of the N newest posts a Manager with changed `instructions` would gain and lose, for the first 20 of them.
-    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=100))]
-    posts: Option<u32>,
+    /// Show which posts of the last N days the changed Managers would gain and lose, for the first 20 of them.
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=3))]
+    days: Option<u32>,
     /// Output format.
     #[arg(long, short, value_enum, default_value_t)]
     output: PlanForm,
@@ -99,9 +105,9 @@ pub(crate) async fn export(it: Export) -> Result<(), Failure> {
 
 /// Prints the plan; fails with its own exit code if something would change.
 pub(crate) async fn diff(it: Diff) -> Result<(), Failure> {
-    let (client, _, mut plan) = it.files.plan().await?;
-    if let Some(recent) = it.posts {
-        compare_posts(&client, &mut plan, recent).await?;
+    let (client, namespace, mut plan) = it.files.plan().await?;
+    if let Some(days) = it.days {
+        compare_posts(&client, &namespace, &mut plan, days).await?;
     }
     print(&match it.output {
         PlanForm::Text => plan.text(),
@@ -171,35 +177,32 @@ async fn managers(client: &Client, namespace: &str) -> Result<Vec<Value>, Failur
     Ok(pages.all().await?)
 }
 
-/// Adds what changed instructions would gain and lose. A changed `input` is compiled first when it is applied.
-async fn compare_posts(client: &Client, plan: &mut Plan, recent: u32) -> Result<(), Failure> {
+/// Adds the posts of the last days that changed Managers would gain and lose.
+async fn compare_posts(
+    client: &Client,
+    namespace: &str,
+    plan: &mut Plan,
+    days: u32,
+) -> Result<(), Failure> {
+    let end = Timestamp::now();
+    let start = end.minus(Duration::from_hours(24) * days);
     let mut compared = 0;
     for change in &mut plan.changes {
-        let mask = change.mask();
-        if change.action != Action::Update
-            || !(mask.contains(&"instructions") || mask.contains(&"input"))
-        {
+        let Some(sides) = change.sides(namespace) else {
+            continue;
+        };
+        if !sides.iter().any(|side| matches!(side, Side::Unknown(_))) {
+            compared += 1;
+        }
+        if compared > MAX_COMPARED {
+            change.posts = Some(json!({"unknown": "not compared: too many Managers changed"}));
             continue;
         }
-        let unknown = |why: &str| Some(json!({"unknown": why}));
-        if change.new["instructions"].is_null() || change.old["instructions"].is_null() {
-            change.posts = unknown("unknown until the input is compiled");
-            continue;
-        }
-        if compared == MAX_COMPARED {
-            change.posts = unknown("not compared: too many Managers changed");
-            continue;
-        }
-        compared += 1;
-        let name = change.name.as_deref().unwrap_or_default();
-        let draft = |instructions: &Value| json!({"recent": recent, "instructions": instructions});
-        let old: Value = client
-            .act(name, "preview", &draft(&change.old["instructions"]))
-            .await?;
-        let new: Value = client
-            .act(name, "preview", &draft(&change.new["instructions"]))
-            .await?;
-        change.posts = Some(plan::compare(&old, &new));
+        let posts = posts::compare(client, &sides, Span { start, end }).await;
+        change.posts = Some(posts.inspect_err(|_| {
+            let (nickname, place) = (one_line(&change.nickname), one_line(&change.place));
+            eprintln!("earshot: {nickname}  {place}: its posts cannot be compared");
+        })?);
     }
     Ok(())
 }

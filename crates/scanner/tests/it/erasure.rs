@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use domain::preview::Recent;
 use platform_simulator::{Fault, FaultKind};
 use store::{erasure, recent_posts};
 use test_support::{Alert, eventually};
@@ -183,7 +184,13 @@ async fn erasing_unknown_or_erased_posts_does_nothing() {
     assert_eq!(erasure::erase(&mut conn, &ids).await.unwrap(), 1);
     assert_eq!(erasure::erase(&mut conn, &ids).await.unwrap(), 0);
     let feed = LEMMY.parse().unwrap();
-    let kept = recent_posts::newest(&mut conn, &[feed], 10).await.unwrap();
+    let recent = Recent {
+        count: 10,
+        ..Recent::default()
+    };
+    let kept = recent_posts::newest(&mut conn, &[feed], recent)
+        .await
+        .unwrap();
     assert!(kept.is_empty());
 }
 

@@ -19,4 +19,5 @@ FROM unnest($1, $2, $3, $4, $5, $6, $7, $8, $9)
     AS r (namespace_id, connection_id, create_time, id, state, attempt_time, wait, status_code, error)
 WHERE d.namespace_id = r.namespace_id AND d.connection_id = r.connection_id
     AND d.create_time = r.create_time AND d.id = r.id AND d.leased_by = $10
-RETURNING d.id, d.namespace_id, d.connection_id, d.scan_id, d.state = 'PENDING' AS reopened
+RETURNING d.id, d.namespace_id, d.connection_id, coalesce(d.scan_id, d.id) AS begin_id,
+    d.state = 'PENDING' AS reopened

@@ -5,4 +5,5 @@ FROM (VALUES
     ('backfill', least(
         (SELECT min(create_time) FROM backfills WHERE state = 'WAITING' AND catch_up_since IS NULL),
         (SELECT min(create_time) FROM look_backs))),
-    ('purge', (SELECT min(create_time) FROM purges))) AS work (kind, since)
+    ('purge', (SELECT min(create_time) FROM purges)),
+    ('service_event', (SELECT create_time FROM service_events ORDER BY id LIMIT 1))) AS work (kind, since)

@@ -10,9 +10,12 @@ use diesel::{
     },
 };
 use diesel_async::{AsyncPgConnection, RunQueryDsl};
-use domain::{FeedName, Id, Timestamp};
+use domain::{
+    FeedName, Id, ServiceEventType, Timestamp,
+    service_event::{CoverageGap, Details},
+};
 
-use crate::{QueryResult, prepared::query, words};
+use crate::{QueryResult, prepared::query, service_events, words};
 
 /// Days in an answer, including today.
 const DAYS: i32 = 7;
@@ -177,7 +180,16 @@ async fn record_gap(
     )
     .execute(conn)
     .await?;
-    Ok(())
+    let details = Details {
+        gap: Some(CoverageGap {
+            feed: feed.masked().into_owned(),
+            from: gap.from,
+            to: gap.to,
+            reason: gap.reason.clone(),
+        }),
+        ..Details::default()
+    };
+    service_events::record_of_feed(conn, feed, ServiceEventType::CoverageGap, &details).await
 }
 
 /// Returns the last days of these feeds, newest first, without what was before the Namespace's account watched them.

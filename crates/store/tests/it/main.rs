@@ -49,6 +49,7 @@ mod roles;
 mod rows;
 mod scans;
 mod sessions;
+mod sign_ins;
 mod sizes;
 mod stats;
 mod support;

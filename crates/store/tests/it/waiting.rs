@@ -21,9 +21,21 @@ async fn oldest_work_of_each_kind_is_reported() {
             .map(|one| (one.kind, (one.seconds / 3_600.0).round()));
         hours.collect::<Vec<_>>()
     };
+    run(
+        conn,
+        "INSERT INTO service_events (namespace_id, event_type, name, details, create_time) \
+         SELECT gen_random_uuid(), 'COVERAGE_GAP', 'a', '{}', now() - n * interval '1 hour' \
+         FROM unnest(ARRAY[4, 1]) AS n",
+    )
+    .await;
     let expected = |scan, backfill, purge| {
-        [("scan", scan), ("backfill", backfill), ("purge", purge)]
-            .map(|(kind, hours)| (kind.to_owned(), hours))
+        [
+            ("scan", scan),
+            ("backfill", backfill),
+            ("purge", purge),
+            ("service_event", 4.0),
+        ]
+        .map(|(kind, hours)| (kind.to_owned(), hours))
     };
     run(conn, "DELETE FROM backfills").await;
     run(conn, "DELETE FROM look_backs").await;

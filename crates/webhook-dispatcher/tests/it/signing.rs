@@ -36,6 +36,8 @@ async fn connect(
             .iter()
             .map(|text| text.parse::<SigningSecret>().unwrap())
             .collect(),
+        events: Vec::new(),
+        digest: None,
     };
     let mut conn = world.database.connect().await;
     let fixture = &world.fixture;

@@ -43,7 +43,7 @@ async fn each_connection_gets_its_capacity_longest_due_first() {
     let claimed: Vec<_> = claimed
         .iter()
         .filter(|task| task.delivery.connection_name() == first)
-        .map(|task| task.scan)
+        .filter_map(|task| task.scan())
         .collect();
     assert_eq!(claimed, [scans[4], scans[3], scans[2]]);
     assert_eq!(at.claim(replica, 9).await.len(), 4);

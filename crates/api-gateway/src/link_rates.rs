@@ -1,0 +1,78 @@
+//! Throttle for the pages that links in mails lead to: they need no key.
+//!
+//! An address may send [`PER_MINUTE`] requests in a minute, so that a mail program or a scanner of links always can. Each
+//! replica counts for itself.
+
+use std::{
+    collections::HashMap,
+    net::IpAddr,
+    sync::{Mutex, PoisonError},
+    time::{Duration, Instant},
+};
+
+const MINUTE: Duration = Duration::from_secs(60);
+const PER_MINUTE: u32 = 120;
+/// Maximum number of addresses that are counted in a minute. Further ones wait for the next.
+const MAX_ADDRESSES: usize = 16_384;
+
+#[derive(Default)]
+pub(crate) struct LinkRates(Mutex<Option<Minute>>);
+
+struct Minute {
+    begin: Instant,
+    counts: HashMap<IpAddr, u32>,
+}
+
+impl LinkRates {
+    /// Counts a request of `address`.
+    ///
+    /// # Errors
+    /// The time until the next minute, if the request is one too many.
+    pub(crate) fn take(&self, address: IpAddr, now: Instant) -> Result<(), Duration> {
+        let mut guard = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let current = guard.take();
+        let current = current.filter(|minute| now.duration_since(minute.begin) < MINUTE);
+        let minute = guard.insert(current.unwrap_or_else(|| Minute {
+            begin: now,
+            counts: HashMap::new(),
+        }));
+        let rest = MINUTE.saturating_sub(now.duration_since(minute.begin));
+        if minute.counts.len() >= MAX_ADDRESSES && !minute.counts.contains_key(&address) {
+            return Err(rest);
+        }
+        let count = minute.counts.entry(address).or_default();
+        if *count >= PER_MINUTE {
+            return Err(rest);
+        }
+        *count += 1;
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn requests_of_an_address_are_limited_by_the_minute() {
+        let (rates, begin) = (LinkRates::default(), Instant::now());
+        let (one, other) = (IpAddr::from([192, 0, 2, 1]), IpAddr::from([192, 0, 2, 2]));
+        for _ in 0..PER_MINUTE {
+            assert_eq!(rates.take(one, begin), Ok(()));
+        }
+        assert_eq!(rates.take(one, begin), Err(MINUTE));
+        assert_eq!(rates.take(other, begin), Ok(()));
+        assert_eq!(rates.take(one, begin + MINUTE), Ok(()));
+    }
+
+    #[test]
+    fn number_of_counted_addresses_is_bounded() {
+        let (rates, begin) = (LinkRates::default(), Instant::now());
+        let address = |number: usize| IpAddr::from(u32::try_from(number).unwrap().to_be_bytes());
+        for number in 0..MAX_ADDRESSES {
+            assert_eq!(rates.take(address(number), begin), Ok(()));
+        }
+        assert!(rates.take(address(MAX_ADDRESSES), begin).is_err());
+        assert_eq!(rates.take(address(0), begin), Ok(()));
+    }
+}

@@ -1,0 +1,28 @@
+-- $1 uuid: namespace
+-- $2 uuid: Connection
+-- $3 uuid: id of the delivery
+-- $4 timestamptz: its create_time
+WITH due AS (
+    SELECT d.manager_id, d.scan_id FROM digest_scans AS d
+    JOIN connections AS c ON c.namespace_id = d.namespace_id AND c.id = d.connection_id
+    WHERE d.namespace_id = $1 AND d.connection_id = $2 AND d.delivery_id IS NULL
+        AND (c.digest IS NULL OR d.create_time
+            < date_trunc(CASE c.digest WHEN 'HOURLY' THEN 'hour' ELSE 'day' END, statement_timestamp(), c.time_zone))
+    FOR UPDATE OF d
+), taken AS (
+    UPDATE digest_scans AS d SET delivery_id = $3 FROM due
+    WHERE d.namespace_id = $1 AND d.connection_id = $2 AND d.manager_id = due.manager_id AND d.scan_id = due.scan_id
+        AND d.delivery_id IS NULL
+    RETURNING d.manager_id, d.scan_id
+), newest AS (
+    -- A delivery names one Scan, and is cancelled when that is deleted: one that still exists.
+    SELECT t.manager_id, t.scan_id FROM taken AS t
+    WHERE EXISTS (SELECT FROM scans AS s WHERE s.namespace_id = $1 AND s.manager_id = t.manager_id
+        AND s.create_time = id_time(t.scan_id) AND s.id = t.scan_id)
+    ORDER BY t.scan_id DESC LIMIT 1
+), header AS (
+    INSERT INTO digests (delivery_id, namespace_id, connection_id) SELECT $3, $1, $2 FROM newest
+)
+INSERT INTO deliveries (namespace_id, connection_id, id, create_time, update_time, manager_id, scan_id, state,
+    next_attempt_time)
+SELECT $1, $2, $3, $4, clock_timestamp(), manager_id, scan_id, 'PENDING', clock_timestamp() FROM newest

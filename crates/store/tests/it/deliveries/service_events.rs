@@ -1,0 +1,209 @@
+//! Service events: stored with their cause, and delivered to the Connections that receive them.
+
+use std::time::Duration;
+
+use diesel::result::Error;
+use domain::{
+    ConnectionName, DeliveryState, ServiceEvent, ServiceEventType, Timestamp,
+    manager::{ApplyError, ApplyErrorCode},
+};
+use store::{
+    AsyncConnection, connections,
+    deliveries::{self, Subject, Task, Verdict},
+    erasure,
+    feeds::{self, DayCounts, FeedGap},
+    managers, service_events,
+};
+use test_support::instructions;
+
+use super::{Sending, each, living, result, sending};
+use crate::support::{die, run};
+
+const ALL: &str =
+    "{MANAGER_APPLIED,MANAGER_APPLY_FAILED,CONNECTION_DISABLED,COVERAGE_GAP,POST_DELETED}";
+
+async fn receive(at: &mut Sending, connection: ConnectionName, types: &str) {
+    let id = connection.connection.to_uuid();
+    let sql = format!("UPDATE connections SET events = '{types}' WHERE id = '{id}'");
+    assert_eq!(run(&mut at.at.conn, sql).await, 1);
+}
+
+fn event(task: &Task) -> &ServiceEvent {
+    match &task.subject {
+        Subject::Event(event) => event,
+        Subject::Scan { name, .. } => panic!("{name}"),
+    }
+}
+
+fn failure() -> ApplyError {
+    ApplyError {
+        code: ApplyErrorCode::NoReachableUrl,
+        // Text from a foreign server.
+        message: "no\0pe".to_owned(),
+    }
+}
+
+/// Causes one event of each type. `connections[0]` is disabled.
+async fn cause_all(at: &mut Sending) {
+    at.scan("forum:1").await;
+    let (manager, disabled) = (at.manager, at.connections[0]);
+    let (conn, fixture) = (&mut at.at.conn, &at.at.fixture);
+    let ids = ["forum:1".to_owned()];
+    for erased in [1, 0] {
+        assert_eq!(erasure::erase(conn, &ids).await.unwrap(), erased);
+    }
+    let now = Timestamp::now();
+    for is_failed in [true, false] {
+        let failed = managers::fail(conn, manager, 1, &failure(), now).await;
+        assert_eq!(failed.unwrap(), is_failed);
+    }
+    fixture
+        .applied_manager(conn, &instructions("kettle"), &[])
+        .await;
+    let gap = FeedGap {
+        from: None,
+        to: now,
+        reason: "a pause".to_owned(),
+        is_filled: false,
+    };
+    let feed = "hackernews:newest".parse().unwrap();
+    feeds::record_day(conn, &feed, &DayCounts::default(), Some(&gap))
+        .await
+        .unwrap();
+    for is_disabled in [true, false] {
+        let done = connections::disable(conn, disabled, "gone", now).await;
+        assert_eq!(done.unwrap(), is_disabled);
+    }
+}
+
+#[tokio::test]
+async fn event_is_delivered_like_a_scan_and_survives_its_dispatcher() {
+    let mut at = sending(3).await;
+    let [first, second, _] = at.connections[..] else {
+        panic!("three are made");
+    };
+    for connection in [first, second] {
+        receive(&mut at, connection, "{POST_DELETED}").await;
+    }
+    let scan = at.scan("forum:1").await;
+    let conn = &mut at.at.conn;
+    erasure::erase(conn, &["forum:1".to_owned()]).await.unwrap();
+    let given = service_events::fan_out(conn, 9).await.unwrap();
+    assert_eq!((given.events, given.waiting), (1, vec![first, second]));
+    assert_eq!(service_events::fan_out(conn, 9).await.unwrap().events, 0);
+
+    let replica = at.replica;
+    let tasks = at.claim(replica, 9).await;
+    assert_eq!(tasks.len(), 2);
+    let told = event(&tasks[0]).clone();
+    assert_eq!(&told, event(&tasks[1]));
+    assert_eq!(told.event_type, ServiceEventType::PostDeleted);
+    assert_eq!(told.name, scan.to_string());
+    assert_eq!(told.details.post.as_ref().unwrap().id, "forum:1");
+    assert_eq!(tasks[0].post_bytes(), 0);
+
+    let conn = &mut at.at.conn;
+    let logged = deliveries::get(conn, tasks[0].delivery).await.unwrap();
+    let logged = logged.unwrap();
+    assert_eq!((logged.scan, logged.event), (None, Some(told.clone())));
+
+    let other = living(conn).await;
+    die(conn, replica).await;
+    let minute = Duration::from_secs(60);
+    let freed = deliveries::free_orphans(conn, other, &[], minute, true).await;
+    assert_eq!(freed.unwrap().len(), 2);
+    let again = at.claim(other, 9).await;
+    assert_eq!(again.len(), 2);
+    assert!(again.iter().all(|task| *event(task) == told));
+
+    let sent = [result(&again[0], Verdict::Succeeded)];
+    let conn = &mut at.at.conn;
+    let recorded = deliveries::record_results(conn, other, &each(&sent)).await;
+    assert_eq!(recorded.unwrap().moved.len(), 1);
+    let reopened = deliveries::reopen(conn, again[0].delivery).await.unwrap();
+    let reopened = reopened.unwrap();
+    assert_eq!(reopened.state, DeliveryState::Pending);
+    assert_eq!(reopened.event, Some(told));
+}
+
+#[tokio::test]
+async fn each_cause_stores_its_event_once() {
+    let mut at = sending(2).await;
+    for connection in at.connections.clone() {
+        receive(&mut at, connection, ALL).await;
+    }
+    cause_all(&mut at).await;
+    let given = service_events::fan_out(&mut at.at.conn, 9).await.unwrap();
+    assert_eq!(given.events, 5);
+    assert_eq!(given.waiting, [at.connections[1]], "the other is disabled");
+
+    let events = |number: usize| {
+        let id = at.connections[number].connection.to_uuid();
+        format!("deliveries WHERE connection_id = '{id}' ORDER BY id")
+    };
+    let (types, database) = ("event->>'type'", &at.at.database);
+    let all = [
+        "POST_DELETED",
+        "MANAGER_APPLY_FAILED",
+        "MANAGER_APPLIED",
+        "COVERAGE_GAP",
+        "CONNECTION_DISABLED",
+    ];
+    assert_eq!(database.texts(types, &events(1)).await, all);
+    // A Connection does not receive that it was disabled itself.
+    assert_eq!(database.texts(types, &events(0)).await, all[..4]);
+    let namespace = at.at.fixture.namespace;
+    let gap = format!("namespaces/{namespace} hackernews:newest a pause");
+    let expected = ["forum:1", "watch nope", "watch", &gap, "hook gone"];
+    let shown = "concat_ws(' ', CASE WHEN event->>'type' = 'COVERAGE_GAP' THEN event->>'name' END, \
+        event->>'nickname', event->'error'->>'message', event->>'reason', event->'post'->>'id', \
+        event->'gap'->>'feed', event->'gap'->>'reason')";
+    assert_eq!(database.texts(shown, &events(1)).await, expected);
+}
+
+#[tokio::test]
+async fn nothing_is_stored_for_other_namespaces_and_types() {
+    let mut at = sending(1).await;
+    let conn = &mut at.at.conn;
+    let other = at.at.fixture.beside(conn, "other").await;
+    let foreign = other.connection(conn, "https://other.example/").await;
+    receive(&mut at, foreign, ALL).await;
+    cause_all(&mut at).await;
+    assert_eq!(at.at.database.count("service_events").await, 0);
+}
+
+#[tokio::test]
+async fn event_of_a_rolled_back_cause_is_not_stored() {
+    let mut at = sending(1).await;
+    let (manager, connection) = (at.manager, at.connections[0]);
+    receive(&mut at, connection, ALL).await;
+    let rolled_back = at
+        .at
+        .conn
+        .transaction(async |conn| {
+            managers::fail(conn, manager, 1, &failure(), Timestamp::now()).await?;
+            Err::<(), _>(Error::RollbackTransaction)
+        })
+        .await;
+    assert_eq!(rolled_back, Err(Error::RollbackTransaction));
+    assert_eq!(at.at.database.count("service_events").await, 0);
+}
+
+/// Its Connections are gone with it.
+#[tokio::test]
+async fn event_of_a_deleted_connection_is_dropped() {
+    let mut at = sending(1).await;
+    let (manager, connection) = (at.manager, at.connections[0]);
+    receive(&mut at, connection, ALL).await;
+    let conn = &mut at.at.conn;
+    managers::fail(conn, manager, 1, &failure(), Timestamp::now())
+        .await
+        .unwrap();
+    connections::delete(conn, connection, true, Timestamp::now())
+        .await
+        .unwrap();
+    let given = service_events::fan_out(conn, 9).await.unwrap();
+    assert_eq!((given.events, given.waiting), (1, Vec::new()));
+    assert_eq!(at.at.database.count("service_events").await, 0);
+    assert_eq!(at.at.database.count("deliveries").await, 0);
+}

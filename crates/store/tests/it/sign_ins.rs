@@ -1,0 +1,202 @@
+//! Sign-ins to the console, under the role of the gateway.
+
+use std::time::Duration;
+
+use diesel::sql_query;
+use diesel_async::{AsyncConnection, AsyncPgConnection, RunQueryDsl};
+use domain::{
+    Id, Timestamp,
+    key::{ApiKey, Role},
+};
+use store::{
+    keys::{self, NewKey},
+    roles::Service,
+    sessions::{self, Grant, Session, SignIn},
+};
+
+use crate::support::{Start, run, start};
+
+const HOUR: Duration = Duration::from_hours(1);
+
+fn sign_in(state: u8, browser: u8) -> SignIn {
+    SignIn {
+        state_hash: [state; 32],
+        browser_hash: [browser; 32],
+    }
+}
+
+fn jane(account: &str) -> Grant<'_> {
+    Grant {
+        account,
+        role: Role::Editor,
+        person: "jane@example.com",
+    }
+}
+
+async fn gateway(at: &Start) -> AsyncPgConnection {
+    AsyncPgConnection::establish(&at.database.url_of(Service::Gateway))
+        .await
+        .unwrap()
+}
+
+/// Opens a session of Jane's, and returns its key.
+async fn session(conn: &mut AsyncPgConnection, number: u8) -> ApiKey {
+    let (one, key) = (sign_in(number, number), ApiKey::generate());
+    assert!(
+        sessions::grant(conn, &one, "192.0.2.1", jane("acme"))
+            .await
+            .unwrap()
+    );
+    let opened = sessions::open(conn, &one.browser_hash, &key, HOUR).await;
+    assert!(opened.unwrap().is_some());
+    key
+}
+
+#[tokio::test]
+async fn each_step_of_a_sign_in_is_done_once_and_by_the_browser_that_began() {
+    let mut at = start().await;
+    let mut conn = gateway(&at).await;
+    let conn = &mut conn;
+    let (ours, theirs) = (sign_in(1, 1), sign_in(1, 2));
+    assert!(
+        sessions::begin(conn, &ours, "192.0.2.1", b"sealed")
+            .await
+            .unwrap()
+    );
+    let key = ApiKey::generate();
+    for wrong in [theirs, sign_in(2, 1)] {
+        assert!(sessions::take(conn, &wrong).await.unwrap().is_none());
+    }
+    // The provider has not answered yet.
+    let early = sessions::open(conn, &ours.browser_hash, &key, HOUR).await;
+    assert_eq!(early.unwrap(), None);
+
+    let returned = sessions::take(conn, &ours).await.unwrap().unwrap();
+    assert_eq!(returned.sealed, b"sealed");
+    assert_eq!(returned.origin, "192.0.2.1");
+    assert!(sessions::take(conn, &ours).await.unwrap().is_none());
+
+    let unknown = sessions::grant(conn, &ours, "192.0.2.1", jane("nobody")).await;
+    assert!(!unknown.unwrap());
+    assert!(
+        sessions::grant(conn, &ours, "192.0.2.1", jane("acme"))
+            .await
+            .unwrap()
+    );
+    assert!(sessions::take(conn, &ours).await.unwrap().is_none());
+
+    let other = sessions::open(conn, &theirs.browser_hash, &key, HOUR).await;
+    assert_eq!(other.unwrap(), None);
+    let opened = sessions::open(conn, &ours.browser_hash, &key, HOUR).await;
+    let expected = Session {
+        account: at.fixture.account,
+        person: "jane@example.com".to_owned(),
+    };
+    assert_eq!(opened.unwrap(), Some(expected));
+    let again = sessions::open(conn, &ours.browser_hash, &ApiKey::generate(), HOUR).await;
+    assert_eq!(again.unwrap(), None);
+
+    let now = Timestamp::now();
+    let found = keys::find(conn, key.id).await.unwrap().unwrap();
+    assert!(key.matches(&found.secret_hash));
+    assert_eq!(found.role, Role::Editor);
+    assert_eq!(found.person.as_deref(), Some("jane@example.com"));
+    assert!(found.is_valid(now) && !found.is_valid(now.plus(2 * HOUR)));
+    // Operators see it among the sessions, not among the keys.
+    assert!(keys::list(&mut at.conn).await.unwrap().is_empty());
+    let all = keys::list_sessions(&mut at.conn).await.unwrap();
+    assert_eq!(all, [found]);
+}
+
+#[tokio::test]
+async fn sign_in_that_takes_too_long_is_forgotten() {
+    let mut at = start().await;
+    let mut conn = gateway(&at).await;
+    let (begun, granted) = (sign_in(1, 1), sign_in(2, 2));
+    sessions::begin(&mut conn, &begun, "192.0.2.1", b"sealed")
+        .await
+        .unwrap();
+    sessions::grant(&mut conn, &granted, "192.0.2.1", jane("acme"))
+        .await
+        .unwrap();
+    let late = "UPDATE sign_ins SET expire_time = clock_timestamp() - interval '1 second'";
+    assert_eq!(run(&mut at.conn, late).await, 2);
+
+    assert!(sessions::take(&mut conn, &begun).await.unwrap().is_none());
+    let key = ApiKey::generate();
+    let opened = sessions::open(&mut conn, &granted.browser_hash, &key, HOUR).await;
+    assert_eq!(opened.unwrap(), None);
+    assert_eq!(sessions::purge(&mut conn, HOUR, 10).await.unwrap(), 2);
+    assert_eq!(sessions::purge(&mut conn, HOUR, 10).await.unwrap(), 0);
+}
+
+#[tokio::test]
+async fn origin_has_a_limited_number_of_sign_ins_in_progress() {
+    let at = start().await;
+    let mut conn = gateway(&at).await;
+    let most = u8::try_from(sessions::MAX_PER_ORIGIN).unwrap();
+    for number in 0..=most {
+        let begun = sessions::begin(&mut conn, &sign_in(number, 1), "192.0.2.1", b"x").await;
+        assert_eq!(begun.unwrap(), number < most);
+    }
+    let other = sessions::begin(&mut conn, &sign_in(most, 1), "192.0.2.2", b"x").await;
+    assert!(other.unwrap());
+    sessions::take(&mut conn, &sign_in(0, 1)).await.unwrap();
+    let next = sessions::begin(&mut conn, &sign_in(0, 1), "192.0.2.1", b"x").await;
+    assert!(next.unwrap());
+}
+
+#[tokio::test]
+async fn gateway_ends_and_purges_sessions_but_no_keys() {
+    let mut at = start().await;
+    let mut conn = gateway(&at).await;
+    let session = session(&mut conn, 1).await;
+    let key = ApiKey::generate();
+    let now = Timestamp::now();
+    let ended = NewKey {
+        expire_time: Some(now.minus(3 * HOUR)),
+        ..NewKey::new(at.fixture.account, &key, Role::Owner)
+    };
+    keys::insert(&mut at.conn, ended, now).await.unwrap();
+
+    assert!(sessions::end(&mut conn, session.id).await.unwrap());
+    assert!(!sessions::end(&mut conn, session.id).await.unwrap());
+    assert!(!sessions::end(&mut conn, key.id).await.unwrap());
+    assert!(!sessions::end(&mut conn, Id::generate()).await.unwrap());
+    let found = keys::find(&mut conn, session.id).await.unwrap().unwrap();
+    assert!(!found.is_valid(Timestamp::now()));
+    let found = keys::find(&mut conn, key.id).await.unwrap().unwrap();
+    assert_eq!(found.revoke_time, None);
+
+    assert_eq!(sessions::purge(&mut conn, HOUR, 10).await.unwrap(), 0);
+    let older = "UPDATE api_keys SET expire_time = clock_timestamp() - interval '2 hours' WHERE person IS NOT NULL";
+    assert_eq!(run(&mut at.conn, older).await, 1);
+    assert_eq!(sessions::purge(&mut conn, HOUR, 10).await.unwrap(), 1);
+    assert_eq!(keys::find(&mut conn, session.id).await.unwrap(), None);
+    let kept = keys::find(&mut conn, key.id).await.unwrap();
+    assert!(kept.is_some());
+}
+
+#[tokio::test]
+async fn session_belongs_to_a_person_and_ends_within_a_day() {
+    let at = start().await;
+    let account = at.fixture.account.to_uuid();
+    let open = |named: &str, lasts: &str| {
+        format!(
+            "SELECT open_session(gen_random_uuid(), '{account}', sha256('x'), 'OWNER', {named}, interval '{lasts}')"
+        )
+    };
+    let mut conn = gateway(&at).await;
+    for statement in [open("NULL", "1 hour"), open("'jane'", "25 hours")] {
+        let refused = sql_query(statement).execute(&mut conn).await.unwrap_err();
+        assert!(refused.to_string().contains("within a day"), "{refused}");
+    }
+    for service in [Service::Compiler, Service::Scanner, Service::Dispatcher] {
+        let url = at.database.url_of(service);
+        let mut conn = AsyncPgConnection::establish(&url).await.unwrap();
+        let statement = open("'jane'", "1 hour");
+        let refused = sql_query(statement).execute(&mut conn).await.unwrap_err();
+        let refused = refused.to_string();
+        assert!(refused.contains("permission denied"), "{refused}");
+    }
+}
