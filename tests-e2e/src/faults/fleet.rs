@@ -256,7 +256,9 @@ impl Fleet {
         let mut gateways = self.replicas.iter();
         let gateway = gateways.find(|replica| replica.program == "api-gateway");
         let url = format!("http://{}", gateway.unwrap().api);
-        Client::new(url.parse().unwrap(), self.key.as_str().into()).unwrap()
+        let client = Client::new(url.parse().unwrap(), self.key.as_str().into()).unwrap();
+        // After a fault, lists that the database does not answer keep the account's share of bytes for half a minute.
+        client.with_retries(client::Retries { times: 20 })
     }
 
     /// Returns a client of each gateway.
