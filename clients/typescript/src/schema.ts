@@ -114,6 +114,31 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/v1/namespaces/{namespaceId}/managers:preview": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /** @description The last segment of the Namespace's `name`. */
+                namespaceId: components["parameters"]["NamespaceId"];
+            };
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /**
+         * Try posts on a draft
+         * @description Decides on posts as `previewManager` does, by a Manager that does not exist. Use it to see what a new Manager, or
+         *     changed `mutes` and `languages`, would find. Nothing is stored. Mutes of the Namespace apply. Without feeds in
+         *     `instructions`, the newest posts of the platforms of its source are read.
+         */
+        post: operations["previewManagerDraft"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/v1/namespaces/{namespaceId}/managers/{managerId}": {
         parameters: {
             query?: never;
@@ -668,7 +693,7 @@ export interface paths {
         };
         /**
          * List deliveries
-         * @description The delivery log: one delivery for each Scan and Connection. Fields to filter and order by: `name`, `createTime`,
+         * @description The delivery log: one delivery for each Scan or service event and Connection. Fields to filter and order by: `name`, `createTime`,
          *     `updateTime`, `scan`, `state`, `attemptCount`, `lastAttemptTime`, `nextAttemptTime`, `lastStatusCode`, `lastError`.
          *     Pages in the order of `createTime`, of all deliveries or those of one `scan` or of a `state` of `EXHAUSTED` or
          *     `CANCELLED`, cost the same however long the log is.
@@ -1682,7 +1707,8 @@ export interface components {
             /**
              * Format: uri
              * @description Where deliveries go. It is a secret, since who knows the address of a hook can post there: it is stored encrypted,
-             *     cannot be filtered or ordered by, and a key without write permission sees scheme and host alone.
+             *     cannot be filtered or ordered by, and a key without write permission sees scheme and host alone. For `EMAIL` it is
+             *     `mailto:` and up to 10 addresses, separated by commas.
              */
             url: string;
             method: components["schemas"]["DeliveryMethod"];
@@ -1768,7 +1794,8 @@ export interface components {
             type: components["schemas"]["ConnectionType"];
             /**
              * Format: uri
-             * @description `https` on a public host, without credentials; `http` where the operators allow it.
+             * @description `https` on a public host, without credentials; `http` where the operators allow it. For the format `EMAIL`, and only
+             *     for it, `mailto:` and up to 10 addresses, separated by commas.
              */
             url: string;
             method?: components["schemas"]["DeliveryMethod"];
@@ -1795,6 +1822,11 @@ export interface components {
             maxPerSecond?: number | null;
             signingSecrets?: string[] | null;
             events?: components["schemas"]["ServiceEventType"][] | null;
+            digest?: {
+                /** @enum {string} */
+                period?: "HOURLY" | "DAILY";
+                timeZone?: string | null;
+            } | null;
             /**
              * @description Pauses and resumes.
              * @enum {string}
@@ -1802,7 +1834,8 @@ export interface components {
             state?: "ACTIVE" | "DISABLED";
         };
         /**
-         * @description The shape of the body that is sent: our own, or what the incoming webhooks of a chat service take.
+         * @description The shape of the body that is sent: our own, or what the incoming webhooks of a chat service take. `EMAIL` sends mail to
+         *     the addresses in a `mailto:` URL; `method`, `headers` and `signingSecrets` have no meaning for it.
          * @default EARSHOT
          * @enum {string}
          */
@@ -1810,7 +1843,7 @@ export interface components {
         /**
          * @description The most requests in a second; without it, as many as the Connection takes, or what the chat service of its `format`
          *     takes: one a second for `SLACK`, four a second for `TEAMS`. `DISCORD` gets 28 a minute whatever it is, which is what a
-         *     channel takes.
+         *     channel takes. `EMAIL` gets what the operators allow in a minute.
          */
         MaxPerSecond: number;
         /**
@@ -1830,8 +1863,8 @@ export interface components {
         /**
          * @description - `MANAGER_APPLIED`: the instructions of a Manager came into use.
          *     - `MANAGER_APPLY_FAILED`: a Manager could not be compiled; earlier instructions stay in use.
-         *     - `CONNECTION_DISABLED`: the service disabled another Connection, because its server answered 410, or nothing has arrived
-         *       there for five days. What its owner disables causes no event.
+         *     - `CONNECTION_DISABLED`: the service disabled another Connection, because its server answered 410, nothing has arrived
+         *       there for five days, or no recipient of its mails is left. What its owner disables causes no event.
          *     - `COVERAGE_GAP`: posts of a feed that a Manager watches may be missing. A later look may still find them.
          *     - `POST_DELETED`: the post of a Scan was deleted at its source, or at the request of its author. Its text and author are
          *       removed from the Scan.
@@ -1945,7 +1978,8 @@ export interface components {
          * @description Why there was no answer, or the delivery was given up: `dns_failure`, `forbidden_address`, `connect_refused`,
          *     `connect_timeout`, `unreachable`, `tls_failure`, `proxy_failure`, `timeout`, `reset`, `protocol_error`, `invalid_request`,
          *     `expired`, `scan_expired`, `scan_deleted`, `post_deleted`, `connection_deleted`, `undecryptable_headers`, `unreadable`,
-         *     `internal_error`. More may come.
+         *     `internal_error`. By e-mail also `no_confirmed_recipient`, `invalid_recipient`, `smtp_not_configured`, `smtp_unavailable`,
+         *     `smtp_login_refused` and `too_many_mails`, which the operators' server or limit caused, or the recipients. More may come.
          * @example timeout
          */
         DeliveryError: string;
@@ -1974,7 +2008,7 @@ export interface components {
             lastAttemptTime?: components["schemas"]["Timestamp"];
             /** @description When it is sent next at the earliest; of PENDING and RETRYING alone. */
             nextAttemptTime?: components["schemas"]["Timestamp"];
-            /** @description The status of the last attempt, if it was answered. */
+            /** @description The status of the last attempt, if it was answered; by e-mail the reply of the mail server, such as 250 or 550. */
             lastStatusCode?: number;
             lastError?: components["schemas"]["DeliveryError"];
         };
@@ -2018,7 +2052,7 @@ export interface components {
             lastAttemptTime?: components["schemas"]["Timestamp"];
             /** @description When it is sent next at the earliest; of PENDING and RETRYING alone. */
             nextAttemptTime?: components["schemas"]["Timestamp"];
-            /** @description The status of the last attempt, if it was answered. */
+            /** @description The status of the last attempt, if it was answered; by e-mail the reply of the mail server, such as 250 or 550. */
             lastStatusCode?: number;
             lastError?: components["schemas"]["DeliveryError"];
             attempts: components["schemas"]["DeliveryAttempt"][];
@@ -2312,11 +2346,40 @@ export interface components {
              *     Namespace watches, or that have everything new on a platform.
              */
             recent?: number;
+            startTime?: components["schemas"]["RecentStartTime"];
+            endTime?: components["schemas"]["RecentEndTime"];
             /** @description Posts that were read, by `url` or `id`. */
             urls?: string[];
             /** @description A draft, in the place of those at work; required where none are. */
             instructions?: components["schemas"]["Instructions"];
         };
+        /** @description A draft of a Manager, and exactly one of `posts`, `recent` and `urls`. */
+        PreviewDraft: {
+            source: components["schemas"]["Source"];
+            instructions: components["schemas"]["Instructions"];
+            mutes?: components["schemas"]["Mutes"];
+            languages?: components["schemas"]["Languages"];
+            /** @description For `posts` of yours. Of `recent` ones and `urls`, the feeds decide: comments have feeds of their own. */
+            kinds?: components["schemas"]["Kinds"];
+            posts?: components["schemas"]["PreviewPost"][];
+            /** @description As for `previewManager`. */
+            recent?: number;
+            startTime?: components["schemas"]["RecentStartTime"];
+            endTime?: components["schemas"]["RecentEndTime"];
+            /** @description Posts that were read, by `url` or `id`. */
+            urls?: string[];
+        };
+        /**
+         * Format: date-time
+         * @description Only with `recent`. Leaves out posts that are older than this.
+         */
+        RecentStartTime: string;
+        /**
+         * Format: date-time
+         * @description Only with `recent`. Leaves out posts of this time, and younger ones. To read more than 100 posts, send the `time` of
+         *     the oldest one plus a microsecond: other posts of the same time may be missing, and this one comes again.
+         */
+        RecentEndTime: string;
         /**
          * @description A post in the form of `Post`. Its `id` begins with the platform and a colon, as those of Scans do, if it is to be held
          *     against the feeds.
@@ -3446,6 +3509,90 @@ export interface operations {
                 };
                 content: {
                     "application/json": components["schemas"]["Manager"];
+                };
+            };
+            400: components["responses"]["BadRequest"];
+            401: components["responses"]["Unauthorized"];
+            403: components["responses"]["Forbidden"];
+            404: components["responses"]["NotFound"];
+            408: components["responses"]["Timeout"];
+            413: components["responses"]["TooLarge"];
+            415: components["responses"]["UnsupportedMediaType"];
+            429: components["responses"]["TooManyRequests"];
+            431: components["responses"]["HeadTooLarge"];
+            500: components["responses"]["InternalError"];
+            503: components["responses"]["Unavailable"];
+        };
+    };
+    previewManagerDraft: {
+        parameters: {
+            query?: never;
+            header?: {
+                /**
+                 * @description `true` or `yes`, in any case, turn test mode on: the request is checked and executed for real, its answer is the one
+                 *     that the real call would give, and nothing is stored or sent. `false` and `no` turn it off.
+                 * @example true
+                 */
+                "x-test"?: components["parameters"]["XTest"];
+                /**
+                 * @description Up to 128 visible ASCII characters, which the answer repeats. Without it, or when it is anything else, the service
+                 *     makes one up.
+                 * @example 5f0c1f7e-import-17
+                 */
+                "x-request-id"?: components["parameters"]["XRequestId"];
+            };
+            path: {
+                /** @description The last segment of the Namespace's `name`. */
+                namespaceId: components["parameters"]["NamespaceId"];
+            };
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                /**
+                 * @example {
+                 *       "source": {
+                 *         "type": "FORUM"
+                 *       },
+                 *       "instructions": {
+                 *         "include": [
+                 *           {
+                 *             "text": "backup",
+                 *             "weight": 2.5
+                 *           },
+                 *           {
+                 *             "text": "offsite",
+                 *             "weight": 1
+                 *           }
+                 *         ],
+                 *         "threshold": 3
+                 *       },
+                 *       "mutes": [
+                 *         {
+                 *           "type": "TERM",
+                 *           "value": "hiring"
+                 *         }
+                 *       ],
+                 *       "recent": 100,
+                 *       "startTime": "2026-11-20T00:00:00Z"
+                 *     }
+                 */
+                "application/json": components["schemas"]["PreviewDraft"];
+            };
+        };
+        responses: {
+            /** @description A result for each post, in their order; of `recent` ones the newest first. */
+            200: {
+                headers: {
+                    "X-Request-Id": components["headers"]["XRequestId"];
+                    "X-RateLimit-Limit": components["headers"]["RateLimitLimit"];
+                    "X-RateLimit-Remaining": components["headers"]["RateLimitRemaining"];
+                    "X-RateLimit-Reset": components["headers"]["RateLimitReset"];
+                    "X-Test": components["headers"]["XTest"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["PreviewResults"];
                 };
             };
             400: components["responses"]["BadRequest"];
