@@ -19,7 +19,7 @@ use serde_json::Value;
 use store::{connections, mail};
 use test_support::eventually;
 
-use crate::support::World;
+use crate::{erased::erase, support::World};
 
 /// Prints its port, and then a line for each mail. The local part of a recipient decides the replies.
 const SERVER: &str = r#"
@@ -433,7 +433,7 @@ async fn gathering(world: &World) -> ManagerName {
     world.manager(&[connection]).await
 }
 
-/// Publishes Scans, waits until they are gathered, and ends their day.
+/// Publishes Scans, and waits until they are gathered.
 async fn gather(world: &World, manager: ManagerName, count: i64) {
     for number in 0..count {
         world
@@ -445,6 +445,10 @@ async fn gather(world: &World, manager: ManagerName, count: i64) {
     })
     .await;
     assert_eq!(world.database.count("deliveries").await, 0);
+}
+
+/// Ends the day of Scans that were gathered.
+async fn end_day(world: &World) {
     let yesterday = "UPDATE digest_scans SET create_time = create_time - interval '1 day'";
     world.database.run(yesterday).await;
 }
@@ -458,6 +462,7 @@ async fn digest_has_the_scans_of_a_day_in_one_mail() {
     let manager = gathering(&world).await;
     let replica = world.ready_dispatcher().await;
     gather(&world, manager, 3).await;
+    end_day(&world).await;
     world.until("SUCCEEDED", 1).await;
     eventually("nothing is left to do", async || {
         world.database.count("digests").await == 0
@@ -474,6 +479,28 @@ async fn digest_has_the_scans_of_a_day_in_one_mail() {
 }
 
 #[tokio::test]
+async fn digest_leaves_out_posts_that_were_deleted_at_their_source() {
+    let Some(server) = MailServer::start() else {
+        return;
+    };
+    let world = world(&server).await;
+    let manager = gathering(&world).await;
+    let replica = world.ready_dispatcher().await;
+    gather(&world, manager, 3).await;
+    erase(&world, "kettle 1").await;
+    end_day(&world).await;
+    world.until("SUCCEEDED", 1).await;
+    replica.stop().await;
+    let mail = server.to("ada@example.com").remove(0);
+    assert_eq!(header(&mail, "Subject"), "2 new posts");
+    let mail = unwrapped(&mail);
+    for number in [0, 2] {
+        assert!(mail.contains(&format!("kettle {number}")), "{mail}");
+    }
+    assert_eq!(mail.matches("&mute=1").count(), 2, "{mail}");
+}
+
+#[tokio::test]
 async fn two_dispatchers_make_one_digest_although_one_is_killed() {
     let Some(server) = MailServer::start() else {
         return;
@@ -483,6 +510,7 @@ async fn two_dispatchers_make_one_digest_although_one_is_killed() {
     let first = world.ready_dispatcher().await;
     let second = world.ready_dispatcher().await;
     gather(&world, manager, 2).await;
+    end_day(&world).await;
     eventually("the digest is made", async || {
         world.database.count("deliveries").await > 0
     })
@@ -507,6 +535,7 @@ async fn cancelled_digest_gives_its_other_scans_back() {
     let manager = gathering(&world).await;
     let replica = world.ready_dispatcher().await;
     gather(&world, manager, 2).await;
+    end_day(&world).await;
     world.until("RETRYING", 1).await;
     let cancel = "UPDATE deliveries SET state = 'CANCELLED', next_attempt_time = NULL, last_error = 'scan_deleted'";
     world.database.run(cancel).await;
