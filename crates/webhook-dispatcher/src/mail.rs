@@ -310,10 +310,8 @@ async fn attempt(
     let (confirmed, receipts, scans, total) = {
         let mut conn = dispatcher.backbone.pool.get().await?;
         let confirmed = confirmed(&mut conn, connection, &all).await?;
-        let receipts = match task.attempt_count {
-            0 => Vec::new(),
-            _ => recipients::receipts(&mut conn, delivery).await?,
-        };
+        // Also before the first attempt is recorded: a process may have died in it.
+        let receipts = recipients::receipts(&mut conn, delivery, task.reopen_time).await?;
         let (names, total) = digests::scans(&mut conn, delivery, MAX_LISTED).await?;
         let names = match total {
             0 => task.scan().into_iter().collect(),
@@ -407,20 +405,22 @@ async fn confirmed<'a>(
 /// Stores what later attempts must know. If the database is away, a mail may be sent again. Returns true if this disabled
 /// the Connection.
 async fn record(dispatcher: &Dispatcher, task: &Task, tally: &Tally, has_receipts: bool) -> bool {
-    let is_partial = tally.passing.is_some() && !tally.accepted.is_empty();
-    let is_complete = tally.passing.is_none() && has_receipts;
-    if !is_partial && !is_complete && tally.refused.is_empty() {
+    // The first attempt needs none if it reaches all. The last of several does: its result is not committed yet.
+    let is_one_of_several = tally.passing.is_some() || has_receipts;
+    let receipts: &[Digest] = if is_one_of_several {
+        &tally.accepted
+    } else {
+        &[]
+    };
+    if receipts.is_empty() && tally.refused.is_empty() {
         return false;
     }
     let (connection, delivery) = (task.delivery.connection_name(), task.delivery.delivery);
     let now = Timestamp::now();
     let stored = async {
         let mut conn = dispatcher.backbone.pool.get().await?;
-        if is_partial {
-            recipients::record_receipts(&mut conn, delivery, &tally.accepted, now).await?;
-        }
-        if is_complete {
-            recipients::forget_receipts(&mut conn, delivery).await?;
+        if !receipts.is_empty() {
+            recipients::record_receipts(&mut conn, delivery, receipts).await?;
         }
         let mut has_disabled = false;
         for digest in &tally.refused {

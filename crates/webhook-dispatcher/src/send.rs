@@ -277,7 +277,7 @@ struct Conclusion {
 async fn attempt(dispatcher: &Arc<Dispatcher>, task: &Task) -> Attempted {
     let time = Timestamp::now();
     // A reopened delivery was late before it was requested again.
-    let is_first_run = !task.reopened;
+    let is_first_run = task.reopen_time.is_none();
     let scan = task.scan().filter(|_| is_first_run);
     let scan_time = scan.map(|scan| scan.scan.time());
     if task.attempt_count == 0

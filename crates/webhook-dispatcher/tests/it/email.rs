@@ -292,7 +292,57 @@ async fn retry_is_for_recipients_whose_mail_was_not_taken() {
     assert_eq!(server.to("ada@example.com").len(), 1);
     assert_eq!(server.to("later@example.com").len(), 1);
     assert_eq!(world.attempts().await, ["1 451 -", "2 250 -"]);
-    assert_eq!(world.database.count("mail_receipts").await, 0);
+    assert_eq!(world.database.count("mail_receipts").await, 2);
+}
+
+/// Twice a process dies after it stored who got the mail, and before it stored the attempt: once in an attempt that fails
+/// for one recipient, and once in the attempt for the others.
+#[tokio::test]
+async fn recipients_get_one_mail_although_their_attempts_are_lost() {
+    let Some(server) = MailServer::start() else {
+        return;
+    };
+    let world = world(&server).await;
+    let connection = confirmed(&world, &["ada@example.com", "later@example.com"]).await;
+    let manager = world.manager(&[connection]).await;
+    let scan = world.scan(manager, "Which kettle?").await;
+    for receipts in [1, 2] {
+        let lock = "LOCK TABLE delivery_attempts IN SHARE MODE";
+        let lock = world.database.begin(&[lock]).await;
+        let replica = world.ready_dispatcher().await;
+        world.publish_created(scan).await;
+        eventually("it is stored who got the mail", async || {
+            world.database.count("mail_receipts").await == receipts
+        })
+        .await;
+        replica.kill();
+        drop(lock);
+    }
+    let replica = world.ready_dispatcher().await;
+    world.until("SUCCEEDED", 1).await;
+    replica.stop().await;
+    assert_eq!(server.to("ada@example.com").len(), 1);
+    assert_eq!(server.to("later@example.com").len(), 1);
+    assert_eq!(world.attempts().await, ["1 - -"]);
+}
+
+#[tokio::test]
+async fn replay_is_for_all_recipients() {
+    let Some(server) = MailServer::start() else {
+        return;
+    };
+    let world = world(&server).await;
+    let connection = confirmed(&world, &["ada@example.com", "later@example.com"]).await;
+    let manager = world.manager(&[connection]).await;
+    let replica = world.ready_dispatcher().await;
+    world.publish_scan(manager, "Which kettle?").await;
+    world.until("SUCCEEDED", 1).await;
+    world.replay(connection).await;
+    eventually("all mails come again", async || server.count() == 4).await;
+    world.until("SUCCEEDED", 1).await;
+    replica.stop().await;
+    assert_eq!(server.to("ada@example.com").len(), 2);
+    assert_eq!(server.to("later@example.com").len(), 2);
 }
 
 #[tokio::test]
