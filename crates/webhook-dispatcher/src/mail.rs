@@ -29,7 +29,7 @@ use store::{
     },
     scans,
 };
-use tokio::time::{Instant as Deadline, timeout_at};
+use tokio::time::{Instant as Deadline, timeout, timeout_at};
 
 use crate::{
     Dispatcher,
@@ -42,12 +42,16 @@ use smtp::{Failure, Kind, Reply, Server};
 
 /// Maximum number of Scans that a digest lists.
 const MAX_LISTED: i64 = 20;
+/// Time for the reply to QUIT.
+const CLOSE: Duration = Duration::from_secs(2);
 
 /// Sends mails. `None` in a [`Dispatcher`] whose operator has configured no server.
 pub(crate) struct Mailer {
     server: Server,
     from: Mailbox,
     pace: Pace,
+    /// Time limit for one mail.
+    timeout: Duration,
     /// Beginning of all links, without a final slash.
     base: String,
     /// Host of the links.
@@ -118,6 +122,7 @@ impl Mailer {
             server: Server::new(settings, from.email.domain())?,
             from,
             pace: Pace::new(settings.max_per_minute),
+            timeout: settings.timeout,
             base: url.as_str().trim_end_matches('/').to_owned(),
             site: url.host_str().unwrap_or_default().to_owned(),
         })
@@ -191,7 +196,9 @@ impl Mailer {
                     None => Err(Failure::without_reply("smtp_unavailable")),
                 }
             };
-            let sent = timeout_at(mail.until, Box::pin(sending)).await;
+            let limit = Deadline::now() + self.timeout;
+            let until = mail.until.map_or(limit, |until| until.min(limit));
+            let sent = timeout_at(until, Box::pin(sending)).await;
             match sent.unwrap_or_else(|_| Err(Failure::without_reply("timeout"))) {
                 Ok(reply) => {
                     tally.accepted.push(digest);
@@ -213,14 +220,14 @@ impl Mailer {
                             None => true,
                         }
                     };
-                    if !timeout_at(mail.until, reset).await.unwrap_or(false) {
+                    if !timeout_at(until, reset).await.unwrap_or(false) {
                         return tally;
                     }
                 }
             }
         }
         if let Some(session) = session {
-            let _ = timeout_at(mail.until, session.close()).await;
+            let _ = timeout(CLOSE, session.close()).await;
         }
         tally
     }
@@ -232,7 +239,8 @@ struct Mail<'a> {
     connection: ConnectionName,
     /// Part of the `Message-ID`, the same at each attempt.
     id: &'a str,
-    until: Deadline,
+    /// For all of them together, if someone waits for the result.
+    until: Option<Deadline>,
 }
 
 impl Tally {
@@ -283,8 +291,7 @@ pub(crate) async fn send(dispatcher: &Dispatcher, task: &Task) -> Sent {
         return Sent::without_mail(End::Failed, "smtp_not_configured");
     };
     let begun = Instant::now();
-    let until = Deadline::now() + dispatcher.config.dispatcher.timeout;
-    let sent = attempt(dispatcher, mailer, task, until).await;
+    let sent = attempt(dispatcher, mailer, task).await;
     let sent = sent.unwrap_or_else(|error| {
         let error = anyhow::Error::from(error);
         tracing::warn!(delivery.name = %task.delivery, "a mail cannot be prepared: {error:#}");
@@ -300,7 +307,6 @@ async fn attempt(
     dispatcher: &Dispatcher,
     mailer: &Mailer,
     task: &Task,
-    until: Deadline,
 ) -> Result<Sent, store::Error> {
     let connection = task.delivery.connection_name();
     let delivery = task.delivery.delivery;
@@ -337,7 +343,7 @@ async fn attempt(
         account: task.account,
         connection,
         id: &delivery.to_string(),
-        until,
+        until: None,
     };
     let letter = |unsubscribe: &str| match (&entries[..], &task.subject) {
         _ if total > 0 => email::of_digest(&entries, total, &inbox, unsubscribe),
@@ -466,7 +472,7 @@ pub(crate) async fn test(
         account: Id::NIL,
         connection,
         id: &scan.scan.to_string(),
-        until: Deadline::now() + dispatcher.config.dispatcher.timeout,
+        until: Some(Deadline::now() + dispatcher.config.dispatcher.timeout),
     };
     let letter = |unsubscribe: &str| email::of_scan(&entry, unsubscribe);
     let tally = mailer.send(dispatcher, &mail, &to, letter).await;

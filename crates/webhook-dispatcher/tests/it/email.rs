@@ -17,7 +17,7 @@ use domain::{
 use runtime::config::{Smtp, SmtpEncryption};
 use serde_json::Value;
 use store::{connections, mail};
-use test_support::eventually;
+use test_support::{TIMEOUT, eventually};
 
 use crate::{erased::erase, support::World};
 
@@ -47,6 +47,8 @@ class Handler:
         to = envelope.rcpt_tos[0]
         if to.startswith("spam"):
             return "554 5.7.1 not wanted here"
+        if to.startswith("slow"):
+            await asyncio.sleep(0.15)
         mail = {"from": envelope.mail_from, "to": to, "content": envelope.content.decode("ascii")}
         print(json.dumps(mail), flush=True)
         if to.startswith("lost") and self.count("data", to) == 1:
@@ -115,6 +117,7 @@ impl MailServer {
             hello_name: None,
             public_url: "https://earshot.example/".parse().unwrap(),
             max_per_minute: 1_000,
+            timeout: 10 * TIMEOUT,
         }
     }
 
@@ -343,6 +346,22 @@ async fn replay_is_for_all_recipients() {
     replica.stop().await;
     assert_eq!(server.to("ada@example.com").len(), 2);
     assert_eq!(server.to("later@example.com").len(), 2);
+}
+
+#[tokio::test]
+async fn mail_may_take_longer_than_a_request() {
+    let Some(server) = MailServer::start() else {
+        return;
+    };
+    let mut world = world(&server).await;
+    world.config.dispatcher.timeout = Duration::from_millis(100);
+    let connection = confirmed(&world, &["slow@example.com"]).await;
+    let manager = world.manager(&[connection]).await;
+    let replica = world.ready_dispatcher().await;
+    world.publish_scan(manager, "Which kettle?").await;
+    world.until("SUCCEEDED", 1).await;
+    replica.stop().await;
+    assert_eq!(world.attempts().await, ["1 250 -"]);
 }
 
 #[tokio::test]
