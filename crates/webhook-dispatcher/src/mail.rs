@@ -27,7 +27,7 @@ use store::{
         self as recipients, Changed, Digest,
         token::{self, Purpose},
     },
-    scans,
+    namespaces, scans,
 };
 use tokio::time::{Instant as Deadline, timeout, timeout_at};
 
@@ -458,9 +458,10 @@ pub(crate) async fn test(
         return Ok(TestResult::unsent("its url has no recipients", 0));
     };
     let begun = Instant::now();
-    let to = {
+    let (account, to) = {
         let mut conn = dispatcher.backbone.pool.get().await?;
-        confirmed(&mut conn, connection, &all).await?
+        let account = namespaces::account(&mut conn, connection.namespace).await?;
+        (account, confirmed(&mut conn, connection, &all).await?)
     };
     if to.is_empty() {
         let reason = "no recipient has confirmed the address yet";
@@ -468,8 +469,8 @@ pub(crate) async fn test(
     }
     let entry = mailer.entry(scan, post, None);
     let mail = Mail {
-        // Tests of all accounts together.
-        account: Id::NIL,
+        // `None` only if it was deleted just now.
+        account: account.unwrap_or(Id::NIL),
         connection,
         id: &scan.scan.to_string(),
         until: Some(Deadline::now() + dispatcher.config.dispatcher.timeout),

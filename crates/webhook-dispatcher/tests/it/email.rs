@@ -365,6 +365,27 @@ async fn mail_may_take_longer_than_a_request() {
 }
 
 #[tokio::test]
+async fn mail_beyond_our_limit_waits_regardless_of_the_schedule() {
+    let Some(server) = MailServer::start() else {
+        return;
+    };
+    let mut world = world(&server).await;
+    world.config.dispatcher.retry_schedule = Vec::new();
+    // One for each account.
+    let smtp = world.config.dispatcher.smtp.as_mut().unwrap();
+    smtp.max_per_minute = 2;
+    let connection = confirmed(&world, &["ada@example.com"]).await;
+    let manager = world.manager(&[connection]).await;
+    let replica = world.ready_dispatcher().await;
+    world.publish_scan(manager, "Which kettle?").await;
+    world.until("SUCCEEDED", 1).await;
+    world.publish_scan(manager, "Which teapot?").await;
+    world.until("RETRYING", 1).await;
+    replica.stop().await;
+    assert_eq!(world.attempts().await, ["1 250 -", "1 - too_many_mails"]);
+}
+
+#[tokio::test]
 async fn permanent_reply_ends_the_delivery_and_keeps_the_connection() {
     let Some(server) = MailServer::start() else {
         return;
