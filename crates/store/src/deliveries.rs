@@ -91,7 +91,7 @@ pub struct Task {
     pub urgent: bool,
     /// Attempts made so far.
     pub attempt_count: u32,
-    /// Attempts before it was last reopened; the schedule counts only the others.
+    /// Attempts before it was last reopened, and those that our own limit delayed; the schedule counts only the others.
     pub schedule_base: u32,
     /// Status of the last attempt, if there was a response.
     pub last_status_code: Option<u16>,

@@ -170,7 +170,7 @@ pub(crate) fn fail(dispatcher: &Dispatcher, unsendable: Unsendable) {
 #[derive(Clone, Copy)]
 struct Tries {
     made: u32,
-    /// Attempts before it was last reopened, which the schedule ignores.
+    /// [`Task::schedule_base`].
     base: u32,
     age: Age,
 }

@@ -383,6 +383,8 @@ async fn mail_beyond_our_limit_waits_regardless_of_the_schedule() {
     world.until("RETRYING", 1).await;
     replica.stop().await;
     assert_eq!(world.attempts().await, ["1 250 -", "1 - too_many_mails"]);
+    let uncounted = "deliveries WHERE state = 'RETRYING' AND schedule_base = attempt_count";
+    assert_eq!(world.database.count(uncounted).await, 1);
 }
 
 #[tokio::test]
