@@ -60,7 +60,8 @@ pub async fn states(
 /// Result of [`set_state`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Changed {
-    /// There is no such recipient: the owner removed the address, or deleted the Connection.
+    /// There is no such recipient: the owner removed the address, or deleted the Connection. Or one that unsubscribed was to
+    /// be [`RecipientState::Refused`].
     Gone,
     Stored,
     /// The recipient was the last one who may get mail, so the Connection was disabled.
