@@ -199,7 +199,15 @@ impl Mailer {
             let limit = Deadline::now() + self.timeout;
             let until = mail.until.map_or(limit, |until| until.min(limit));
             let sent = timeout_at(until, Box::pin(sending)).await;
-            match sent.unwrap_or_else(|_| Err(Failure::without_reply("timeout"))) {
+            let mut sent = sent.unwrap_or_else(|_| Err(Failure::without_reply("timeout")));
+            let reply = match &mut sent {
+                Ok(reply) => Some(reply),
+                Err(failure) => failure.reply.as_mut(),
+            };
+            if let Some(reply) = reply {
+                reply.text = masked(&reply.text, address);
+            }
+            match sent {
                 Ok(reply) => {
                     tally.accepted.push(digest);
                     tally.reply = Some(reply);
@@ -283,6 +291,21 @@ fn short(digest: Digest) -> String {
         .iter()
         .map(|byte| format!("{byte:02x}"))
         .collect()
+}
+
+/// Hides the address in a reply: keys without write permission may read the log.
+fn masked(reply: &str, address: &MailAddress) -> String {
+    // The same length as the reply.
+    let lower = reply.to_ascii_lowercase();
+    let searched = address.as_str().to_ascii_lowercase();
+    let (mut masked, mut end) = (String::new(), 0);
+    for (start, found) in lower.match_indices(&searched) {
+        masked.push_str(&reply[end..start]);
+        masked.push_str(&address.masked());
+        end = start + found.len();
+    }
+    masked.push_str(&reply[end..]);
+    masked
 }
 
 /// Makes one attempt of a delivery.
@@ -496,4 +519,21 @@ pub(crate) async fn test(
         latency_ms: begun.elapsed().as_millis().try_into().unwrap_or(u32::MAX),
         error,
     })
+}
+
+#[cfg(test)]
+mod tests {
+    #[test]
+    fn reply_does_not_show_the_address() {
+        let address = "ada@example.com".parse().unwrap();
+        for (reply, expected) in [
+            ("2.0.0 OK", "2.0.0 OK"),
+            (
+                "é <Ada@EXAMPLE.com> ada@example.com",
+                "é <***@example.com> ***@example.com",
+            ),
+        ] {
+            assert_eq!(super::masked(reply, &address), expected);
+        }
+    }
 }

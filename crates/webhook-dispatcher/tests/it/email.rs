@@ -37,7 +37,7 @@ class Handler:
     async def handle_RCPT(self, server, session, envelope, address, options):
         number = self.count("rcpt", address)
         if address.startswith("gone"):
-            return "550 5.1.1 no such user"
+            return f"550 5.1.1 <{address.upper()}>: no such user"
         if address.startswith("later") and number == 1:
             return "451 4.2.0 try again"
         envelope.rcpt_tos.append(address)
@@ -53,7 +53,7 @@ class Handler:
         print(json.dumps(mail), flush=True)
         if to.startswith("lost") and self.count("data", to) == 1:
             server.transport.abort()
-        return "250 OK"
+        return f"250 OK, a mail for {to}"
 
 async def main():
     handler = Handler()
@@ -426,6 +426,28 @@ async fn recipient_that_does_not_exist_is_refused_and_the_last_one_disables() {
         .texts("state_reason", "connections WHERE state = 'DISABLED'")
         .await;
     assert_eq!(disabled, [mail::NO_RECIPIENT]);
+}
+
+#[tokio::test]
+async fn log_does_not_show_the_addresses_in_replies() {
+    let Some(server) = MailServer::start() else {
+        return;
+    };
+    let world = world(&server).await;
+    let connections = [
+        confirmed(&world, &["ada@example.com"]).await,
+        confirmed(&world, &["gone@example.com"]).await,
+    ];
+    let manager = world.manager(&connections).await;
+    let replica = world.ready_dispatcher().await;
+    world.publish_scan(manager, "Which kettle?").await;
+    world.until("SUCCEEDED", 1).await;
+    world.until("EXHAUSTED", 1).await;
+    replica.stop().await;
+    let replies = "delivery_attempts ORDER BY status_code";
+    let replies = world.database.texts("response_body", replies).await;
+    assert_eq!(replies[0], "OK, a mail for ***@example.com");
+    assert_eq!(replies[1], "5.1.1 <***@example.com>: no such user");
 }
 
 #[tokio::test]
