@@ -11,6 +11,7 @@ mod connections;
 mod deletions;
 mod deliveries;
 mod delivery_log;
+mod digests;
 mod dumps;
 mod duplicates;
 mod erasure_walks;
