@@ -4,7 +4,7 @@
 -- $4 timestamptz: its create_time
 WITH period AS (
     SELECT CASE WHEN digest IS NULL THEN 'infinity'::timestamptz
-        ELSE digest_period_begin(digest, statement_timestamp(), time_zone) END AS end_time
+        ELSE digest_period_begin(digest, statement_timestamp() - interval '15 seconds', time_zone) END AS end_time
     FROM connections WHERE namespace_id = $1 AND id = $2
 ), due AS (
     SELECT d.manager_id, d.scan_id FROM digest_scans AS d

@@ -2,6 +2,7 @@
 
 use domain::ConnectionName;
 use store::digests;
+use test_support::TestDatabase;
 
 use crate::support::{Start, start};
 
@@ -20,6 +21,28 @@ async fn gathered(at: &mut Start, zone: &str, create_time: &str) -> ConnectionNa
         assert_eq!(at.database.run(&sql).await, 1);
     }
     name
+}
+
+/// Sets the database's clock, for connections that are opened afterwards.
+async fn set_clock(database: &TestDatabase, time: &str) {
+    database.skew_clock("0 seconds").await;
+    let clock = format!(
+        "CREATE OR REPLACE FUNCTION skewed.statement_timestamp() RETURNS timestamptz LANGUAGE sql STABLE \
+         AS $$ SELECT timestamptz '{time}' $$"
+    );
+    database.run(&clock).await;
+}
+
+#[tokio::test]
+async fn digest_waits_for_scans_that_are_committed_after_its_period() {
+    let mut at = start().await;
+    gathered(&mut at, "UTC", "2026-01-01 10:59:59Z").await;
+    for (now, count) in [("2026-01-01 11:00:14Z", 0), ("2026-01-01 11:00:15Z", 1)] {
+        set_clock(&at.database, now).await;
+        let mut conn = at.database.connect().await;
+        let due = digests::due(&mut conn, &[]).await.unwrap();
+        assert_eq!(due.len(), count, "{now}");
+    }
 }
 
 #[tokio::test]
