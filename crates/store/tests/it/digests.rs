@@ -1,6 +1,8 @@
 //! When digests are due, and how long their Scans are kept.
 
-use domain::ConnectionName;
+use std::time::Duration;
+
+use domain::{ConnectionName, Id, Timestamp};
 use store::digests;
 use test_support::TestDatabase;
 
@@ -55,4 +57,38 @@ async fn unknown_time_zone_counts_as_utc() {
     // Its Scan does not exist.
     assert!(!digests::make(&mut at.conn, strange).await.unwrap());
     assert_eq!(digests::due(&mut at.conn, &[]).await.unwrap().len(), 1);
+}
+
+#[tokio::test]
+async fn disabled_connection_gathers_for_one_digest() {
+    let mut at = start().await;
+    gathered(&mut at, "UTC", "2026-01-01 00:00Z").await;
+    for (state, count) in [("DISABLED", 0), ("ACTIVE", 1)] {
+        let sql = format!("UPDATE connections SET state = '{state}'");
+        at.database.run(&sql).await;
+        let due = digests::due(&mut at.conn, &[]).await.unwrap();
+        assert_eq!(due.len(), count, "{state}");
+    }
+}
+
+/// Deliveries are dropped by whole weeks.
+#[tokio::test]
+async fn scans_of_a_digest_are_kept_as_long_as_its_delivery() {
+    const DAY: Duration = Duration::from_secs(86_400);
+    let mut at = start().await;
+    for _ in 0..3 {
+        gathered(&mut at, "UTC", "2020-01-01 00:00Z").await;
+    }
+    for days in [38, 36] {
+        let delivery = Id::at(Timestamp::now().minus(days * DAY)).to_uuid();
+        let sql = format!(
+            "UPDATE digest_scans SET delivery_id = '{delivery}' WHERE scan_id = ( \
+             SELECT scan_id FROM digest_scans WHERE delivery_id IS NULL LIMIT 1)"
+        );
+        assert_eq!(at.database.run(&sql).await, 1);
+    }
+    digests::purge(&mut at.conn, 30 * DAY).await.unwrap();
+    let left = "count(delivery_id) || ' of ' || count(*)";
+    let left = at.database.texts(left, "digest_scans").await;
+    assert_eq!(left, ["1 of 2"]);
 }
