@@ -91,12 +91,12 @@ pub struct Task {
     pub urgent: bool,
     /// Attempts made so far.
     pub attempt_count: u32,
-    /// Attempts before it was last reopened; the schedule counts only the others.
+    /// Attempts before it was last reopened, and those that our own limit delayed; the schedule counts only the others.
     pub schedule_base: u32,
     /// Status of the last attempt, if there was a response.
     pub last_status_code: Option<u16>,
-    /// True if a person or a replay has asked for this delivery again.
-    pub reopened: bool,
+    /// When a person or a replay asked for this delivery again.
+    pub reopen_time: Option<Timestamp>,
     pub age: Age,
     pub url: String,
     /// Time of the Connection's last change; it shows if the owner has changed it since.
@@ -175,7 +175,7 @@ struct Opening {
     attempt_count: u32,
     schedule_base: u32,
     last_status_code: Option<u16>,
-    reopened: bool,
+    reopen_time: Option<Timestamp>,
     age: Age,
     urgent: bool,
     traceparent: Option<String>,
@@ -192,7 +192,7 @@ impl EndpointRow {
             attempt_count: opening.attempt_count,
             schedule_base: opening.schedule_base,
             last_status_code: opening.last_status_code,
-            reopened: opening.reopened,
+            reopen_time: opening.reopen_time,
             age: opening.age,
             url: connections::open_url(
                 self.connection_url,

@@ -21,7 +21,7 @@ pub const KIND: &str = "digest";
 /// Maximum number of ended digests that one call of [`settle`] handles.
 const SETTLED: i64 = 100;
 
-/// Returns the Connections with Scans of a period that is over, of each account the longest due first, without those with
+/// Returns the enabled Connections with Scans of a period that is over, of each account the longest due first, without those with
 /// the keys `known`. Served by `digest_scans_gathered_idx`.
 pub async fn due(
     conn: &mut AsyncPgConnection,
@@ -116,7 +116,7 @@ pub async fn scans(
     Ok((scans.collect(), total))
 }
 
-/// Removes the Scans of digests whose deliveries are not kept any more.
+/// Removes the Scans of digests whose deliveries are not kept any more. Served by `digest_scans_delivery_idx`.
 pub async fn purge(conn: &mut AsyncPgConnection, kept: Duration) -> QueryResult<()> {
     query!(
         "digests/purge",

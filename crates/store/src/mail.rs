@@ -6,7 +6,7 @@ use std::{collections::HashMap, time::Duration};
 
 use diesel::{
     prelude::*,
-    sql_types::{BigInt, Bytea, Double, Text, Uuid as SqlUuid},
+    sql_types::{Array, BigInt, Bytea, Double, Text, Uuid as SqlUuid},
 };
 use diesel_async::{AsyncConnection, AsyncPgConnection, RunQueryDsl};
 use domain::{ConnectionName, Id, Timestamp, connection::RecipientState};
@@ -60,7 +60,8 @@ pub async fn states(
 /// Result of [`set_state`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Changed {
-    /// There is no such recipient: the owner removed the address, or deleted the Connection.
+    /// There is no such recipient: the owner removed the address, or deleted the Connection. Or one that unsubscribed was to
+    /// be [`RecipientState::Refused`].
     Gone,
     Stored,
     /// The recipient was the last one who may get mail, so the Connection was disabled.
@@ -171,41 +172,36 @@ pub async fn ask_again(
     Ok(())
 }
 
-/// Returns the recipients whose servers have accepted the mail of a delivery that was tried before.
-pub async fn receipts(conn: &mut AsyncPgConnection, delivery: Id) -> QueryResult<Vec<Vec<u8>>> {
+/// Returns the recipients whose servers have accepted the mail of a delivery, since it was last reopened. Served by the
+/// primary key.
+pub async fn receipts(
+    conn: &mut AsyncPgConnection,
+    delivery: Id,
+    reopen_time: Option<Timestamp>,
+) -> QueryResult<Vec<Vec<u8>>> {
+    let since = reopen_time.unwrap_or(Timestamp::UNIX_EPOCH);
     mail_receipts::table
         .filter(mail_receipts::delivery_id.eq(delivery.to_uuid()))
+        .filter(mail_receipts::time.ge(since.to_chrono()))
         .select(mail_receipts::address_digest)
         .load(conn)
         .await
 }
 
-/// Records that the server of a recipient has accepted the mail of a delivery that is tried again for others.
+/// Records that the servers of these recipients have accepted the mail of a delivery that others get by another attempt.
 pub async fn record_receipts(
     conn: &mut AsyncPgConnection,
     delivery: Id,
     digests: &[Digest],
-    now: Timestamp,
 ) -> QueryResult<()> {
-    let rows = digests.iter().map(|digest| {
-        (
-            mail_receipts::delivery_id.eq(delivery.to_uuid()),
-            mail_receipts::address_digest.eq(digest.to_vec()),
-            mail_receipts::time.eq(now.to_chrono()),
-        )
-    });
-    diesel::insert_into(mail_receipts::table)
-        .values(rows.collect::<Vec<_>>())
-        .on_conflict_do_nothing()
-        .execute(conn)
-        .await?;
-    Ok(())
-}
-
-/// Removes what is remembered of a delivery that has ended.
-pub async fn forget_receipts(conn: &mut AsyncPgConnection, delivery: Id) -> QueryResult<()> {
-    let rows = mail_receipts::table.filter(mail_receipts::delivery_id.eq(delivery.to_uuid()));
-    diesel::delete(rows).execute(conn).await?;
+    let digests: Vec<Vec<u8>> = digests.iter().map(|digest| digest.to_vec()).collect();
+    query!(
+        "mail/record_receipts",
+        SqlUuid: delivery.to_uuid(),
+        Array<Bytea>: digests,
+    )
+    .execute(conn)
+    .await?;
     Ok(())
 }
 

@@ -12,7 +12,7 @@ use tokio::time::Instant;
 
 use crate::Dispatcher;
 
-/// A digest comes this much later than its period ends, at most.
+/// A digest is made this much later than it is due, at most. It is due a quarter of a minute after its period.
 const LOOK: Duration = Duration::from_secs(5);
 const MAX_OPEN: usize = 8;
 

@@ -27,9 +27,9 @@ use store::{
         self as recipients, Changed, Digest,
         token::{self, Purpose},
     },
-    scans,
+    namespaces, scans,
 };
-use tokio::time::{Instant as Deadline, timeout_at};
+use tokio::time::{Instant as Deadline, timeout, timeout_at};
 
 use crate::{
     Dispatcher,
@@ -42,12 +42,16 @@ use smtp::{Failure, Kind, Reply, Server};
 
 /// Maximum number of Scans that a digest lists.
 const MAX_LISTED: i64 = 20;
+/// Time for the reply to QUIT.
+const CLOSE: Duration = Duration::from_secs(2);
 
 /// Sends mails. `None` in a [`Dispatcher`] whose operator has configured no server.
 pub(crate) struct Mailer {
     server: Server,
     from: Mailbox,
     pace: Pace,
+    /// Time limit for one mail.
+    timeout: Duration,
     /// Beginning of all links, without a final slash.
     base: String,
     /// Host of the links.
@@ -118,6 +122,7 @@ impl Mailer {
             server: Server::new(settings, from.email.domain())?,
             from,
             pace: Pace::new(settings.max_per_minute),
+            timeout: settings.timeout,
             base: url.as_str().trim_end_matches('/').to_owned(),
             site: url.host_str().unwrap_or_default().to_owned(),
         })
@@ -191,8 +196,18 @@ impl Mailer {
                     None => Err(Failure::without_reply("smtp_unavailable")),
                 }
             };
-            let sent = timeout_at(mail.until, Box::pin(sending)).await;
-            match sent.unwrap_or_else(|_| Err(Failure::without_reply("timeout"))) {
+            let limit = Deadline::now() + self.timeout;
+            let until = mail.until.map_or(limit, |until| until.min(limit));
+            let sent = timeout_at(until, Box::pin(sending)).await;
+            let mut sent = sent.unwrap_or_else(|_| Err(Failure::without_reply("timeout")));
+            let reply = match &mut sent {
+                Ok(reply) => Some(reply),
+                Err(failure) => failure.reply.as_mut(),
+            };
+            if let Some(reply) = reply {
+                reply.text = masked(&reply.text, address);
+            }
+            match sent {
                 Ok(reply) => {
                     tally.accepted.push(digest);
                     tally.reply = Some(reply);
@@ -213,14 +228,14 @@ impl Mailer {
                             None => true,
                         }
                     };
-                    if !timeout_at(mail.until, reset).await.unwrap_or(false) {
+                    if !timeout_at(until, reset).await.unwrap_or(false) {
                         return tally;
                     }
                 }
             }
         }
         if let Some(session) = session {
-            let _ = timeout_at(mail.until, session.close()).await;
+            let _ = timeout(CLOSE, session.close()).await;
         }
         tally
     }
@@ -232,7 +247,8 @@ struct Mail<'a> {
     connection: ConnectionName,
     /// Part of the `Message-ID`, the same at each attempt.
     id: &'a str,
-    until: Deadline,
+    /// For all of them together, if someone waits for the result.
+    until: Option<Deadline>,
 }
 
 impl Tally {
@@ -277,14 +293,28 @@ fn short(digest: Digest) -> String {
         .collect()
 }
 
+/// Hides the address in a reply: keys without write permission may read the log.
+fn masked(reply: &str, address: &MailAddress) -> String {
+    // The same length as the reply.
+    let lower = reply.to_ascii_lowercase();
+    let searched = address.as_str().to_ascii_lowercase();
+    let (mut masked, mut end) = (String::new(), 0);
+    for (start, found) in lower.match_indices(&searched) {
+        masked.push_str(&reply[end..start]);
+        masked.push_str(&address.masked());
+        end = start + found.len();
+    }
+    masked.push_str(&reply[end..]);
+    masked
+}
+
 /// Makes one attempt of a delivery.
 pub(crate) async fn send(dispatcher: &Dispatcher, task: &Task) -> Sent {
     let Some(mailer) = &dispatcher.mailer else {
         return Sent::without_mail(End::Failed, "smtp_not_configured");
     };
     let begun = Instant::now();
-    let until = Deadline::now() + dispatcher.config.dispatcher.timeout;
-    let sent = attempt(dispatcher, mailer, task, until).await;
+    let sent = attempt(dispatcher, mailer, task).await;
     let sent = sent.unwrap_or_else(|error| {
         let error = anyhow::Error::from(error);
         tracing::warn!(delivery.name = %task.delivery, "a mail cannot be prepared: {error:#}");
@@ -300,7 +330,6 @@ async fn attempt(
     dispatcher: &Dispatcher,
     mailer: &Mailer,
     task: &Task,
-    until: Deadline,
 ) -> Result<Sent, store::Error> {
     let connection = task.delivery.connection_name();
     let delivery = task.delivery.delivery;
@@ -310,10 +339,8 @@ async fn attempt(
     let (confirmed, receipts, scans, total) = {
         let mut conn = dispatcher.backbone.pool.get().await?;
         let confirmed = confirmed(&mut conn, connection, &all).await?;
-        let receipts = match task.attempt_count {
-            0 => Vec::new(),
-            _ => recipients::receipts(&mut conn, delivery).await?,
-        };
+        // Also before the first attempt is recorded: a process may have died in it.
+        let receipts = recipients::receipts(&mut conn, delivery, task.reopen_time).await?;
         let (names, total) = digests::scans(&mut conn, delivery, MAX_LISTED).await?;
         let names = match total {
             0 => task.scan().into_iter().collect(),
@@ -339,7 +366,7 @@ async fn attempt(
         account: task.account,
         connection,
         id: &delivery.to_string(),
-        until,
+        until: None,
     };
     let letter = |unsubscribe: &str| match (&entries[..], &task.subject) {
         _ if total > 0 => email::of_digest(&entries, total, &inbox, unsubscribe),
@@ -407,20 +434,22 @@ async fn confirmed<'a>(
 /// Stores what later attempts must know. If the database is away, a mail may be sent again. Returns true if this disabled
 /// the Connection.
 async fn record(dispatcher: &Dispatcher, task: &Task, tally: &Tally, has_receipts: bool) -> bool {
-    let is_partial = tally.passing.is_some() && !tally.accepted.is_empty();
-    let is_complete = tally.passing.is_none() && has_receipts;
-    if !is_partial && !is_complete && tally.refused.is_empty() {
+    // The first attempt needs none if it reaches all. The last of several does: its result is not committed yet.
+    let is_one_of_several = tally.passing.is_some() || has_receipts;
+    let receipts: &[Digest] = if is_one_of_several {
+        &tally.accepted
+    } else {
+        &[]
+    };
+    if receipts.is_empty() && tally.refused.is_empty() {
         return false;
     }
     let (connection, delivery) = (task.delivery.connection_name(), task.delivery.delivery);
     let now = Timestamp::now();
     let stored = async {
         let mut conn = dispatcher.backbone.pool.get().await?;
-        if is_partial {
-            recipients::record_receipts(&mut conn, delivery, &tally.accepted, now).await?;
-        }
-        if is_complete {
-            recipients::forget_receipts(&mut conn, delivery).await?;
+        if !receipts.is_empty() {
+            recipients::record_receipts(&mut conn, delivery, receipts).await?;
         }
         let mut has_disabled = false;
         for digest in &tally.refused {
@@ -452,9 +481,10 @@ pub(crate) async fn test(
         return Ok(TestResult::unsent("its url has no recipients", 0));
     };
     let begun = Instant::now();
-    let to = {
+    let (account, to) = {
         let mut conn = dispatcher.backbone.pool.get().await?;
-        confirmed(&mut conn, connection, &all).await?
+        let account = namespaces::account(&mut conn, connection.namespace).await?;
+        (account, confirmed(&mut conn, connection, &all).await?)
     };
     if to.is_empty() {
         let reason = "no recipient has confirmed the address yet";
@@ -462,11 +492,11 @@ pub(crate) async fn test(
     }
     let entry = mailer.entry(scan, post, None);
     let mail = Mail {
-        // Tests of all accounts together.
-        account: Id::NIL,
+        // `None` only if it was deleted just now.
+        account: account.unwrap_or(Id::NIL),
         connection,
         id: &scan.scan.to_string(),
-        until: Deadline::now() + dispatcher.config.dispatcher.timeout,
+        until: Some(Deadline::now() + dispatcher.config.dispatcher.timeout),
     };
     let letter = |unsubscribe: &str| email::of_scan(&entry, unsubscribe);
     let tally = mailer.send(dispatcher, &mail, &to, letter).await;
@@ -489,4 +519,21 @@ pub(crate) async fn test(
         latency_ms: begun.elapsed().as_millis().try_into().unwrap_or(u32::MAX),
         error,
     })
+}
+
+#[cfg(test)]
+mod tests {
+    #[test]
+    fn reply_does_not_show_the_address() {
+        let address = "ada@example.com".parse().unwrap();
+        for (reply, expected) in [
+            ("2.0.0 OK", "2.0.0 OK"),
+            (
+                "é <Ada@EXAMPLE.com> ada@example.com",
+                "é <***@example.com> ***@example.com",
+            ),
+        ] {
+            assert_eq!(super::masked(reply, &address), expected);
+        }
+    }
 }

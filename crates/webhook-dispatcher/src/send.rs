@@ -170,7 +170,7 @@ pub(crate) fn fail(dispatcher: &Dispatcher, unsendable: Unsendable) {
 #[derive(Clone, Copy)]
 struct Tries {
     made: u32,
-    /// Attempts before it was last reopened, which the schedule ignores.
+    /// [`Task::schedule_base`].
     base: u32,
     age: Age,
 }
@@ -277,7 +277,7 @@ struct Conclusion {
 async fn attempt(dispatcher: &Arc<Dispatcher>, task: &Task) -> Attempted {
     let time = Timestamp::now();
     // A reopened delivery was late before it was requested again.
-    let is_first_run = !task.reopened;
+    let is_first_run = task.reopen_time.is_none();
     let scan = task.scan().filter(|_| is_first_run);
     let scan_time = scan.map(|scan| scan.scan.time());
     if task.attempt_count == 0
@@ -405,15 +405,13 @@ async fn send_mail(dispatcher: &Arc<Dispatcher>, task: &Task) -> Conclusion {
         tracing::info!(connection.name = %connection, "disabled: no recipient is left");
         spawn_hand_back(dispatcher, dispatcher.lanes.block(connection));
     }
-    // Too many mails in this minute are like too many requests of one endpoint.
-    let status = sent.pause.map(|_| schedule::TOO_MANY_REQUESTS);
-    let verdict = match sent.end {
-        mail::End::Accepted => Verdict::Succeeded,
-        mail::End::Refused | mail::End::NoRecipient => Verdict::Exhausted,
-        mail::End::Failed => {
-            let tried = Tries::of(task).tried(status, sent.pause, Timestamp::now());
-            schedule::verdict(tried, &dispatcher.config.dispatcher)
-        }
+    let settings = &dispatcher.config.dispatcher;
+    let (tries, now) = (Tries::of(task), Timestamp::now());
+    let verdict = match (sent.end, sent.pause) {
+        (mail::End::Accepted, _) => Verdict::Succeeded,
+        (mail::End::Refused | mail::End::NoRecipient, _) => Verdict::Exhausted,
+        (mail::End::Failed, Some(pause)) => schedule::delayed(pause, tries.age.at(now), settings),
+        (mail::End::Failed, None) => schedule::verdict(tries.tried(None, None, now), settings),
     };
     Conclusion {
         status: sent.status,
@@ -426,7 +424,7 @@ async fn send_mail(dispatcher: &Arc<Dispatcher>, task: &Task) -> Conclusion {
         address: None,
         answer: sent.reply,
         verdict,
-        hold: schedule::asked_pause(status, sent.pause),
+        hold: sent.pause,
         // The server was not asked, so this says nothing against it.
         other_form: sent.end == mail::End::NoRecipient,
     }

@@ -333,6 +333,8 @@ settings! {
         pub public_url: Url;
         /// Maximum number of mails per minute and replica; half of them for one account. Further ones wait.
         pub max_per_minute: u32 = 60, within 2..=100_000;
+        /// Time limit for one mail, from connecting to the server's reply after the last byte.
+        pub timeout: Duration = MINUTE, within SECOND..=10 * MINUTE;
     }
 
     /// Optional: the reader. A small transformer in this process compares doubtful posts of Managers with a focus with what

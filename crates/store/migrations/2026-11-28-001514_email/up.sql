@@ -32,8 +32,8 @@ CREATE INDEX mail_addresses_account_idx ON mail_addresses (account_id, ask_time)
 CREATE INDEX mail_addresses_ask_time_idx ON mail_addresses (ask_time);
 COMMENT ON COLUMN mail_addresses.account_id IS 'the account of the Connection that the last request was for';
 
--- Mails of deliveries that are not finished, because the server of another recipient has not accepted its mail yet. The dispatcher
--- writes it, and removes the rows of finished deliveries.
+-- Mails of deliveries that take several attempts, because the server of another recipient did not accept its mail. The dispatcher
+-- writes it, and removes old rows.
 CREATE TABLE mail_receipts (
     delivery_id uuid NOT NULL,
     address_digest bytea NOT NULL,

@@ -30,6 +30,5 @@ CREATE TABLE digest_scans (
 );
 CREATE INDEX digest_scans_gathered_idx ON digest_scans (connection_id, create_time) WHERE delivery_id IS NULL;
 CREATE INDEX digest_scans_delivery_idx ON digest_scans (delivery_id, scan_id) WHERE delivery_id IS NOT NULL;
-CREATE INDEX digest_scans_create_time_idx ON digest_scans (create_time);
 COMMENT ON COLUMN digest_scans.create_time IS 'when the Scan was gathered';
 COMMENT ON COLUMN digest_scans.delivery_id IS 'the digest that has the Scan; NULL while it waits for one';

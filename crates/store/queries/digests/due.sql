@@ -15,9 +15,10 @@ SELECT namespace_id, connection_id, account_id FROM (
     FROM one
     JOIN connections AS c ON c.namespace_id = one.namespace_id AND c.id = one.connection_id
     JOIN namespaces AS n ON n.id = one.namespace_id
-    -- What is left when its owner ends the digests is sent at once.
-    WHERE (c.digest IS NULL OR one.create_time
-            < date_trunc(CASE c.digest WHEN 'HOURLY' THEN 'hour' ELSE 'day' END, statement_timestamp(), c.time_zone))
+    -- What is left when its owner ends the digests is sent at once. Fan-outs that began within the period have fifteen
+    -- seconds to commit. A disabled Connection gets one digest of everything when it is enabled.
+    WHERE c.state = 'ACTIVE' AND (c.digest IS NULL OR one.create_time
+            < digest_period_begin(c.digest, statement_timestamp() - interval '15 seconds', c.time_zone))
         AND one.connection_id::text <> ALL ($1)
         AND NOT EXISTS (SELECT FROM leases AS l WHERE l.kind = 'digest' AND l.key = one.connection_id::text
             AND l.leased_by IS NULL AND l.next_time > clock_timestamp())

@@ -2,12 +2,14 @@
 -- $2 uuid: Connection
 -- $3 uuid: id of the delivery
 -- $4 timestamptz: its create_time
-WITH due AS (
+WITH period AS (
+    SELECT CASE WHEN digest IS NULL THEN 'infinity'::timestamptz
+        ELSE digest_period_begin(digest, statement_timestamp() - interval '15 seconds', time_zone) END AS end_time
+    FROM connections WHERE namespace_id = $1 AND id = $2
+), due AS (
     SELECT d.manager_id, d.scan_id FROM digest_scans AS d
-    JOIN connections AS c ON c.namespace_id = d.namespace_id AND c.id = d.connection_id
     WHERE d.namespace_id = $1 AND d.connection_id = $2 AND d.delivery_id IS NULL
-        AND (c.digest IS NULL OR d.create_time
-            < date_trunc(CASE c.digest WHEN 'HOURLY' THEN 'hour' ELSE 'day' END, statement_timestamp(), c.time_zone))
+        AND d.create_time < (SELECT end_time FROM period)
     FOR UPDATE OF d
 ), taken AS (
     UPDATE digest_scans AS d SET delivery_id = $3 FROM due

@@ -274,7 +274,7 @@ impl TaskRow {
             attempt_count,
             schedule_base,
             last_status_code: self.last_status_code.and_then(|code| code.try_into().ok()),
-            reopened: self.reopen_time.is_some(),
+            reopen_time: self.reopen_time.map(Into::into),
             age,
             urgent: self.urgent,
             traceparent: self.traceparent,

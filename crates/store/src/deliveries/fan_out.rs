@@ -199,7 +199,7 @@ pub async fn fan_out<P>(
                 attempt_count: 0,
                 schedule_base: 0,
                 last_status_code: None,
-                reopened: false,
+                reopen_time: None,
                 age: Age::new(delivery.delivery.time(), delivery.delivery.time()),
                 urgent: false,
                 traceparent: traceparent.clone(),

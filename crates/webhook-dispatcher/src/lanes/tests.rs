@@ -58,7 +58,7 @@ fn ready_with(connection: ConnectionName, text: &str) -> Ready {
         attempt_count: 0,
         schedule_base: 0,
         last_status_code: None,
-        reopened: false,
+        reopen_time: None,
         age: Age::new(Timestamp::now(), Timestamp::now()),
         url: "https://a.example/".to_owned(),
         connection_update_time: Timestamp::now(),

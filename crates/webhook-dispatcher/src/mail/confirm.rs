@@ -19,7 +19,6 @@ use store::{
     mail::{self as recipients, Digest, token::Purpose},
     work::{Claim, Claimed, Leased, Setback},
 };
-use tokio::time::Instant as Deadline;
 
 use super::{Mail, Mailer, short};
 use crate::{Dispatcher, format::email};
@@ -118,7 +117,7 @@ async fn ask(
         account: Id::NIL,
         connection,
         id: &id,
-        until: Deadline::now() + dispatcher.config.dispatcher.timeout,
+        until: None,
     };
     let letter = |unsubscribe: &str| email::of_request(&mailer.site, &confirm, unsubscribe);
     let tally = mailer.send(dispatcher, &mail, &[address], letter).await;

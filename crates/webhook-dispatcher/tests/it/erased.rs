@@ -7,7 +7,7 @@ use test_support::{Answer, eventually};
 
 use crate::support::{World, always, changing, scripted};
 
-async fn erase(world: &World, title: &str) {
+pub(crate) async fn erase(world: &World, title: &str) {
     let mut conn = world.database.connect().await;
     let ids = [format!("hackernews:{title}")];
     assert_eq!(erasure::erase(&mut conn, &ids).await.unwrap(), 1);

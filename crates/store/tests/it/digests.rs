@@ -1,0 +1,94 @@
+//! When digests are due, and how long their Scans are kept.
+
+use std::time::Duration;
+
+use domain::{ConnectionName, Id, Timestamp};
+use store::digests;
+use test_support::TestDatabase;
+
+use crate::support::{Start, start};
+
+/// A Connection that has gathered a Scan.
+async fn gathered(at: &mut Start, zone: &str, create_time: &str) -> ConnectionName {
+    let url = "https://receiver.example/";
+    let name = at.fixture.connection(&mut at.conn, url).await;
+    let (namespace, id) = (name.namespace.to_uuid(), name.connection.to_uuid());
+    for sql in [
+        format!("UPDATE connections SET digest = 'HOURLY', time_zone = '{zone}' WHERE id = '{id}'"),
+        format!(
+            "INSERT INTO digest_scans (namespace_id, connection_id, manager_id, scan_id, create_time) \
+             VALUES ('{namespace}', '{id}', gen_random_uuid(), gen_random_uuid(), '{create_time}')"
+        ),
+    ] {
+        assert_eq!(at.database.run(&sql).await, 1);
+    }
+    name
+}
+
+/// Sets the database's clock, for connections that are opened afterwards.
+async fn set_clock(database: &TestDatabase, time: &str) {
+    database.skew_clock("0 seconds").await;
+    let clock = format!(
+        "CREATE OR REPLACE FUNCTION skewed.statement_timestamp() RETURNS timestamptz LANGUAGE sql STABLE \
+         AS $$ SELECT timestamptz '{time}' $$"
+    );
+    database.run(&clock).await;
+}
+
+#[tokio::test]
+async fn digest_waits_for_scans_that_are_committed_after_its_period() {
+    let mut at = start().await;
+    gathered(&mut at, "UTC", "2026-01-01 10:59:59Z").await;
+    for (now, count) in [("2026-01-01 11:00:14Z", 0), ("2026-01-01 11:00:15Z", 1)] {
+        set_clock(&at.database, now).await;
+        let mut conn = at.database.connect().await;
+        let due = digests::due(&mut conn, &[]).await.unwrap();
+        assert_eq!(due.len(), count, "{now}");
+    }
+}
+
+#[tokio::test]
+async fn unknown_time_zone_counts_as_utc() {
+    let mut at = start().await;
+    let strange = gathered(&mut at, "Mars/Olympus", "2026-01-01 00:00Z").await;
+    gathered(&mut at, "Europe/Berlin", "2026-01-01 00:00Z").await;
+    let due = digests::due(&mut at.conn, &[]).await.unwrap();
+    assert_eq!(due.len(), 2);
+    // Its Scan does not exist.
+    assert!(!digests::make(&mut at.conn, strange).await.unwrap());
+    assert_eq!(digests::due(&mut at.conn, &[]).await.unwrap().len(), 1);
+}
+
+#[tokio::test]
+async fn disabled_connection_gathers_for_one_digest() {
+    let mut at = start().await;
+    gathered(&mut at, "UTC", "2026-01-01 00:00Z").await;
+    for (state, count) in [("DISABLED", 0), ("ACTIVE", 1)] {
+        let sql = format!("UPDATE connections SET state = '{state}'");
+        at.database.run(&sql).await;
+        let due = digests::due(&mut at.conn, &[]).await.unwrap();
+        assert_eq!(due.len(), count, "{state}");
+    }
+}
+
+/// Deliveries are dropped by whole weeks.
+#[tokio::test]
+async fn scans_of_a_digest_are_kept_as_long_as_its_delivery() {
+    const DAY: Duration = Duration::from_secs(86_400);
+    let mut at = start().await;
+    for _ in 0..3 {
+        gathered(&mut at, "UTC", "2020-01-01 00:00Z").await;
+    }
+    for days in [38, 36] {
+        let delivery = Id::at(Timestamp::now().minus(days * DAY)).to_uuid();
+        let sql = format!(
+            "UPDATE digest_scans SET delivery_id = '{delivery}' WHERE scan_id = ( \
+             SELECT scan_id FROM digest_scans WHERE delivery_id IS NULL LIMIT 1)"
+        );
+        assert_eq!(at.database.run(&sql).await, 1);
+    }
+    digests::purge(&mut at.conn, 30 * DAY).await.unwrap();
+    let left = "count(delivery_id) || ' of ' || count(*)";
+    let left = at.database.texts(left, "digest_scans").await;
+    assert_eq!(left, ["1 of 2"]);
+}
