@@ -215,9 +215,18 @@ async fn format_and_address_belong_together() {
         [("headers", "conflict")]
     );
     let name = acme.made(&path, &body()).await;
-    // With a webhook in their place, there are no recipients any more.
-    let change = json!({"url": "https://hooks.example.com/", "format": "EARSHOT"});
-    let changed = acme.patch(&format!("/v1/{name}"), &change).await;
-    assert_eq!(changed.status, 200);
-    assert_eq!(app.database.count("mail_recipients").await, 0);
+    // Neither to a webhook nor from one: what its recipients wait for would be lost.
+    let hook = json!({"url": "https://hooks.example.com/", "format": "EARSHOT"});
+    for change in [&hook, &json!({"format": null})] {
+        let changed = acme.patch(&format!("/v1/{name}"), change).await;
+        assert_eq!(changed.details(), [("format", "conflict")]);
+    }
+    assert_eq!(app.database.count("mail_recipients").await, 2);
+    let mut other = hook;
+    other["nickname"] = json!("hook");
+    other["type"] = json!("HTTP_CONNECTION");
+    let other = acme.made(&path, &other).await;
+    let change = json!({"url": "mailto:ada@example.com", "format": "EMAIL"});
+    let changed = acme.patch(&format!("/v1/{other}"), &change).await;
+    assert_eq!(changed.details(), [("format", "conflict")]);
 }
