@@ -121,6 +121,7 @@ const PRIVILEGES: &[(&[&str], [&str; 4])] = &[
     (&["service_events"], ["INSERT", "INSERT", ADD, ALL]),
     // E-mail.
     (&["mail_recipients"], [ALL, NONE, NONE, CHANGE]),
+    (&["account_mail_addresses"], [ALL, NONE, NONE, ALL]),
     (
         &["mail_addresses", "mail_receipts", "digests", "digest_scans"],
         [NONE, NONE, NONE, ALL],

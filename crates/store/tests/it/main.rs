@@ -27,6 +27,7 @@ mod keyed;
 mod keys;
 mod large_pages;
 mod lists;
+mod mail;
 mod managers;
 mod many_waiting;
 mod migration_locks;
