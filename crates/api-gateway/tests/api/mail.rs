@@ -166,7 +166,39 @@ async fn addresses_are_sealed_and_masked() {
         assert!(!stored.concat().contains("ada@"), "{stored:?}");
     }
     let other = app.account("other").await;
-    assert_eq!(other.get(&format!("/v1/{name}")).await.status, 404);
+    assert_eq!(other.get(&format!("/v1/{name}")).await.status, 403);
+}
+
+#[tokio::test]
+async fn mail_is_changed_by_those_who_may_write() {
+    let app = TestApp::start().await;
+    let acme = app.account("acme").await;
+    let namespace = acme.namespace().await;
+    let path = format!("/v1/{namespace}/connections");
+    let mut body = body();
+    body["digest"] = json!({"period": "DAILY", "timeZone": "Europe/Berlin"});
+    let name = acme.made(&path, &body).await;
+    let one = format!("/v1/{name}");
+    let before = acme.get(&one).await.body;
+    let viewer = app.key("acme", Role::Viewer, None).await;
+    let other = app.account("other").await;
+    for client in [&viewer, &other] {
+        for change in [
+            json!({"digest": {"period": "HOURLY"}}),
+            json!({"digest": null}),
+            json!({"format": "SLACK"}),
+            json!({"url": "mailto:eve@example.com"}),
+        ] {
+            assert_eq!(client.patch(&one, &change).await.status, 403, "{change}");
+        }
+        assert_eq!(client.post(&path, &body).await.status, 403);
+    }
+    assert_eq!(acme.get(&one).await.body, before);
+    assert_eq!(app.database.count("mail_recipients").await, 2);
+    // Not even the owner says that someone has confirmed.
+    let recipients = json!([{"address": ADDRESS, "state": "CONFIRMED"}]);
+    acme.patch(&one, &json!({"recipients": recipients})).await;
+    assert_eq!(states(&acme, &name).await, ["PENDING", "PENDING"]);
 }
 
 #[tokio::test]
