@@ -1,4 +1,4 @@
-//! Requests to confirm an address: who is asked, and how often.
+//! Requests to confirm an address, who is asked and how often; and digests whose dispatcher dies.
 
 use std::time::Duration;
 
@@ -8,12 +8,12 @@ use domain::{
     connection::{ConnectionChange, MailAddress, RecipientState},
 };
 use store::{
-    connections,
+    connections, deliveries, digests, lanes,
     mail::{self, Changed, Digest},
 };
-use test_support::Fixture;
+use test_support::{Fixture, instructions, post};
 
-use crate::support::{number, run, start};
+use crate::support::{number, record, run, start};
 
 const URL: &str = "mailto:ada@example.com";
 
@@ -151,4 +151,38 @@ async fn address_is_asked_a_day_later_if_the_dispatcher_dies() {
     assert!(to_ask(conn).await.is_empty());
     pass_days(conn, 1).await;
     assert_eq!(to_ask(conn).await, [name]);
+}
+
+#[tokio::test]
+async fn dispatcher_that_dies_with_a_digest_or_after_it_loses_no_scan() {
+    let mut at = start().await;
+    let conn = &mut at.conn;
+    let name = at.fixture.connection(conn, URL).await;
+    let manager = at.fixture.manager(conn, &instructions("a"), &[name]).await;
+    let scan = record(conn, manager, &[post("forum:1", "t")]).await[0];
+    run(conn, "UPDATE connections SET digest = 'HOURLY'").await;
+    let (namespace, connection) = (name.namespace.to_uuid(), name.connection.to_uuid());
+    let (manager, scan) = (scan.manager.to_uuid(), scan.scan.to_uuid());
+    run(
+        conn,
+        format!(
+            "INSERT INTO digest_scans (namespace_id, connection_id, manager_id, scan_id, create_time) \
+             VALUES ('{namespace}', '{connection}', '{manager}', '{scan}', now() - interval '2 hours')"
+        ),
+    )
+    .await;
+    {
+        let mut dying = at.database.begin(&[]).await;
+        assert!(digests::make(&mut dying, name).await.unwrap());
+    }
+    assert!(digests::make(conn, name).await.unwrap());
+    assert!(!digests::make(conn, name).await.unwrap());
+    assert_eq!(at.database.count("deliveries").await, 1);
+
+    // This one dies before it sets the hint.
+    run(conn, "UPDATE connection_lanes SET next_due_time = NULL").await;
+    let found = deliveries::find_waiting(conn, None, 9).await.unwrap();
+    assert_eq!(found.unnoted, 1);
+    let due = lanes::due(conn, &[], 9).await.unwrap();
+    assert_eq!(due[0].connection, name);
 }

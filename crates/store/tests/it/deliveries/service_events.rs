@@ -14,7 +14,7 @@ use store::{
     feeds::{self, DayCounts, FeedGap},
     managers, service_events,
 };
-use test_support::{instructions, post};
+use test_support::{eventually, instructions, post};
 
 use super::{Sending, each, living, result, sending};
 use crate::support::{die, record, run};
@@ -259,4 +259,34 @@ async fn deletion_of_many_posts_causes_a_hundred_events_of_each_namespace() {
         let events = format!("service_events WHERE namespace_id = '{id}'");
         assert_eq!(at.at.database.count(&events).await, expected);
     }
+}
+
+#[tokio::test]
+async fn dispatcher_that_dies_in_the_fan_out_or_after_it_loses_no_event() {
+    let mut at = sending(1).await;
+    let (manager, connection) = (at.manager, at.connections[0]);
+    receive(&mut at, connection, ALL).await;
+    let conn = &mut at.at.conn;
+    managers::fail(conn, manager, 1, &failure(), Timestamp::now())
+        .await
+        .unwrap();
+    {
+        let mut dying = at.at.database.begin(&[]).await;
+        let given = service_events::fan_out(&mut dying, 9).await.unwrap();
+        assert_eq!(given.events, 1);
+    }
+    eventually("another one gives it", async || {
+        let given = service_events::fan_out(&mut *conn, 9).await;
+        given.unwrap().events == 1
+    })
+    .await;
+    assert_eq!(at.at.database.count("service_events").await, 0);
+    assert_eq!(at.at.database.count("deliveries").await, 1);
+
+    // This one dies before it sets the hint.
+    run(conn, "UPDATE connection_lanes SET next_due_time = NULL").await;
+    assert!(at.due().await.is_empty());
+    let found = deliveries::find_waiting(&mut at.at.conn, None, 9).await;
+    assert_eq!(found.unwrap().unnoted, 1);
+    assert_eq!(at.due().await, [connection].into());
 }
