@@ -83,7 +83,7 @@ export function ConnectionFields({ draft, failed, isNew }: { draft: Signal<Draft
       <Field label={w.newConnection.format} hint={w.newConnection.formatHint} error={wrong("format")}>
         {(attributes) => (
           <select {...attributes} value={format} onChange={(event) => set({ format: event.currentTarget.value as Draft["format"] })}>
-            {FORMATS.map((one) => <option key={one} value={one}>{w.newConnection.formats[one]}</option>)}
+            {FORMATS.filter((one) => isNew || (one === "EMAIL") === isMail).map((one) => <option key={one} value={one}>{w.newConnection.formats[one]}</option>)}
           </select>
         )}
       </Field>

@@ -29,6 +29,8 @@ use crate::{
 
 /// Number of rows, of any platform, that a walk reads at a time.
 const STRETCH: i64 = 5_000;
+/// Maximum number of service events that a Namespace gets of posts that are blanked together.
+const MAX_EVENTS: i64 = 100;
 
 /// Blanks the posts with these ids (see `domain::Post`), and returns how many were stored and not blank yet. Posts
 /// of feeds that customers named stay, because such feeds only claim the ids of a platform. Unknown ids cost next
@@ -68,7 +70,8 @@ pub async fn erase(conn: &mut AsyncPgConnection, post_ids: &[String]) -> QueryRe
 }
 
 /// Blanks the posts with these ids and times, and returns how many were not blank yet. By primary key. Records a
-/// service event for each of their Scans whose Namespace receives it, which `scans_post_receive_time_idx` serves.
+/// service event for each of their Scans whose Namespace receives it, which `scans_post_receive_time_idx` serves: those of
+/// the newest [`MAX_EVENTS`] Scans of a Namespace.
 async fn blank(
     conn: &mut AsyncPgConnection,
     ids: Vec<Uuid>,
@@ -83,6 +86,7 @@ async fn blank(
         "erasure/blank",
         Array<SqlUuid>: ids,
         Array<Timestamptz>: times,
+        BigInt: MAX_EVENTS,
     )
     .get_result(conn)
     .await?;

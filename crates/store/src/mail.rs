@@ -6,7 +6,7 @@ use std::{collections::HashMap, time::Duration};
 
 use diesel::{
     prelude::*,
-    sql_types::{Array, BigInt, Bytea, Double, Text, Uuid as SqlUuid},
+    sql_types::{Array, BigInt, Bytea, Double, Text, Timestamptz, Uuid as SqlUuid},
 };
 use diesel_async::{AsyncConnection, AsyncPgConnection, RunQueryDsl};
 use domain::{ConnectionName, Id, Timestamp, connection::RecipientState};
@@ -69,6 +69,9 @@ pub enum Changed {
 }
 
 /// Sets the state of a recipient. Disables the Connection if no recipient is left who gets mail or may still confirm.
+///
+/// Who unsubscribes is not asked again for any Connection of the account, until they confirm one. This holds even if the
+/// Connection is gone.
 pub async fn set_state(
     conn: &mut AsyncPgConnection,
     name: ConnectionName,
@@ -86,8 +89,26 @@ pub async fn set_state(
         )
         .execute(conn)
         .await?;
+        if state == RecipientState::Unsubscribed {
+            query!(
+                "mail/refuse",
+                SqlUuid: name.namespace.to_uuid(),
+                Bytea: digest.to_vec(),
+            )
+            .execute(conn)
+            .await?;
+        }
         if found == 0 {
             return Ok(Changed::Gone);
+        }
+        if state == RecipientState::Confirmed {
+            query!(
+                "mail/accept",
+                SqlUuid: name.namespace.to_uuid(),
+                Bytea: digest.to_vec(),
+            )
+            .execute(conn)
+            .await?;
         }
         let left: i64 = mail_recipients::table
             .filter(mail_recipients::namespace_id.eq(name.namespace.to_uuid()))
@@ -105,7 +126,8 @@ pub async fn set_state(
 }
 
 /// Takes up to `limit` recipients who have to be asked to confirm. Each address is given once a day, over all replicas and
-/// accounts, and at most `per_account` for an account. Served by `mail_recipients_to_ask_idx`.
+/// accounts, and at most `per_account` for an account. An account gets no address that has refused it, and none that it
+/// [`asked`] within 30 days without an answer. Served by `mail_recipients_to_ask_idx`.
 pub async fn take_to_ask(
     conn: &mut AsyncPgConnection,
     limit: i64,
@@ -144,15 +166,15 @@ pub async fn asked(
     digest: Digest,
     now: Timestamp,
 ) -> QueryResult<()> {
-    let key = (
-        name.namespace.to_uuid(),
-        name.connection.to_uuid(),
-        digest.to_vec(),
-    );
-    diesel::update(mail_recipients::table.find(key))
-        .set(mail_recipients::ask_time.eq(now.to_chrono()))
-        .execute(conn)
-        .await?;
+    query!(
+        "mail/asked",
+        SqlUuid: name.namespace.to_uuid(),
+        SqlUuid: name.connection.to_uuid(),
+        Bytea: digest.to_vec(),
+        Timestamptz: now.to_chrono(),
+    )
+    .execute(conn)
+    .await?;
     Ok(())
 }
 
@@ -205,7 +227,7 @@ pub async fn record_receipts(
     Ok(())
 }
 
-/// Removes what nothing needs any more: requests to confirm of more than a day ago, and receipts of deliveries that no one
+/// Removes what nothing needs any more: requests to confirm that limit no other one any more, and receipts of deliveries that no one
 /// tries any more after `max_age`.
 pub async fn purge(conn: &mut AsyncPgConnection, max_age: Duration) -> QueryResult<()> {
     query!("mail/purge_addresses").execute(conn).await?;

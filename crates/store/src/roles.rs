@@ -28,7 +28,8 @@ const CANCEL: &str = "SELECT, DELETE, UPDATE (state, leased_by, next_attempt_tim
 /// Locking a row requires the right to update one column; these are never updated.
 const LOCK_ACCOUNT: &str = "SELECT, UPDATE (create_time)";
 const LOCK_NAMESPACE: &str = "SELECT, UPDATE (update_time)";
-const CONNECTION_STATE: &str = "SELECT (namespace_id, id, state, events)";
+const CONNECTION_STATE: &str =
+    "SELECT (namespace_id, id, state, events, digest, time_zone, update_time)";
 
 /// Rights of the gateway, the compiler, the scanner and the dispatcher on each table. A table that is not here is
 /// closed to all of them. Every service runs the purges of deleted resources, folds statistics and leases work.
@@ -121,10 +122,12 @@ const PRIVILEGES: &[(&[&str], [&str; 4])] = &[
     (&["service_events"], ["INSERT", "INSERT", ADD, ALL]),
     // E-mail.
     (&["mail_recipients"], [ALL, NONE, NONE, CHANGE]),
+    (&["account_mail_addresses"], [ALL, NONE, NONE, ALL]),
     (
-        &["mail_addresses", "mail_receipts", "digests", "digest_scans"],
+        &["mail_addresses", "mail_receipts", "digests"],
         [NONE, NONE, NONE, ALL],
     ),
+    (&["digest_scans"], [NONE, NONE, READ, ALL]),
 ];
 
 /// A service that can have a separate role.

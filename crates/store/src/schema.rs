@@ -20,6 +20,15 @@ diesel::table! {
 }
 
 diesel::table! {
+    account_mail_addresses (account_id, address_digest) {
+        account_id -> Uuid,
+        address_digest -> Bytea,
+        ask_time -> Nullable<Timestamptz>,
+        refuse_time -> Nullable<Timestamptz>,
+    }
+}
+
+diesel::table! {
     account_rate_ledgers (account_id) {
         account_id -> Uuid,
         ledger -> Jsonb,
@@ -712,6 +721,7 @@ diesel::table! {
 diesel::allow_tables_to_appear_in_same_query!(
     account_days,
     account_feeds,
+    account_mail_addresses,
     account_rate_ledgers,
     accounts,
     address_keys,

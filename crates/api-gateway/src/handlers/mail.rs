@@ -83,7 +83,7 @@ fn show(
             (Some(_), Purpose::Unsubscribe) => page(
                 StatusCode::OK,
                 "Unsubscribe?",
-                "You will get no more mails of this kind from this sender.",
+                "You will get no more mails of this list.",
                 Some("Unsubscribe"),
             ),
         },

@@ -166,7 +166,39 @@ async fn addresses_are_sealed_and_masked() {
         assert!(!stored.concat().contains("ada@"), "{stored:?}");
     }
     let other = app.account("other").await;
-    assert_eq!(other.get(&format!("/v1/{name}")).await.status, 404);
+    assert_eq!(other.get(&format!("/v1/{name}")).await.status, 403);
+}
+
+#[tokio::test]
+async fn mail_is_changed_by_those_who_may_write() {
+    let app = TestApp::start().await;
+    let acme = app.account("acme").await;
+    let namespace = acme.namespace().await;
+    let path = format!("/v1/{namespace}/connections");
+    let mut body = body();
+    body["digest"] = json!({"period": "DAILY", "timeZone": "Europe/Berlin"});
+    let name = acme.made(&path, &body).await;
+    let one = format!("/v1/{name}");
+    let before = acme.get(&one).await.body;
+    let viewer = app.key("acme", Role::Viewer, None).await;
+    let other = app.account("other").await;
+    for client in [&viewer, &other] {
+        for change in [
+            json!({"digest": {"period": "HOURLY"}}),
+            json!({"digest": null}),
+            json!({"format": "SLACK"}),
+            json!({"url": "mailto:eve@example.com"}),
+        ] {
+            assert_eq!(client.patch(&one, &change).await.status, 403, "{change}");
+        }
+        assert_eq!(client.post(&path, &body).await.status, 403);
+    }
+    assert_eq!(acme.get(&one).await.body, before);
+    assert_eq!(app.database.count("mail_recipients").await, 2);
+    // Not even the owner says that someone has confirmed.
+    let recipients = json!([{"address": ADDRESS, "state": "CONFIRMED"}]);
+    acme.patch(&one, &json!({"recipients": recipients})).await;
+    assert_eq!(states(&acme, &name).await, ["PENDING", "PENDING"]);
 }
 
 #[tokio::test]
@@ -215,9 +247,18 @@ async fn format_and_address_belong_together() {
         [("headers", "conflict")]
     );
     let name = acme.made(&path, &body()).await;
-    // With a webhook in their place, there are no recipients any more.
-    let change = json!({"url": "https://hooks.example.com/", "format": "EARSHOT"});
-    let changed = acme.patch(&format!("/v1/{name}"), &change).await;
-    assert_eq!(changed.status, 200);
-    assert_eq!(app.database.count("mail_recipients").await, 0);
+    // Neither to a webhook nor from one: what its recipients wait for would be lost.
+    let hook = json!({"url": "https://hooks.example.com/", "format": "EARSHOT"});
+    for change in [&hook, &json!({"format": null})] {
+        let changed = acme.patch(&format!("/v1/{name}"), change).await;
+        assert_eq!(changed.details(), [("format", "conflict")]);
+    }
+    assert_eq!(app.database.count("mail_recipients").await, 2);
+    let mut other = hook;
+    other["nickname"] = json!("hook");
+    other["type"] = json!("HTTP_CONNECTION");
+    let other = acme.made(&path, &other).await;
+    let change = json!({"url": "mailto:ada@example.com", "format": "EMAIL"});
+    let changed = acme.patch(&format!("/v1/{other}"), &change).await;
+    assert_eq!(changed.details(), [("format", "conflict")]);
 }

@@ -122,7 +122,7 @@ impl ConnectionChange {
     ///
     /// # Errors
     /// Every field that fails; a `conflict` on `headers` if new ones must be merged with stored ones that
-    /// cannot be decrypted any more.
+    /// cannot be decrypted any more, or on `format` if it would change to or from e-mail.
     pub fn of(
         patch: &Patch,
         current: &Connection,
@@ -154,6 +154,13 @@ impl ConnectionChange {
         let current = serde_json::to_value(&current).unwrap_or_default();
         let change = Self::parse(&patch.apply(&current, PATHS), addresses)?;
         let format = change.format.unwrap_or(stored.format);
+        // Scans that wait for a digest, and the answers of recipients, belong to the format.
+        if (format == Format::Email) != (stored.format == Format::Email) {
+            let mut issues = Issues::default();
+            let hint = "it cannot change to or from EMAIL: create another Connection";
+            issues.add_with_hint("format", Issue::Conflict, hint);
+            return Err(issues);
+        }
         let is_moved = change.format.is_some() || change.url.is_some();
         let url = is_moved.then(|| change.url.as_deref().unwrap_or(&stored.url));
         let secrets = change.signing_secrets.as_deref();
@@ -448,12 +455,15 @@ mod tests {
         assert_eq!(listed(&issues), expected);
 
         // The stored Connection is for webhooks.
-        for half in [json!({"format": "EMAIL"}), json!({"url": mail})] {
-            let issues = changed(&half, None).unwrap_err();
-            assert_eq!(listed(&issues), [("url", Issue::Conflict)]);
+        for (change, field) in [
+            (json!({"url": mail}), "url"),
+            (json!({"format": "EMAIL"}), "format"),
+            (json!({"format": "EMAIL", "url": mail}), "format"),
+        ] {
+            let issues = changed(&change, None).unwrap_err();
+            assert_eq!(listed(&issues), [(field, Issue::Conflict)]);
         }
-        let change = changed(&json!({"format": "EMAIL", "url": mail}), None).unwrap();
-        assert_eq!(change.url.as_deref(), Some(mail));
+        assert!(changed(&json!({"format": "SLACK"}), None).is_ok());
         assert!(changed(&json!({"nickname": "new"}), None).is_ok());
     }
 

@@ -9,5 +9,6 @@ WITH removed AS (
 INSERT INTO mail_recipients AS r (namespace_id, connection_id, address_digest, state, update_time)
 SELECT $1, $2, address_digest, 'PENDING', clock_timestamp() FROM unnest($3) AS given (address_digest)
 ON CONFLICT (namespace_id, connection_id, address_digest) DO UPDATE
-    SET state = 'PENDING', ask_time = NULL, update_time = clock_timestamp()
+    SET state = 'PENDING', update_time = clock_timestamp(),
+        ask_time = CASE WHEN r.state = 'PENDING' AND r.ask_time > clock_timestamp() - interval '7 days' THEN r.ask_time END
     WHERE r.state IN ('PENDING', 'REFUSED')

@@ -1,5 +1,6 @@
 -- $1 uuid[]: ids
 -- $2 timestamptz[]: receive_time of each
+-- $3 bigint: most service events of a namespace
 WITH blanked AS (
     UPDATE posts AS p SET title = left(title, 0), text = left(text, 0), user_id = '', user_name = '', user_url = '',
         erase_time = clock_timestamp()
@@ -16,9 +17,13 @@ WITH blanked AS (
     INSERT INTO service_events (namespace_id, event_type, name, details)
     SELECT s.namespace_id, 'POST_DELETED',
         'namespaces/' || ulid(s.namespace_id) || '/managers/' || ulid(s.manager_id) || '/scans/' || ulid(s.id),
-        jsonb_build_object('post', jsonb_build_object('id', b.post_id))
-    FROM found AS s JOIN blanked AS b ON b.receive_time = s.post_receive_time AND b.id = s.post_id
-    WHERE s.namespace_id IN (SELECT namespace_id FROM receiving) AND EXISTS (
-        SELECT FROM managers AS m WHERE m.namespace_id = s.namespace_id AND m.id = s.manager_id)
+        jsonb_build_object('post', jsonb_build_object('id', s.post_id))
+    FROM (
+        SELECT s.namespace_id, s.manager_id, s.id, b.post_id,
+            row_number() OVER (PARTITION BY s.namespace_id ORDER BY s.id DESC) AS rank
+        FROM found AS s JOIN blanked AS b ON b.receive_time = s.post_receive_time AND b.id = s.post_id
+        WHERE s.namespace_id IN (SELECT namespace_id FROM receiving) AND EXISTS (
+            SELECT FROM managers AS m WHERE m.namespace_id = s.namespace_id AND m.id = s.manager_id)
+    ) AS s WHERE s.rank <= $3
 )
 SELECT count(*) AS number FROM blanked

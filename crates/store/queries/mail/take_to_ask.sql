@@ -6,6 +6,10 @@ WITH waiting AS (
     WHERE r.state = 'PENDING' AND r.ask_time IS NULL
         AND NOT EXISTS (SELECT FROM mail_addresses AS a WHERE a.address_digest = r.address_digest
             AND a.ask_time > clock_timestamp() - interval '1 day')
+        -- Neither who refused another Connection of the account, nor who has not answered yet.
+        AND NOT EXISTS (SELECT FROM account_mail_addresses AS o
+            WHERE o.account_id = n.account_id AND o.address_digest = r.address_digest
+                AND (o.refuse_time IS NOT NULL OR o.ask_time > clock_timestamp() - interval '30 days'))
 ), ranked AS (
     SELECT *, row_number() OVER (PARTITION BY account_id ORDER BY update_time) AS rank FROM waiting
 ), chosen AS (

@@ -6,4 +6,25 @@ FROM (VALUES
         (SELECT min(create_time) FROM backfills WHERE state = 'WAITING' AND catch_up_since IS NULL),
         (SELECT min(create_time) FROM look_backs))),
     ('purge', (SELECT min(create_time) FROM purges)),
-    ('service_event', (SELECT create_time FROM service_events ORDER BY id LIMIT 1))) AS work (kind, since)
+    ('service_event', (SELECT create_time FROM service_events ORDER BY id LIMIT 1)),
+    ('digest', (
+        -- One step of the index for each Connection that gathers. What waits for the end of its period has a later time.
+        WITH RECURSIVE one AS (
+            (SELECT namespace_id, connection_id, create_time FROM digest_scans WHERE delivery_id IS NULL
+             ORDER BY connection_id, create_time LIMIT 1)
+            UNION ALL
+            SELECT next.* FROM one CROSS JOIN LATERAL (
+                SELECT namespace_id, connection_id, create_time FROM digest_scans
+                WHERE delivery_id IS NULL AND connection_id > one.connection_id
+                ORDER BY connection_id, create_time LIMIT 1
+            ) AS next
+        )
+        SELECT min(CASE c.digest
+            WHEN 'HOURLY' THEN (date_trunc('hour', one.create_time AT TIME ZONE c.time_zone) + interval '1 hour')
+                AT TIME ZONE c.time_zone
+            WHEN 'DAILY' THEN (date_trunc('day', one.create_time AT TIME ZONE c.time_zone) + interval '1 day')
+                AT TIME ZONE c.time_zone
+            ELSE greatest(one.create_time, c.update_time) END)
+        FROM one JOIN connections AS c ON c.namespace_id = one.namespace_id AND c.id = one.connection_id
+        WHERE NOT EXISTS (SELECT FROM leases AS l WHERE l.kind = 'digest' AND l.key = one.connection_id::text
+            AND l.leased_by IS NULL AND l.next_time > clock_timestamp())))) AS work (kind, since)

@@ -104,9 +104,7 @@ pub async fn update(
     .get_result(conn)
     .await?;
     if let Some(url) = &change.url
-        && [url, &current.url]
-            .into_iter()
-            .any(|url| Recipients::are_named_by(url))
+        && Recipients::are_named_by(url)
     {
         recipients::set_recipients(conn, name, url).await?;
     }

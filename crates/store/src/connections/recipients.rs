@@ -6,8 +6,8 @@ use domain::{ConnectionName, connection::Recipients};
 
 use crate::{QueryResult, prepared::query};
 
-/// Sets the recipients of a Connection: those of `url`, or none if it is a web address. Recipients that stay keep their
-/// state; others, and those that their server refused, have to confirm, and are asked again.
+/// Sets the recipients of a Connection to those of `url`. Recipients that stay keep their state; others, and those that
+/// their server refused, have to confirm. Who was asked more than 7 days ago may be asked again.
 pub(super) async fn set_recipients(
     conn: &mut AsyncPgConnection,
     name: ConnectionName,

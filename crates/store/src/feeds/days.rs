@@ -164,13 +164,19 @@ fn all_signed(ids: &[u64]) -> Vec<i64> {
     ids.iter().copied().map(signed).collect()
 }
 
-/// Served by `feed_gaps_feed_idx`: at most [`MAX_GAPS`] entries are read.
+/// Stores a service event too, unless the feed had another gap within the last hour. Served by `feed_gaps_feed_idx`: at most
+/// [`MAX_GAPS`] entries are read.
 async fn record_gap(
     conn: &mut AsyncPgConnection,
     feed: &FeedName,
     gap: &FeedGap,
 ) -> QueryResult<()> {
-    query!(
+    #[derive(QueryableByName)]
+    struct Recorded {
+        #[diesel(sql_type = Bool)]
+        is_repeated: bool,
+    }
+    let recorded: Recorded = query!(
         "feeds/record_gap",
         Text: feed.as_str(),
         Nullable<Timestamptz>: gap.from.map(Timestamp::to_chrono),
@@ -178,8 +184,11 @@ async fn record_gap(
         Text: words::text(&gap.reason),
         BigInt: MAX_GAPS,
     )
-    .execute(conn)
+    .get_result(conn)
     .await?;
+    if recorded.is_repeated {
+        return Ok(());
+    }
     let details = Details {
         gap: Some(CoverageGap {
             feed: feed.masked().into_owned(),

@@ -29,6 +29,7 @@ mod keys;
 mod large_pages;
 mod lists;
 mod mail;
+mod mail_requests;
 mod managers;
 mod many_waiting;
 mod migration_locks;

@@ -1,7 +1,7 @@
 //! Asks recipients to confirm their addresses.
 //!
-//! An address is asked once a day at most, over all accounts, and an account has a limit: no customer can flood
-//! strangers. The request is marked in the database before it is sent. If this process dies in between, the address is
+//! An address is asked once a day at most, over all accounts, and an account has a limit and does not ask again who has
+//! refused: no customer can flood strangers. The request is marked in the database before it is sent. If this process dies in between, the address is
 //! asked again a day later.
 
 use std::{sync::Arc, time::Duration};

@@ -15,6 +15,8 @@ use lettre::{
 };
 use runtime::config::{Smtp, SmtpEncryption};
 
+use crate::metrics;
+
 /// Replies to a recipient that does not exist, or takes no mail any more (RFC 3463). Without such a code the reply may be
 /// about our server or the message.
 const NO_SUCH_RECIPIENT: &[&str] = &["5.1.1", "5.1.2", "5.1.3", "5.1.6", "5.1.10", "5.2.1"];
@@ -144,6 +146,7 @@ fn of_server(error: &Error, word: &'static str) -> Failure {
         _ if error.is_timeout() => "timeout",
         word => word,
     };
+    metrics::MAIL_FAILURES.with_label_values(&[word]).inc();
     Failure {
         kind: Kind::Passing,
         word: Some(word),

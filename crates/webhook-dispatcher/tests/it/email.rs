@@ -1,6 +1,6 @@
 //! E-mail, received by `aiosmtpd`: who gets mail, and what the replies of the server lead to.
 //!
-//! Needs `pip install aiosmtpd`, which CI has; otherwise the tests print that they were skipped.
+//! Needs `pip install aiosmtpd`, which CI has; elsewhere the tests print that they were skipped.
 
 use std::{
     collections::BTreeSet,
@@ -84,7 +84,7 @@ impl MailServer {
             .stderr(Stdio::null())
             .status();
         if !import.is_ok_and(|status| status.success()) {
-            eprintln!("SKIPPED: python3 has no module aiosmtpd (pip install aiosmtpd)");
+            test_support::skip("python3 has no module aiosmtpd (pip install aiosmtpd)");
             return None;
         }
         let mut python = Command::new("python3")

@@ -14,10 +14,10 @@ use store::{
     feeds::{self, DayCounts, FeedGap},
     managers, service_events,
 };
-use test_support::instructions;
+use test_support::{eventually, instructions, post};
 
 use super::{Sending, each, living, result, sending};
-use crate::support::{die, run};
+use crate::support::{die, record, run};
 
 const ALL: &str =
     "{MANAGER_APPLIED,MANAGER_APPLY_FAILED,CONNECTION_DISABLED,COVERAGE_GAP,POST_DELETED}";
@@ -206,4 +206,87 @@ async fn event_of_a_deleted_connection_is_dropped() {
     assert_eq!((given.events, given.waiting), (1, Vec::new()));
     assert_eq!(at.at.database.count("service_events").await, 0);
     assert_eq!(at.at.database.count("deliveries").await, 0);
+}
+
+#[tokio::test]
+async fn feed_with_many_gaps_causes_one_event_an_hour() {
+    let mut at = sending(1).await;
+    let connection = at.connections[0];
+    receive(&mut at, connection, "{COVERAGE_GAP}").await;
+    let conn = &mut at.at.conn;
+    at.at
+        .fixture
+        .applied_manager(conn, &instructions("kettle"), &[])
+        .await;
+    let feed = "hackernews:newest".parse().unwrap();
+    let gap = FeedGap {
+        from: None,
+        to: Timestamp::now(),
+        reason: "a pause".to_owned(),
+        is_filled: false,
+    };
+    for (passed, expected) in [(0, 1), (30, 1), (30, 1), (61, 2)] {
+        let sql =
+            format!("UPDATE feed_gaps SET find_time = find_time - interval '{passed} minutes'");
+        run(conn, sql).await;
+        feeds::record_day(conn, &feed, &DayCounts::default(), Some(&gap))
+            .await
+            .unwrap();
+        let events = at.at.database.count("service_events").await;
+        assert_eq!(events, expected, "{passed}");
+    }
+    assert_eq!(at.at.database.count("feed_gaps").await, 4);
+}
+
+#[tokio::test]
+async fn deletion_of_many_posts_causes_a_hundred_events_of_each_namespace() {
+    let mut at = sending(1).await;
+    let connection = at.connections[0];
+    receive(&mut at, connection, "{POST_DELETED}").await;
+    let conn = &mut at.at.conn;
+    let other = at.at.fixture.beside(conn, "other").await;
+    let foreign = other.connection(conn, "https://other.example/").await;
+    let manager = other.manager(conn, &instructions("a"), &[foreign]).await;
+    receive(&mut at, foreign, "{POST_DELETED}").await;
+    let conn = &mut at.at.conn;
+    let ids: Vec<String> = (0..120).map(|n| format!("forum:{n}")).collect();
+    let posts: Vec<_> = ids.iter().map(|id| post(id, "t")).collect();
+    record(conn, at.manager, &posts).await;
+    record(conn, manager, &posts[..3]).await;
+    assert_eq!(erasure::erase(conn, &ids).await.unwrap(), 120);
+    for (namespace, expected) in [(at.at.fixture.namespace, 100), (other.namespace, 3)] {
+        let id = namespace.to_uuid();
+        let events = format!("service_events WHERE namespace_id = '{id}'");
+        assert_eq!(at.at.database.count(&events).await, expected);
+    }
+}
+
+#[tokio::test]
+async fn dispatcher_that_dies_in_the_fan_out_or_after_it_loses_no_event() {
+    let mut at = sending(1).await;
+    let (manager, connection) = (at.manager, at.connections[0]);
+    receive(&mut at, connection, ALL).await;
+    let conn = &mut at.at.conn;
+    managers::fail(conn, manager, 1, &failure(), Timestamp::now())
+        .await
+        .unwrap();
+    {
+        let mut dying = at.at.database.begin(&[]).await;
+        let given = service_events::fan_out(&mut dying, 9).await.unwrap();
+        assert_eq!(given.events, 1);
+    }
+    eventually("another one gives it", async || {
+        let given = service_events::fan_out(&mut *conn, 9).await;
+        given.unwrap().events == 1
+    })
+    .await;
+    assert_eq!(at.at.database.count("service_events").await, 0);
+    assert_eq!(at.at.database.count("deliveries").await, 1);
+
+    // This one dies before it sets the hint.
+    run(conn, "UPDATE connection_lanes SET next_due_time = NULL").await;
+    assert!(at.due().await.is_empty());
+    let found = deliveries::find_waiting(&mut at.at.conn, None, 9).await;
+    assert_eq!(found.unwrap().unnoted, 1);
+    assert_eq!(at.due().await, [connection].into());
 }
