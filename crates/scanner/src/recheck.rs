@@ -121,7 +121,7 @@ impl Recheck {
         let asked = budget::undertake(true, None, adapter.recheck(&post_ids));
         let answer = tokio::time::timeout(DEADLINE, asked).await;
         let cut_off = |_| PollError::Unavailable(platforms::FetchError::Timeout);
-        let gone = answer.map_err(cut_off).flatten();
+        let gone = answer.map_err(cut_off).flatten().map(|answer| answer.gone);
         let asked = post_ids.len();
         let found: Vec<String> = post_ids
             .into_iter()
