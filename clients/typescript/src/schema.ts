@@ -1868,9 +1868,11 @@ export interface components {
          *     - `COVERAGE_GAP`: posts of a feed that a Manager watches may be missing. A later look may still find them.
          *     - `POST_DELETED`: the post of a Scan was deleted at its source, or at the request of its author. Its text and author are
          *       removed from the Scan.
+         *     - `POST_EDITED`: the text of a Scan's post was edited at its source. The Scan keeps the text that matched. An edit is
+         *       found up to about a day later, and only on platforms whose posts are checked again and that show their text then.
          * @enum {string}
          */
-        ServiceEventType: "MANAGER_APPLIED" | "MANAGER_APPLY_FAILED" | "CONNECTION_DISABLED" | "COVERAGE_GAP" | "POST_DELETED";
+        ServiceEventType: "MANAGER_APPLIED" | "MANAGER_APPLY_FAILED" | "CONNECTION_DISABLED" | "COVERAGE_GAP" | "POST_DELETED" | "POST_EDITED";
         /**
          * @description What a Connection receives for each service event. It contains nothing of a post but its id. More fields may come.
          * @example {
@@ -1889,11 +1891,11 @@ export interface components {
             type: components["schemas"]["ServiceEventType"];
             /** @description The same for all Connections, and in each attempt. */
             id: components["schemas"]["Id"];
-            /** @description When it happened. */
+            /** @description When it happened; for a deleted or edited post, when that was found. */
             time: components["schemas"]["Timestamp"];
             /**
-             * @description What it is about: the `name` of the Manager, of the Connection, of the Scan for `POST_DELETED`, or of the Namespace
-             *     for `COVERAGE_GAP`.
+             * @description What it is about: the `name` of the Manager, of the Connection, of the Scan for `POST_DELETED` and `POST_EDITED`, or
+             *     of the Namespace for `COVERAGE_GAP`.
              */
             name: string;
             /** @description That of the Manager or Connection. */
@@ -1910,7 +1912,7 @@ export interface components {
                 to: components["schemas"]["Timestamp"];
                 reason: string;
             };
-            /** @description The deleted post; with `POST_DELETED`. */
+            /** @description The post of the Scan; with `POST_DELETED` and `POST_EDITED`. */
             post?: {
                 id: string;
             };

@@ -290,7 +290,7 @@ export const w = {
   delivery: {
     one: "Delivery", filters: "Filters", state: "State", status: "Answer", noAnswer: "No answer", anyFailed: "Failed, any", none: "Nothing was delivered yet", noneSuch: "No such delivery", noneWhy: "A delivery is made for each Scan of the Managers that name this Connection.",
     created: "Made", scan: "Scan", fresh: (count: number, page: number) => `${count >= page ? `${page} or more` : count} new – show`, answer: "Answer", attempts: "Attempts", next: "Next attempt", createdAt: "made", nextAt: "next attempt", retry: "Retry", again: "Send again", retried: "It is sent again now.", request: "Request", headers: "With headers", body: "Body",
-    events: { MANAGER_APPLIED: "Manager applied", MANAGER_APPLY_FAILED: "Manager could not be applied", CONNECTION_DISABLED: "Connection disabled by the service", COVERAGE_GAP: "Posts may be missing", POST_DELETED: "Post of a Scan deleted" } satisfies Record<ServiceEventType, string>,
+    events: { MANAGER_APPLIED: "Manager applied", MANAGER_APPLY_FAILED: "Manager could not be applied", CONNECTION_DISABLED: "Connection disabled by the service", COVERAGE_GAP: "Posts may be missing", POST_DELETED: "Post of a Scan deleted", POST_EDITED: "Post of a Scan edited" } satisfies Record<ServiceEventType, string>,
     otherFormat: (format: string) => `Sent in the form of ${format}.`, notYet: "Not sent yet.", newestOnly: (count: number) => `The newest ${count} are shown.`, total: "total",
     states: { PENDING: "To be sent", IN_FLIGHT: "Being sent", SUCCEEDED: "Acknowledged", RETRYING: "Retrying", EXHAUSTED: "Given up", CANCELLED: "Cancelled" } satisfies Record<Delivery["state"], string>,
     phases: { dns: "DNS", connect: "Connect", tls: "TLS", firstByte: "First byte", rest: "Rest" },

@@ -16,15 +16,18 @@ pub enum ServiceEventType {
     CoverageGap,
     /// A Scan's post was deleted at its source, or at the request of its author.
     PostDeleted,
+    /// A re-check found that the text of a Scan's post was edited at its source.
+    PostEdited,
 }
 
 impl ServiceEventType {
-    pub const ALL: [Self; 5] = [
+    pub const ALL: [Self; 6] = [
         Self::ManagerApplied,
         Self::ManagerApplyFailed,
         Self::ConnectionDisabled,
         Self::CoverageGap,
         Self::PostDeleted,
+        Self::PostEdited,
     ];
 
     pub fn as_str(self) -> &'static str {
@@ -34,6 +37,7 @@ impl ServiceEventType {
             Self::ConnectionDisabled => "CONNECTION_DISABLED",
             Self::CoverageGap => "COVERAGE_GAP",
             Self::PostDeleted => "POST_DELETED",
+            Self::PostEdited => "POST_EDITED",
         }
     }
 }
@@ -68,7 +72,7 @@ pub struct Details {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub gap: Option<CoverageGap>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub post: Option<DeletedPost>,
+    pub post: Option<ScanPost>,
 }
 
 /// A period whose posts may be missing from a feed.
@@ -83,9 +87,9 @@ pub struct CoverageGap {
     pub reason: String,
 }
 
-/// A deleted post; what it said is gone.
+/// The post of a Scan. It has no text, which the erasure of a post would have to find in stored events.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct DeletedPost {
+pub struct ScanPost {
     pub id: String,
 }
 
@@ -113,6 +117,10 @@ impl ServiceEvent {
             }
             ServiceEventType::PostDeleted => (
                 "The post of a Scan was deleted".to_owned(),
+                Some(self.name.clone()),
+            ),
+            ServiceEventType::PostEdited => (
+                "The post of a Scan was edited".to_owned(),
                 Some(self.name.clone()),
             ),
         }
@@ -189,6 +197,11 @@ mod tests {
             (
                 event("POST_DELETED", json!({"post": {"id": "reddit:t3_a"}})),
                 "The post of a Scan was deleted",
+                Some(name),
+            ),
+            (
+                event("POST_EDITED", json!({"post": {"id": "reddit:t3_a"}})),
+                "The post of a Scan was edited",
                 Some(name),
             ),
         ] {

@@ -4,9 +4,10 @@
 //! id and address. [`lease`] and [`advance`] walk all posts of a platform, some at a time, so that its scanner can
 //! ask which of them are gone: first posts of Scans, then recent ones. The position of a walk is stored, so it
 //! survives the death of a process. A post that is not found once is [`missing`]. If it is not found an hour later
-//! either, it is erased.
+//! either, it is erased. [`edits`] of those that are found are reported.
 
 pub mod author;
+pub mod edits;
 pub mod missing;
 
 use std::{collections::VecDeque, time::Duration};

@@ -522,6 +522,7 @@ diesel::table! {
         user_name -> Text,
         user_url -> Text,
         erase_time -> Nullable<Timestamptz>,
+        edit_digest -> Nullable<Bytea>,
     }
 }
 

@@ -530,7 +530,7 @@ mod tests {
             assert_eq!(failing("signingSecrets", value.clone()), issue, "{value}");
         }
         for (value, issue) in [
-            (json!(vec!["POST_DELETED"; 6]), Issue::TooMany),
+            (json!(vec!["POST_DELETED"; 7]), Issue::TooMany),
             (json!(["POST_DELETED", "POST_DELETED"]), Issue::Duplicate),
             (json!([7]), Issue::InvalidType),
             (json!("POST_DELETED"), Issue::InvalidType),

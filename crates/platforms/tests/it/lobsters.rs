@@ -131,6 +131,6 @@ async fn deleted_stories_show_when_asked_again() {
     let known: Vec<String> = feed.poll().await.posts.into_iter().map(|p| p.id).collect();
     feed.simulator.delete(ids[1]);
     let asked = [known, vec!["lobsters:../x".into(), "x".into()]].concat();
-    let gone = feed.adapter().recheck(&asked).await.unwrap();
+    let gone = feed.adapter().recheck(&asked).await.unwrap().gone;
     assert_eq!(gone, [format!("lobsters:{}", ids[1])]);
 }

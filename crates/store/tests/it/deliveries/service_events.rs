@@ -4,13 +4,13 @@ use std::time::Duration;
 
 use diesel::result::Error;
 use domain::{
-    ConnectionName, DeliveryState, ServiceEvent, ServiceEventType, Timestamp,
+    ConnectionName, DeliveryState, Post, ServiceEvent, ServiceEventType, Timestamp,
     manager::{ApplyError, ApplyErrorCode},
 };
 use store::{
     AsyncConnection, connections,
     deliveries::{self, Subject, Task, Verdict},
-    erasure,
+    erasure::{self, edits},
     feeds::{self, DayCounts, FeedGap},
     managers, service_events,
 };
@@ -19,8 +19,7 @@ use test_support::{eventually, instructions, post};
 use super::{Sending, each, living, result, sending};
 use crate::support::{die, record, run};
 
-const ALL: &str =
-    "{MANAGER_APPLIED,MANAGER_APPLY_FAILED,CONNECTION_DISABLED,COVERAGE_GAP,POST_DELETED}";
+const ALL: &str = "{MANAGER_APPLIED,MANAGER_APPLY_FAILED,CONNECTION_DISABLED,COVERAGE_GAP,POST_DELETED,POST_EDITED}";
 
 async fn receive(at: &mut Sending, connection: ConnectionName, types: &str) {
     let id = connection.connection.to_uuid();
@@ -43,13 +42,23 @@ fn failure() -> ApplyError {
     }
 }
 
+/// The post as it is now.
+fn current(id: &str, text: Option<&str>) -> Post {
+    Post {
+        text: text.map(str::to_owned),
+        ..post(id, "another title")
+    }
+}
+
 /// Causes one event of each type. `connections[0]` is disabled.
 async fn cause_all(at: &mut Sending) {
     at.scan("forum:1").await;
     let (manager, disabled) = (at.manager, at.connections[0]);
     let (conn, fixture) = (&mut at.at.conn, &at.at.fixture);
     let ids = ["forum:1".to_owned()];
-    for erased in [1, 0] {
+    for (erased, text) in [(1, "edited"), (0, "not told of")] {
+        let edited = [current("forum:1", Some(text))];
+        edits::record(conn, &edited).await.unwrap();
         assert_eq!(erasure::erase(conn, &ids).await.unwrap(), erased);
     }
     let now = Timestamp::now();
@@ -134,7 +143,7 @@ async fn each_cause_stores_its_event_once() {
     }
     cause_all(&mut at).await;
     let given = service_events::fan_out(&mut at.at.conn, 9).await.unwrap();
-    assert_eq!(given.events, 5);
+    assert_eq!(given.events, 6);
     assert_eq!(given.waiting, [at.connections[1]], "the other is disabled");
 
     let events = |number: usize| {
@@ -143,6 +152,7 @@ async fn each_cause_stores_its_event_once() {
     };
     let (types, database) = ("event->>'type'", &at.at.database);
     let all = [
+        "POST_EDITED",
         "POST_DELETED",
         "MANAGER_APPLY_FAILED",
         "MANAGER_APPLIED",
@@ -151,14 +161,55 @@ async fn each_cause_stores_its_event_once() {
     ];
     assert_eq!(database.texts(types, &events(1)).await, all);
     // A Connection does not receive that it was disabled itself.
-    assert_eq!(database.texts(types, &events(0)).await, all[..4]);
+    assert_eq!(database.texts(types, &events(0)).await, all[..5]);
     let namespace = at.at.fixture.namespace;
     let gap = format!("namespaces/{namespace} hackernews:newest a pause");
-    let expected = ["forum:1", "watch nope", "watch", &gap, "hook gone"];
+    let expected = [
+        "forum:1",
+        "forum:1",
+        "watch nope",
+        "watch",
+        &gap,
+        "hook gone",
+    ];
     let shown = "concat_ws(' ', CASE WHEN event->>'type' = 'COVERAGE_GAP' THEN event->>'name' END, \
         event->>'nickname', event->'error'->>'message', event->>'reason', event->'post'->>'id', \
         event->'gap'->>'feed', event->'gap'->>'reason')";
     assert_eq!(database.texts(shown, &events(1)).await, expected);
+}
+
+#[tokio::test]
+async fn each_edit_of_a_post_is_reported_once() {
+    let mut at = sending(1).await;
+    let connection = at.connections[0];
+    at.scan("forum:1").await;
+    at.scan("forum:2").await;
+    let mut other = at.at.database.connect().await;
+    let mut edit = async |at: &mut Sending, text| {
+        let posts = [current("forum:1", text), current("forum:3", text)];
+        // Two replicas at once, as after an outage of one.
+        let (one, two) = tokio::join!(
+            edits::record(&mut at.at.conn, &posts),
+            edits::record(&mut other, &posts)
+        );
+        one.and(two).unwrap();
+        at.at.database.count("service_events").await
+    };
+    assert_eq!(edit(&mut at, Some("no one asks yet")).await, 0);
+    receive(&mut at, connection, "{POST_EDITED}").await;
+    for (text, events) in [
+        (Some("no one asks yet"), 0),
+        // Markup that is read in another way.
+        (Some("*no* one\nasks_yet?"), 0),
+        (None, 0),
+        (Some("edited"), 1),
+        (Some("edited"), 1),
+        (Some("text"), 2),
+    ] {
+        assert_eq!(edit(&mut at, text).await, events, "{text:?}");
+    }
+    let stored = at.at.database.texts("text", "posts ORDER BY post_id");
+    assert_eq!(stored.await, ["text", "text"], "as it was matched");
 }
 
 #[tokio::test]
