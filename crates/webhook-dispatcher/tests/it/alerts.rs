@@ -7,7 +7,7 @@ use runtime::{
     Health,
     config::{Smtp, SmtpEncryption},
 };
-use test_support::{Alert, Answer, eventually};
+use test_support::{Alert, Answer, TIMEOUT, eventually};
 
 use crate::support::{World, always};
 
@@ -58,6 +58,7 @@ async fn alert_fires_when_the_mail_server_cannot_be_reached() {
         hello_name: None,
         public_url: "https://earshot.example/".parse().unwrap(),
         max_per_minute: 1_000,
+        timeout: TIMEOUT,
     });
     let mut conn = world.database.connect().await;
     let connection = world
