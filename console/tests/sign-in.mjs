@@ -48,11 +48,11 @@ async function start() {
   const client = { redirect_uris: [`${proxy.url}/console/sign-in/callback`] };
   const provider = new Provider(issuer, {
     clients: [{ ...client, client_id: "earshot", client_secret: "hush" }, { ...client, client_id: "another", client_secret: "hush" }],
-    claims: { openid: ["sub", "groups"], email: ["email"], profile: [] },
+    claims: { openid: ["sub", "groups"], email: ["email", "email_verified"], profile: [] },
     conformIdTokenClaims: false,
     cookies: { keys: ["a key of the test"] },
     features: { devInteractions: { enabled: true } },
-    findAccount: (_, id) => ({ accountId: id, claims: () => ({ sub: id, email: `${id}@example.com`, groups: PEOPLE[id] ?? [] }) }),
+    findAccount: (_, id) => ({ accountId: id, claims: () => ({ sub: id, email: `${id}@example.com`, email_verified: true, groups: PEOPLE[id] ?? [] }) }),
   });
   server.on("request", provider.callback());
   const earshot = await Earshot.start({

@@ -287,6 +287,7 @@ async fn finish(
         account: &grant.account,
         role: grant.role,
         person: &claims.person(),
+        subject: &claims.subject,
     };
     let mut conn = state.database.connection().await?;
     let granted = sessions::grant(&mut conn, &sign_in, &returned.origin, granted).await;

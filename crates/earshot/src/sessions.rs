@@ -29,8 +29,9 @@ pub(crate) struct Revoke {
     /// The id of a session, as `earshot sessions list` shows it.
     #[arg(value_parser = parse::KEY, required_unless_present = "person", conflicts_with = "person")]
     id: Option<Id>,
-    /// Revoke all sessions of this person, as `earshot sessions list` shows them. They can sign in again until the
-    /// provider or `gateway.oidc.grants` forbids it.
+    /// Revoke all sessions of this person, by the name or the subject that `earshot sessions list` shows. The subject
+    /// finds all of them, because people may be able to change their name at the provider. They can sign in again until
+    /// the provider or `gateway.oidc.grants` forbids it.
     #[arg(long, value_name = "NAME")]
     person: Option<String>,
     #[command(flatten)]
@@ -47,7 +48,7 @@ pub(crate) fn run(command: Command) -> anyhow::Result<()> {
 }
 
 async fn list(conn: &mut AsyncPgConnection) -> anyhow::Result<()> {
-    println!("ID\tPERSON\tACCOUNT\tROLE\tSTATE\tSIGNED IN\tEXPIRES\tLAST USED");
+    println!("ID\tPERSON\tSUBJECT\tACCOUNT\tROLE\tSTATE\tSIGNED IN\tEXPIRES\tLAST USED");
     let now = Timestamp::now();
     for session in keys::list_sessions(conn).await? {
         let state = match (session.revoke_time, session.is_valid(now)) {
@@ -58,9 +59,10 @@ async fn list(conn: &mut AsyncPgConnection) -> anyhow::Result<()> {
         let time =
             |time: Option<Timestamp>| time.map_or("never".to_owned(), |time| time.to_string());
         println!(
-            "{}\t{}\t{}\t{}\t{state}\t{}\t{}\t{}",
+            "{}\t{}\t{}\t{}\t{}\t{state}\t{}\t{}\t{}",
             session.id,
             session.person.as_deref().unwrap_or_default(),
+            session.subject.as_deref().unwrap_or_default(),
             session.account_name,
             session.role.as_str(),
             session.create_time,
@@ -76,7 +78,7 @@ async fn revoke(conn: &mut AsyncPgConnection, arguments: &Revoke) -> anyhow::Res
     let mut sessions = keys::list_sessions(conn).await?;
     sessions.retain(|session| match arguments.id {
         Some(id) => session.id == id,
-        None => session.person == arguments.person,
+        None => session.person == arguments.person || session.subject == arguments.person,
     });
     if sessions.is_empty() {
         bail!("there is no such session");

@@ -52,7 +52,10 @@ pub struct Grant<'a> {
     /// Name of an account.
     pub account: &'a str,
     pub role: Role,
+    /// Name of the person, which they may be able to change.
     pub person: &'a str,
+    /// Permanent identifier of the person at the provider.
+    pub subject: &'a str,
 }
 
 /// A new session.
@@ -111,6 +114,7 @@ pub async fn grant(
         Text: grant.account,
         Text: grant.role.as_str(),
         Text: grant.person,
+        Text: grant.subject,
         Interval: interval(CLAIM_TIME),
     )
     .execute(conn)
@@ -134,6 +138,8 @@ pub async fn open(
         role: String,
         #[diesel(sql_type = Text)]
         person: String,
+        #[diesel(sql_type = Text)]
+        subject: String,
     }
     let claimed: Vec<Claimed> = query!("sign_ins/claim", Binary: browser_hash.as_slice())
         .load(conn)
@@ -148,6 +154,7 @@ pub async fn open(
         Binary: key.secret_hash().to_vec(),
         Text: &claimed.role,
         Text: &claimed.person,
+        Text: &claimed.subject,
         Interval: interval(lasts),
     )
     .execute(conn)

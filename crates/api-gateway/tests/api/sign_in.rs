@@ -211,6 +211,11 @@ async fn person_gets_the_role_of_their_group_until_they_sign_out() {
         .map(|one| (one.person.as_deref().unwrap(), one.revoke_time.is_some()))
         .collect();
     assert_eq!(states, [("jane@example.com", true), ("joe", false)]);
+    assert!(
+        sessions
+            .iter()
+            .all(|one| one.subject.as_deref() == Some("7"))
+    );
     let log = acme
         .get("/v1/namespaces/-/auditEvents?orderBy=createTime")
         .await;
@@ -249,6 +254,7 @@ async fn token_that_is_not_for_this_sign_in_is_refused() {
         json!({"exp": null}),
         json!({"nbf": now + 600}),
         json!({"sub": null}),
+        json!({"sub": ""}),
     ] {
         provider.claim(claims.clone());
         let back = browser.visit(&provider).await;

@@ -30,6 +30,7 @@ fn jane(account: &str) -> Grant<'_> {
         account,
         role: Role::Editor,
         person: "jane@example.com",
+        subject: "7",
     }
 }
 
@@ -101,6 +102,7 @@ async fn each_step_of_a_sign_in_is_done_once_and_by_the_browser_that_began() {
     assert!(key.matches(&found.secret_hash));
     assert_eq!(found.role, Role::Editor);
     assert_eq!(found.person.as_deref(), Some("jane@example.com"));
+    assert_eq!(found.subject.as_deref(), Some("7"));
     assert!(found.is_valid(now) && !found.is_valid(now.plus(2 * HOUR)));
     // Operators see it among the sessions, not among the keys.
     assert!(keys::list(&mut at.conn).await.unwrap().is_empty());
@@ -181,20 +183,25 @@ async fn gateway_ends_and_purges_sessions_but_no_keys() {
 async fn session_belongs_to_a_person_and_ends_within_a_day() {
     let at = start().await;
     let account = at.fixture.account.to_uuid();
-    let open = |named: &str, lasts: &str| {
+    let open = |named: &str, identified: &str, lasts: &str| {
         format!(
-            "SELECT open_session(gen_random_uuid(), '{account}', sha256('x'), 'OWNER', {named}, interval '{lasts}')"
+            "SELECT open_session(gen_random_uuid(), '{account}', sha256('x'), 'OWNER', {named}, {identified}, \
+             interval '{lasts}')"
         )
     };
     let mut conn = gateway(&at).await;
-    for statement in [open("NULL", "1 hour"), open("'jane'", "25 hours")] {
+    for statement in [
+        open("NULL", "'7'", "1 hour"),
+        open("'jane'", "NULL", "1 hour"),
+        open("'jane'", "'7'", "25 hours"),
+    ] {
         let refused = sql_query(statement).execute(&mut conn).await.unwrap_err();
         assert!(refused.to_string().contains("within a day"), "{refused}");
     }
     for service in [Service::Compiler, Service::Scanner, Service::Dispatcher] {
         let url = at.database.url_of(service);
         let mut conn = AsyncPgConnection::establish(&url).await.unwrap();
-        let statement = open("'jane'", "1 hour");
+        let statement = open("'jane'", "'7'", "1 hour");
         let refused = sql_query(statement).execute(&mut conn).await.unwrap_err();
         let refused = refused.to_string();
         assert!(refused.contains("permission denied"), "{refused}");
