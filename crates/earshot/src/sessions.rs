@@ -6,7 +6,7 @@ use domain::{
     Id, Timestamp,
     audit::{Action, Entry},
 };
-use store::{AsyncConnection, AsyncPgConnection, audit, keys};
+use store::{AsyncConnection, AsyncPgConnection, audit, keys, sessions};
 
 use crate::{
     database,
@@ -20,7 +20,7 @@ pub(crate) enum Command {
         #[command(flatten)]
         database: database::Arguments,
     },
-    /// Revoke a session, or all sessions of a person; they stop working within five seconds.
+    /// Revoke a session, or all sessions and sign-ins in progress of a person; they stop working within five seconds.
     Revoke(Revoke),
 }
 
@@ -41,9 +41,13 @@ pub(crate) struct Revoke {
 pub(crate) fn run(command: Command) -> anyhow::Result<()> {
     match command {
         Command::List { database } => with(&database, async |conn| list(conn).await),
-        Command::Revoke(arguments) => with(&arguments.database, async |conn| {
-            revoke(conn, &arguments).await
-        }),
+        Command::Revoke(arguments) => {
+            let summary = with(&arguments.database, async |conn| {
+                revoke(conn, &arguments).await
+            })?;
+            eprintln!("{summary}");
+            Ok(())
+        }
     }
 }
 
@@ -73,32 +77,144 @@ async fn list(conn: &mut AsyncPgConnection) -> anyhow::Result<()> {
     Ok(())
 }
 
-async fn revoke(conn: &mut AsyncPgConnection, arguments: &Revoke) -> anyhow::Result<()> {
+/// Returns what was revoked.
+async fn revoke(conn: &mut AsyncPgConnection, arguments: &Revoke) -> anyhow::Result<String> {
     let now = Timestamp::now();
-    let mut sessions = keys::list_sessions(conn).await?;
-    sessions.retain(|session| match arguments.id {
-        Some(id) => session.id == id,
-        None => session.person == arguments.person || session.subject == arguments.person,
-    });
-    if sessions.is_empty() {
-        bail!("there is no such session");
-    }
-    let mut revoked = 0;
-    for session in sessions.iter().filter(|session| session.is_valid(now)) {
-        let person = session.person.as_deref().unwrap_or_default();
-        let resource = format!("people/{person}/sessions/{}", session.id);
-        let is_revoked = conn
-            .transaction::<_, store::QueryError, _>(async |conn| {
-                let is_revoked = keys::revoke(conn, session.id, now).await?;
-                if is_revoked {
+    let (sign_ins, found, revoked) = conn
+        .transaction::<_, store::QueryError, _>(async |conn| {
+            // First: a sign-in that becomes a session meanwhile is then among the sessions.
+            let sign_ins = match &arguments.person {
+                Some(person) => sessions::forget(conn, person).await?,
+                None => 0,
+            };
+            let mut found = keys::list_sessions(conn).await?;
+            found.retain(|session| match arguments.id {
+                Some(id) => session.id == id,
+                None => session.person == arguments.person || session.subject == arguments.person,
+            });
+            let mut revoked = 0;
+            for session in found.iter().filter(|session| session.is_valid(now)) {
+                let person = session.person.as_deref().unwrap_or_default();
+                let resource = format!("people/{person}/sessions/{}", session.id);
+                if keys::revoke(conn, session.id, now).await? {
                     let entry = Entry::of_account(Action::Revoke, &resource);
                     audit::record_of_operator(conn, session.account, &entry).await?;
+                    revoked += 1;
                 }
-                Ok(is_revoked)
-            })
-            .await?;
-        revoked += u32::from(is_revoked);
+            }
+            Ok((sign_ins, found.len(), revoked))
+        })
+        .await?;
+    if sign_ins == 0 && found == 0 {
+        bail!("there is no such session");
     }
-    eprintln!("sessions revoked: {revoked}");
-    Ok(())
+    Ok(format!(
+        "sessions revoked: {revoked}, sign-ins stopped: {sign_ins}"
+    ))
+}
+
+#[cfg(test)]
+mod tests {
+    use std::time::Duration;
+
+    use clap::Parser as _;
+    use domain::key::{ApiKey, Role};
+    use store::sessions::{Grant, SignIn};
+    use test_support::TestDatabase;
+
+    use super::*;
+
+    const HOUR: Duration = Duration::from_hours(1);
+
+    #[derive(clap::Parser)]
+    struct Line {
+        #[command(subcommand)]
+        command: Command,
+    }
+
+    async fn run(conn: &mut AsyncPgConnection, flags: &[&str]) -> Result<String, String> {
+        let line = ["sessions", "revoke"];
+        let line = Line::try_parse_from(line.iter().chain(flags)).unwrap();
+        let Command::Revoke(arguments) = line.command else {
+            panic!("another command");
+        };
+        let outcome = revoke(conn, &arguments).await;
+        outcome.map_err(|error| error.to_string())
+    }
+
+    fn sign_in(number: u8) -> SignIn {
+        SignIn {
+            state_hash: [number; 32],
+            browser_hash: [number; 32],
+        }
+    }
+
+    /// Lets a person come back from the provider.
+    async fn grant(
+        conn: &mut AsyncPgConnection,
+        number: u8,
+        account: &str,
+        [person, subject]: [&str; 2],
+    ) {
+        keys::ensure_account(conn, account, Timestamp::now())
+            .await
+            .unwrap();
+        let grant = Grant {
+            account,
+            role: Role::Viewer,
+            person,
+            subject,
+        };
+        let granted = sessions::grant(conn, &sign_in(number), "192.0.2.1", grant).await;
+        assert!(granted.unwrap());
+    }
+
+    /// Opens the session of a sign-in that was granted, and returns its id.
+    async fn open(conn: &mut AsyncPgConnection, number: u8) -> Option<Id> {
+        let (key, browser) = (ApiKey::generate(), sign_in(number).browser_hash);
+        let session = sessions::open(conn, &browser, &key, HOUR).await.unwrap();
+        session.map(|_| key.id)
+    }
+
+    #[tokio::test]
+    async fn sessions_of_a_person_are_found_by_name_and_by_subject() {
+        let database = TestDatabase::create().await;
+        let conn = &mut database.connect().await;
+        let mut ids = Vec::new();
+        for (number, who) in (0..).zip([["jane", "7"], ["janet", "7"], ["joe", "8"]]) {
+            grant(conn, number, "acme", who).await;
+            ids.push(open(conn, number).await.unwrap());
+        }
+        let done = run(conn, &["--person", "7"]).await;
+        assert_eq!(done.unwrap(), "sessions revoked: 2, sign-ins stopped: 0");
+        let again = run(conn, &["--person", "jane"]).await;
+        assert_eq!(again.unwrap(), "sessions revoked: 0, sign-ins stopped: 0");
+        let unknown = run(conn, &["--person", "jan"]).await;
+        assert_eq!(unknown.unwrap_err(), "there is no such session");
+        let mut recorded = database
+            .texts("action || ' ' || resource", "audit_events")
+            .await;
+        recorded.sort_unstable();
+        let expected = ["jane", "janet"].iter().zip(&ids);
+        let expected = expected.map(|(who, id)| format!("REVOKE people/{who}/sessions/{id}"));
+        assert_eq!(recorded, expected.collect::<Vec<_>>());
+        let done = run(conn, &[&ids[2].to_string()]).await;
+        assert_eq!(done.unwrap(), "sessions revoked: 1, sign-ins stopped: 0");
+    }
+
+    #[tokio::test]
+    async fn sign_in_in_progress_of_a_revoked_person_leads_to_no_session() {
+        let database = TestDatabase::create().await;
+        let conn = &mut database.connect().await;
+        for person in ["jane", "7"] {
+            grant(conn, 1, "acme", ["jane", "7"]).await;
+            let done = run(conn, &["--person", person]).await;
+            assert_eq!(done.unwrap(), "sessions revoked: 0, sign-ins stopped: 1");
+            assert_eq!(open(conn, 1).await, None);
+        }
+        grant(conn, 1, "acme", ["joe", "8"]).await;
+        let unknown = run(conn, &["--person", "jane"]).await;
+        assert_eq!(unknown.unwrap_err(), "there is no such session");
+        assert!(open(conn, 1).await.is_some());
+    }
 }

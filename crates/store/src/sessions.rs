@@ -165,6 +165,12 @@ pub async fn open(
     }))
 }
 
+/// Removes sign-ins of a person that have not become sessions yet, by name or subject. Returns their number. Waits for
+/// those that become one at the moment: call it before a look for sessions. Reads all sign-ins.
+pub async fn forget(conn: &mut AsyncPgConnection, person: &str) -> QueryResult<usize> {
+    query!("sign_ins/forget", Text: person).execute(conn).await
+}
+
 /// Ends a session. Returns false if it does not exist, or was revoked before.
 pub async fn end(conn: &mut AsyncPgConnection, id: Id) -> QueryResult<bool> {
     #[derive(QueryableByName)]

@@ -149,6 +149,26 @@ async fn origin_has_a_limited_number_of_sign_ins_in_progress() {
 }
 
 #[tokio::test]
+async fn sign_in_that_becomes_a_session_is_either_forgotten_or_seen() {
+    let mut at = start().await;
+    let one = sign_in(1, 1);
+    let granted = sessions::grant(&mut at.conn, &one, "192.0.2.1", jane("acme")).await;
+    assert!(granted.unwrap());
+    let mut opening = gateway(&at).await;
+    run(&mut opening, "BEGIN").await;
+    let key = ApiKey::generate();
+    let opened = sessions::open(&mut opening, &one.browser_hash, &key, HOUR).await;
+    assert!(opened.unwrap().is_some());
+    run(&mut at.conn, "SET lock_timeout = '100ms'").await;
+    let waits = sessions::forget(&mut at.conn, "7").await.unwrap_err();
+    assert!(waits.to_string().contains("lock timeout"), "{waits}");
+    run(&mut opening, "COMMIT").await;
+    assert_eq!(sessions::forget(&mut at.conn, "7").await.unwrap(), 0);
+    let all = keys::list_sessions(&mut at.conn).await.unwrap();
+    assert_eq!(all.len(), 1);
+}
+
+#[tokio::test]
 async fn gateway_ends_and_purges_sessions_but_no_keys() {
     let mut at = start().await;
     let mut conn = gateway(&at).await;
