@@ -93,7 +93,7 @@ async fn revoke(conn: &mut AsyncPgConnection, arguments: &Revoke) -> anyhow::Res
                 None => session.person == arguments.person || session.subject == arguments.person,
             });
             let mut revoked = 0;
-            for session in found.iter().filter(|session| session.is_valid(now)) {
+            for session in &found {
                 let person = session.person.as_deref().unwrap_or_default();
                 let resource = format!("people/{person}/sessions/{}", session.id);
                 if keys::revoke(conn, session.id, now).await? {
@@ -200,6 +200,20 @@ mod tests {
         assert_eq!(recorded, expected.collect::<Vec<_>>());
         let done = run(conn, &[&ids[2].to_string()]).await;
         assert_eq!(done.unwrap(), "sessions revoked: 1, sign-ins stopped: 0");
+    }
+
+    #[tokio::test]
+    async fn session_that_looks_expired_to_the_operators_clock_is_revoked() {
+        let database = TestDatabase::create().await;
+        let conn = &mut database.connect().await;
+        grant(conn, 1, "acme", ["jane", "7"]).await;
+        let id = open(conn, 1).await.unwrap();
+        let slow = "UPDATE api_keys SET expire_time = clock_timestamp() - interval '1 minute'";
+        database.run(slow).await;
+        let done = run(conn, &[&id.to_string()]).await;
+        assert_eq!(done.unwrap(), "sessions revoked: 1, sign-ins stopped: 0");
+        let session = keys::find(conn, id).await.unwrap().unwrap();
+        assert!(session.revoke_time.is_some());
     }
 
     #[tokio::test]
