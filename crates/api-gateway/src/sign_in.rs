@@ -13,7 +13,7 @@ pub(crate) mod client;
 mod id_token;
 mod provider;
 
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use actix_web::{
     HttpMessage as _, HttpRequest, HttpResponse,
@@ -40,6 +40,7 @@ use crate::{
     ApiError,
     answer::{Deleted, Found},
     authenticate::{Caller, guesses},
+    rates,
     request_id::RequestId,
     state::AppState,
 };
@@ -60,7 +61,7 @@ enum Failure {
     NoGrant { groups: usize },
     #[error("the account `{0}` of gateway.oidc.grants does not exist")]
     NoAccount(String),
-    #[error("too many sign-ins in progress from one address")]
+    #[error("too many requests from one address")]
     TooMany,
     #[error(transparent)]
     Gateway(#[from] ApiError),
@@ -152,6 +153,7 @@ pub(crate) async fn token(
     }
     let browser = sign_ins.browser(&request);
     let browser = browser.ok_or(ApiError::Unauthenticated)?;
+    throttle(&state, &request).map_err(rates::too_many_failures)?;
     let key = ApiKey::generate();
     let address = state.guesses.origin(&request).to_string();
     let request_id = request.extensions().get::<RequestId>().cloned();
@@ -195,6 +197,7 @@ async fn start(
     state: &AppState,
     request: &HttpRequest,
 ) -> Result<(Url, String), Failure> {
+    throttle(state, request).map_err(|_next_minute| Failure::TooMany)?;
     let document = sign_ins.provider.document().await?;
     let [browser, sent_state, nonce, verifier] = [(); 4].map(|()| random());
     let sign_in = SignIn {
@@ -246,6 +249,7 @@ async fn finish(
         state_hash: hash(sent_state),
         browser_hash: hash(&browser),
     };
+    throttle(state, request).map_err(|_next_minute| Failure::TooMany)?;
     let returned = {
         let mut conn = state.database.connection().await?;
         let taken = sessions::take(&mut conn, &sign_in).await;
@@ -330,6 +334,12 @@ async fn open(
 /// Name of a session in the audit log, which says whose it is.
 fn name(person: &str, id: Id) -> String {
     format!("people/{person}/sessions/{id}")
+}
+
+/// Counts a step that uses the database before anyone is known. Fails with the time until the next minute.
+fn throttle(state: &AppState, request: &HttpRequest) -> Result<(), Duration> {
+    let address = guesses::network(state.guesses.origin(request));
+    state.sign_in_rates.take(address, Instant::now())
 }
 
 fn enabled(state: &AppState) -> Result<&SignIns, ApiError> {

@@ -1,6 +1,10 @@
 //! `/console/sign-in`: people sign in by OpenID Connect.
 
-use std::time::Duration;
+use std::{
+    net::Ipv4Addr,
+    sync::atomic::{AtomicU32, Ordering},
+    time::Duration,
+};
 
 use domain::{
     Timestamp,
@@ -50,7 +54,11 @@ fn oidc(provider: &Provider) -> Oidc {
 /// A gateway whose people sign in at `provider`, with the accounts `acme` and `globex`.
 async fn start(provider: &Provider) -> (TestApp, Client, Client) {
     let settings = oidc(provider);
-    let app = TestApp::start_with(|config| config.gateway.oidc = Some(settings)).await;
+    let app = TestApp::start_with(|config| {
+        config.gateway.oidc = Some(settings);
+        config.gateway.trusted_proxies = vec!["127.0.0.0/8".parse().unwrap()];
+    })
+    .await;
     let (acme, globex) = (app.account("acme").await, app.account("globex").await);
     (app, acme, globex)
 }
@@ -60,6 +68,14 @@ struct Browser {
     http: reqwest::Client,
     base: String,
     cookie: Option<String>,
+    /// `None` for another address with each request, so that none is throttled.
+    address: Option<Ipv4Addr>,
+}
+
+fn new_address() -> Ipv4Addr {
+    static NEXT: AtomicU32 = AtomicU32::new(0);
+    let number = NEXT.fetch_add(1, Ordering::Relaxed);
+    Ipv4Addr::from_bits(Ipv4Addr::new(10, 0, 0, 0).to_bits() + number)
 }
 
 impl Browser {
@@ -70,6 +86,7 @@ impl Browser {
             http: http.build().unwrap(),
             base: base.to_owned(),
             cookie: None,
+            address: None,
         }
     }
 
@@ -84,6 +101,8 @@ impl Browser {
     async fn send(&mut self, method: Method, path: &str, origin: Option<&str>) -> Response {
         let address = format!("{}/console/sign-in{path}", self.base);
         let mut request = self.http.request(method, address);
+        let from = self.address.unwrap_or_else(new_address);
+        request = request.header("x-forwarded-for", from.to_string());
         if let Some(cookie) = &self.cookie {
             request = request.header("cookie", format!("theme=dark; {cookie}"));
         }
@@ -446,6 +465,43 @@ async fn failures_of_the_provider_are_explained_by_the_console() {
         let back = browser.visit(&provider).await;
         assert_eq!(browser.refusal(&back).await, "not-allowed", "{groups}");
     }
+}
+
+#[tokio::test]
+async fn steps_that_need_no_key_are_throttled_by_address() {
+    let provider = Provider::start().await;
+    let (app, ..) = start(&provider).await;
+    let mut browser = Browser::new(&app.base);
+    browser.address = Some(new_address());
+    let back = browser.visit(&provider).await;
+    let cookie = browser.cookie.clone();
+    let throttled = "../#/sign-in?failed=too-many";
+    eventually("the way back is throttled", async || {
+        browser.follow("/callback?code=a&state=b").await == throttled
+    })
+    .await;
+    eventually("the beginning is throttled", async || {
+        browser.follow("/begin").await == throttled
+    })
+    .await;
+    eventually("the token is throttled", async || {
+        let answer = browser.send(Method::POST, "/token", Some(ORIGIN)).await;
+        let is_throttled = answer.status() == 429;
+        assert!(is_throttled || answer.status() == 401);
+        assert_eq!(is_throttled, answer.headers().contains_key("retry-after"));
+        is_throttled
+    })
+    .await;
+
+    // From elsewhere, the same browser goes on. Mails are counted apart.
+    let elsewhere = browser.address.replace(new_address());
+    browser.cookie = cookie;
+    assert_eq!(browser.follow(&back).await, DONE);
+    assert_eq!(browser.claim().await.0, 200);
+    let mail = browser.http.get(format!("{}/mail/confirm/0", app.base));
+    let from = elsewhere.unwrap().to_string();
+    let mail = mail.header("x-forwarded-for", from).send().await.unwrap();
+    assert_eq!(mail.status(), 404);
 }
 
 #[tokio::test]
