@@ -210,9 +210,7 @@ async fn start(
     {
         let mut conn = state.database.connection().await?;
         let begun = sessions::begin(&mut conn, &sign_in, &origin, &sealed).await;
-        if !begun.map_err(ApiError::from)? {
-            return Err(Failure::TooMany);
-        }
+        begun.map_err(ApiError::from)?;
     }
     let challenge = BASE64_URL_SAFE_NO_PAD.encode(hash(&verifier));
     let mut url = document.metadata.authorization_endpoint.clone();

@@ -25,7 +25,7 @@ use crate::{QueryResult, idempotency::interval, prepared::query};
 pub const SIGN_IN_TIME: Duration = Duration::from_mins(10);
 /// How long the console has to ask for its token.
 const CLAIM_TIME: Duration = Duration::from_mins(1);
-/// Maximum number of sign-ins in progress from one origin.
+/// Maximum number of sign-ins from one origin that wait for the provider.
 pub const MAX_PER_ORIGIN: i64 = 100;
 
 /// Identity of a sign-in: SHA-256 of its `state`, and of the cookie of the browser that began it.
@@ -65,25 +65,26 @@ pub struct Session {
     pub person: String,
 }
 
-/// Stores a new sign-in. Returns false if `origin` has too many in progress. `sign_ins_origin_idx` serves the count.
+/// Stores a new sign-in, in place of the oldest ones of `origin` if it has too many: a client that begins many
+/// must not keep others of its network from signing in. `sign_ins_origin_idx` serves the search.
 pub async fn begin(
     conn: &mut AsyncPgConnection,
     sign_in: &SignIn,
     origin: &str,
     sealed: &[u8],
-) -> QueryResult<bool> {
-    let begun = query!(
+) -> QueryResult<()> {
+    query!(
         "sign_ins/begin",
         Binary: sign_in.state_hash.as_slice(),
         Binary: sign_in.browser_hash.as_slice(),
         Text: origin,
         Binary: sealed,
         Interval: interval(SIGN_IN_TIME),
-        BigInt: MAX_PER_ORIGIN,
+        BigInt: MAX_PER_ORIGIN - 1,
     )
     .execute(conn)
     .await?;
-    Ok(begun > 0)
+    Ok(())
 }
 
 /// Takes a sign-in that came back. `None` if it does not exist, was taken before, is too old, or was begun by another

@@ -59,11 +59,9 @@ async fn each_step_of_a_sign_in_is_done_once_and_by_the_browser_that_began() {
     let mut conn = gateway(&at).await;
     let conn = &mut conn;
     let (ours, theirs) = (sign_in(1, 1), sign_in(1, 2));
-    assert!(
-        sessions::begin(conn, &ours, "192.0.2.1", b"sealed")
-            .await
-            .unwrap()
-    );
+    sessions::begin(conn, &ours, "192.0.2.1", b"sealed")
+        .await
+        .unwrap();
     let key = ApiKey::generate();
     for wrong in [theirs, sign_in(2, 1)] {
         assert!(sessions::take(conn, &wrong).await.unwrap().is_none());
@@ -133,19 +131,45 @@ async fn sign_in_that_takes_too_long_is_forgotten() {
 }
 
 #[tokio::test]
-async fn origin_has_a_limited_number_of_sign_ins_in_progress() {
-    let at = start().await;
+async fn new_sign_in_replaces_the_oldest_of_an_origin_that_has_too_many() {
+    let mut at = start().await;
     let mut conn = gateway(&at).await;
+    let conn = &mut conn;
     let most = u8::try_from(sessions::MAX_PER_ORIGIN).unwrap();
+    let (elsewhere, granted) = (sign_in(201, 1), sign_in(202, 2));
+    sessions::begin(conn, &elsewhere, "192.0.2.2", b"x")
+        .await
+        .unwrap();
+    sessions::grant(conn, &granted, "192.0.2.1", jane("acme"))
+        .await
+        .unwrap();
     for number in 0..=most {
-        let begun = sessions::begin(&mut conn, &sign_in(number, 1), "192.0.2.1", b"x").await;
-        assert_eq!(begun.unwrap(), number < most);
+        sessions::begin(conn, &sign_in(number, 1), "192.0.2.1", b"x")
+            .await
+            .unwrap();
     }
-    let other = sessions::begin(&mut conn, &sign_in(most, 1), "192.0.2.2", b"x").await;
-    assert!(other.unwrap());
-    sessions::take(&mut conn, &sign_in(0, 1)).await.unwrap();
-    let next = sessions::begin(&mut conn, &sign_in(0, 1), "192.0.2.1", b"x").await;
-    assert!(next.unwrap());
+    let taken = sessions::take(conn, &sign_in(0, 1)).await.unwrap();
+    assert!(taken.is_none());
+    for kept in [sign_in(1, 1), sign_in(most, 1), elsewhere] {
+        let taken = sessions::take(conn, &kept).await.unwrap();
+        assert!(taken.is_some(), "{kept:?}");
+    }
+    let opened = sessions::open(conn, &granted.browser_hash, &ApiKey::generate(), HOUR).await;
+    assert!(opened.unwrap().is_some());
+
+    // One that is being taken is not waited for.
+    for number in [0, 1] {
+        sessions::begin(conn, &sign_in(number, 1), "192.0.2.1", b"x")
+            .await
+            .unwrap();
+    }
+    run(&mut at.conn, "BEGIN").await;
+    let taken = sessions::take(&mut at.conn, &sign_in(2, 1)).await.unwrap();
+    assert!(taken.is_some());
+    run(conn, "SET lock_timeout = '100ms'").await;
+    sessions::begin(conn, &sign_in(200, 1), "192.0.2.1", b"x")
+        .await
+        .unwrap();
 }
 
 #[tokio::test]
