@@ -6,7 +6,11 @@ use domain::{
     Id, Timestamp,
     audit::{Action, Entry},
 };
-use store::{AsyncConnection, AsyncPgConnection, audit, keys, sessions};
+use store::{
+    AsyncConnection, AsyncPgConnection, audit,
+    keys::{self, KeyRecord},
+    sessions,
+};
 
 use crate::{
     database,
@@ -20,22 +24,49 @@ pub(crate) enum Command {
         #[command(flatten)]
         database: database::Arguments,
     },
-    /// Revoke a session, or all sessions and sign-ins in progress of a person; they stop working within five seconds.
+    /// Revoke a session, or the sessions and sign-ins in progress of a person, of an account, or all; they stop working
+    /// within five seconds.
     Revoke(Revoke),
 }
 
 #[derive(Debug, Args)]
 pub(crate) struct Revoke {
+    #[command(flatten)]
+    which: Which,
+    #[command(flatten)]
+    database: database::Arguments,
+}
+
+#[derive(Debug, Args)]
+#[group(required = true, multiple = false)]
+struct Which {
     /// The id of a session, as `earshot sessions list` shows it.
-    #[arg(value_parser = parse::KEY, required_unless_present = "person", conflicts_with = "person")]
+    #[arg(value_parser = parse::KEY)]
     id: Option<Id>,
     /// Revoke all sessions of this person, by the name or the subject that `earshot sessions list` shows. The subject
     /// finds all of them, because people may be able to change their name at the provider. They can sign in again until
     /// the provider or `gateway.oidc.grants` forbids it.
     #[arg(long, value_name = "NAME")]
     person: Option<String>,
-    #[command(flatten)]
-    database: database::Arguments,
+    /// Revoke all sessions of this account.
+    #[arg(long, value_name = "NAME", value_parser = parse::ACCOUNT)]
+    account: Option<String>,
+    /// Revoke all sessions.
+    #[arg(long)]
+    all: bool,
+}
+
+impl Which {
+    fn includes(&self, session: &KeyRecord) -> bool {
+        let is_theirs = |person| {
+            let names = [session.person.as_ref(), session.subject.as_ref()];
+            names.contains(&Some(person))
+        };
+        self.all
+            || self.id == Some(session.id)
+            || self.account.as_ref() == Some(&session.account_name)
+            || self.person.as_ref().is_some_and(is_theirs)
+    }
 }
 
 pub(crate) fn run(command: Command) -> anyhow::Result<()> {
@@ -43,7 +74,7 @@ pub(crate) fn run(command: Command) -> anyhow::Result<()> {
         Command::List { database } => with(&database, async |conn| list(conn).await),
         Command::Revoke(arguments) => {
             let summary = with(&arguments.database, async |conn| {
-                revoke(conn, &arguments).await
+                revoke(conn, &arguments.which).await
             })?;
             eprintln!("{summary}");
             Ok(())
@@ -78,20 +109,20 @@ async fn list(conn: &mut AsyncPgConnection) -> anyhow::Result<()> {
 }
 
 /// Returns what was revoked.
-async fn revoke(conn: &mut AsyncPgConnection, arguments: &Revoke) -> anyhow::Result<String> {
+async fn revoke(conn: &mut AsyncPgConnection, which: &Which) -> anyhow::Result<String> {
     let now = Timestamp::now();
     let (sign_ins, found, revoked) = conn
         .transaction::<_, store::QueryError, _>(async |conn| {
             // First: a sign-in that becomes a session meanwhile is then among the sessions.
-            let sign_ins = match &arguments.person {
-                Some(person) => sessions::forget(conn, person).await?,
-                None => 0,
+            let sign_ins = match which.id {
+                Some(_) => 0,
+                None => {
+                    let (person, account) = (which.person.as_deref(), which.account.as_deref());
+                    sessions::forget(conn, person, account).await?
+                }
             };
             let mut found = keys::list_sessions(conn).await?;
-            found.retain(|session| match arguments.id {
-                Some(id) => session.id == id,
-                None => session.person == arguments.person || session.subject == arguments.person,
-            });
+            found.retain(|session| which.includes(session));
             let mut revoked = 0;
             for session in &found {
                 let person = session.person.as_deref().unwrap_or_default();
@@ -138,7 +169,7 @@ mod tests {
         let Command::Revoke(arguments) = line.command else {
             panic!("another command");
         };
-        let outcome = revoke(conn, &arguments).await;
+        let outcome = revoke(conn, &arguments.which).await;
         outcome.map_err(|error| error.to_string())
     }
 
@@ -230,5 +261,36 @@ mod tests {
         let unknown = run(conn, &["--person", "jane"]).await;
         assert_eq!(unknown.unwrap_err(), "there is no such session");
         assert!(open(conn, 1).await.is_some());
+    }
+
+    #[tokio::test]
+    async fn sessions_and_sign_ins_of_an_account_or_of_all_are_revoked() {
+        let database = TestDatabase::create().await;
+        let conn = &mut database.connect().await;
+        let who = ["jane", "7"];
+        for (number, account) in [(1, "acme"), (2, "globex"), (3, "initech")] {
+            grant(conn, number, account, who).await;
+            assert!(open(conn, number).await.is_some());
+            grant(conn, 10 + number, account, who).await;
+        }
+        let stopped = "sessions revoked: 1, sign-ins stopped: 1";
+        let done = run(conn, &["--account", "acme"]).await;
+        assert_eq!(done.unwrap(), stopped);
+        assert_eq!(open(conn, 11).await, None);
+        let unknown = run(conn, &["--account", "nobody"]).await;
+        assert_eq!(unknown.unwrap_err(), "there is no such session");
+        assert!(open(conn, 12).await.is_some());
+        let done = run(conn, &["--all"]).await;
+        assert_eq!(done.unwrap(), "sessions revoked: 3, sign-ins stopped: 1");
+        assert_eq!(open(conn, 13).await, None);
+    }
+
+    #[test]
+    fn revoke_takes_one_kind_of_sessions() {
+        let id = Id::generate().to_string();
+        for wrong in [&[][..], &["--all", "--person", "jane"], &[&*id, "--all"]] {
+            let line = ["sessions", "revoke"];
+            assert!(Line::try_parse_from(line.iter().chain(wrong)).is_err());
+        }
     }
 }

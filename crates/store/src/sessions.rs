@@ -10,7 +10,7 @@ use std::time::Duration;
 
 use diesel::{
     prelude::*,
-    sql_types::{BigInt, Binary, Bool, Integer, Interval, Text, Uuid as SqlUuid},
+    sql_types::{BigInt, Binary, Bool, Integer, Interval, Nullable, Text, Uuid as SqlUuid},
 };
 use diesel_async::{AsyncPgConnection, RunQueryDsl};
 use domain::{
@@ -166,10 +166,17 @@ pub async fn open(
     }))
 }
 
-/// Removes sign-ins of a person that have not become sessions yet, by name or subject. Returns their number. Waits for
-/// those that become one at the moment: call it before a look for sessions. Reads all sign-ins.
-pub async fn forget(conn: &mut AsyncPgConnection, person: &str) -> QueryResult<usize> {
-    query!("sign_ins/forget", Text: person).execute(conn).await
+/// Removes sign-ins that were granted and have not become sessions yet: those of a person by name or subject, and to an
+/// account by name; `None` for all. Returns their number. Waits for those that become one at the moment: call it before a
+/// look for sessions. Reads all sign-ins.
+pub async fn forget(
+    conn: &mut AsyncPgConnection,
+    person: Option<&str>,
+    account: Option<&str>,
+) -> QueryResult<usize> {
+    query!("sign_ins/forget", Nullable<Text>: person, Nullable<Text>: account)
+        .execute(conn)
+        .await
 }
 
 /// Ends a session. Returns false if it does not exist, or was revoked before.

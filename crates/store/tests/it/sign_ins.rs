@@ -184,10 +184,17 @@ async fn sign_in_that_becomes_a_session_is_either_forgotten_or_seen() {
     let opened = sessions::open(&mut opening, &one.browser_hash, &key, HOUR).await;
     assert!(opened.unwrap().is_some());
     run(&mut at.conn, "SET lock_timeout = '100ms'").await;
-    let waits = sessions::forget(&mut at.conn, "7").await.unwrap_err();
+    let waits = sessions::forget(&mut at.conn, Some("7"), None)
+        .await
+        .unwrap_err();
     assert!(waits.to_string().contains("lock timeout"), "{waits}");
     run(&mut opening, "COMMIT").await;
-    assert_eq!(sessions::forget(&mut at.conn, "7").await.unwrap(), 0);
+    assert_eq!(
+        sessions::forget(&mut at.conn, Some("7"), None)
+            .await
+            .unwrap(),
+        0
+    );
     let all = keys::list_sessions(&mut at.conn).await.unwrap();
     assert_eq!(all.len(), 1);
 }
