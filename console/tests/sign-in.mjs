@@ -3,7 +3,7 @@
 import assert from "node:assert/strict";
 import { createServer, request } from "node:http";
 import Provider from "oidc-provider";
-import { closing, DESK, hold, newContext, until } from "./context.mjs";
+import { closing, DESK, hold, newContext, STATUS, until } from "./context.mjs";
 import { Earshot } from "./earshot.mjs";
 import { test } from "./flaky.mjs";
 import { watch } from "./watch.mjs";
@@ -18,13 +18,25 @@ async function listen(server, host) {
   return server.address().port;
 }
 
-/** A proxy below a path. `go` changes where the gateway sends the browser, `back` with what the browser comes back. */
+/**
+ * A proxy below a path. `go` changes where the gateway sends the browser, `back` with what the browser comes back. `ends`
+ * are answers to the next requests to sign out: a status, or 0 for none at all.
+ */
 async function front() {
-  const state = { api: undefined, go: (url) => url, back: async (url) => url };
+  const state = { api: undefined, go: (url) => url, back: async (url) => url, ends: [] };
   const server = createServer(async (incoming, answer) => {
     let url = new URL(incoming.url.slice(PREFIX.length), state.api);
     if (url.pathname.endsWith("/callback")) {
       url = await state.back(url);
+    }
+    if (url.pathname.endsWith("/sign-in/end") && state.ends.length > 0) {
+      const status = state.ends.shift();
+      if (status === 0) {
+        incoming.destroy();
+      } else {
+        answer.writeHead(status, { "content-type": "application/json" }).end("{}");
+      }
+      return;
     }
     const onward = request(url, { method: incoming.method, headers: incoming.headers }, (came) => {
       const { location } = came.headers;
@@ -114,12 +126,38 @@ test("somebody signs in at the provider, comes back to the same page, and signs 
 
   await page.reload();
   await page.getByRole("heading", { name: "This key" }).waitFor();
+  // Failures that pass do not keep the session.
+  at.proxy.ends = [503, 0, 429];
+  seen.expected.push(STATUS(503), STATUS(429), /net::ERR_/);
   await page.getByRole("main").getByRole("button", { name: "Sign out" }).click();
   await page.getByText("You are signed out").waitFor();
   assert.equal(await page.evaluate(() => sessionStorage.length), 0);
   const status = async () => (await fetch(`${at.earshot.url}/v1/caller`, { headers: { authorization: `Bearer ${token}` } })).status;
   await until("the end of the session", async () => (await status()) === 401);
   seen.check();
+});
+
+test("the console says whether a session was ended", async () => {
+  started ??= await start();
+  const at = started;
+  // 401: it has ended before. The last refusal of four is final.
+  for (const { ends, says, left } of [
+    { ends: [401], says: "the key is forgotten", left: 0 },
+    { ends: [503, 503, 503, 503, 503], says: "could not be reached", left: 1 },
+  ]) {
+    const browser = await visit(at, "key");
+    await signIn(browser, at, "jane");
+    await browser.page.getByRole("heading", { name: "This key" }).waitFor();
+    at.proxy.ends = ends;
+    const last = browser.page.waitForResponse((answer) => answer.url().endsWith("/sign-in/end") && at.proxy.ends.length === left);
+    await browser.page.getByRole("main").getByRole("button", { name: "Sign out" }).click();
+    await (await last).finished();
+    // A page that says something else by now would do so at once.
+    await browser.page.evaluate(() => new Promise((done) => setTimeout(done, 100)));
+    await browser.page.getByText(says).waitFor();
+    at.proxy.ends = [];
+    await browser.context.close();
+  }
 });
 
 test("a sign-in that goes wrong is explained, and leads to no session", async () => {
