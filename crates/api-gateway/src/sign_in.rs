@@ -22,7 +22,6 @@ use actix_web::{
 };
 use base64::{Engine as _, prelude::BASE64_URL_SAFE_NO_PAD};
 use domain::{
-    Id,
     audit::{Action, Actor, ActorType, Entry},
     error_chain,
     key::ApiKey,
@@ -178,7 +177,7 @@ pub(crate) async fn end(caller: Caller) -> Result<Deleted, ApiError> {
         return Err(ApiError::Forbidden("api key is not a session"));
     };
     let id = caller.key.id;
-    let entry = Entry::of_account(Action::Revoke, name(person, id));
+    let entry = Entry::of_account(Action::Revoke, sessions::name(person, id));
     let mut conn = caller.connection().await?;
     let conn: &mut AsyncPgConnection = &mut conn;
     conn.transaction::<_, QueryError, _>(async |conn| {
@@ -321,17 +320,13 @@ async fn open(
                 client_address,
                 request_id,
             };
-            let entry = Entry::of_account(Action::Create, name(&session.person, key.id));
+            let name = sessions::name(&session.person, key.id);
+            let entry = Entry::of_account(Action::Create, name);
             audit::record(conn, origin, &entry).await?;
         }
         Ok(session)
     })
     .await
-}
-
-/// Name of a session in the audit log, which says whose it is.
-fn name(person: &str, id: Id) -> String {
-    format!("people/{person}/sessions/{id}")
 }
 
 /// Counts a step that uses the database before anyone is known. Fails with the time until the next minute.

@@ -126,9 +126,9 @@ async fn revoke(conn: &mut AsyncPgConnection, which: &Which) -> anyhow::Result<S
             let mut revoked = 0;
             for session in &found {
                 let person = session.person.as_deref().unwrap_or_default();
-                let resource = format!("people/{person}/sessions/{}", session.id);
                 if keys::revoke(conn, session.id, now).await? {
-                    let entry = Entry::of_account(Action::Revoke, &resource);
+                    let entry =
+                        Entry::of_account(Action::Revoke, sessions::name(person, session.id));
                     audit::record_of_operator(conn, session.account, &entry).await?;
                     revoked += 1;
                 }

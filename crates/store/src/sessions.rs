@@ -65,6 +65,11 @@ pub struct Session {
     pub person: String,
 }
 
+/// Name of a session in the audit log, which says whose it is.
+pub fn name(person: &str, id: Id) -> String {
+    format!("people/{person}/sessions/{id}")
+}
+
 /// Stores a new sign-in, in place of the oldest ones of `origin` if it has too many: a client that begins many
 /// must not keep others of its network from signing in. `sign_ins_origin_idx` serves the search.
 pub async fn begin(
