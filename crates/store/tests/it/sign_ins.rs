@@ -200,6 +200,63 @@ async fn sign_in_that_becomes_a_session_is_either_forgotten_or_seen() {
 }
 
 #[tokio::test]
+async fn session_whose_process_dies_before_the_commit_is_opened_by_another() {
+    let mut at = start().await;
+    let (mut dying, mut conn) = (gateway(&at).await, gateway(&at).await);
+    let one = sign_in(1, 1);
+    let granted = sessions::grant(&mut conn, &one, "192.0.2.1", jane("acme")).await;
+    assert!(granted.unwrap());
+    run(&mut dying, "BEGIN").await;
+    let lost = ApiKey::generate();
+    let opened = sessions::open(&mut dying, &one.browser_hash, &lost, HOUR).await;
+    assert!(opened.unwrap().is_some());
+    drop(dying);
+    let key = ApiKey::generate();
+    let opened = sessions::open(&mut conn, &one.browser_hash, &key, HOUR).await;
+    assert!(opened.unwrap().is_some());
+    let all = keys::list_sessions(&mut at.conn).await.unwrap();
+    let ids: Vec<_> = all.iter().map(|session| session.id).collect();
+    assert_eq!(ids, [key.id]);
+}
+
+#[tokio::test]
+async fn session_goes_on_if_the_process_that_ends_it_dies_before_the_commit() {
+    let at = start().await;
+    let (mut dying, mut conn) = (gateway(&at).await, gateway(&at).await);
+    let key = session(&mut conn, 1).await;
+    run(&mut dying, "BEGIN").await;
+    assert!(sessions::end(&mut dying, key.id).await.unwrap());
+    drop(dying);
+    let found = keys::find(&mut conn, key.id).await.unwrap().unwrap();
+    assert_eq!(found.revoke_time, None);
+    assert!(sessions::end(&mut conn, key.id).await.unwrap());
+}
+
+#[tokio::test]
+async fn sign_in_whose_process_dies_at_the_provider_is_gone_and_can_be_begun_again() {
+    let at = start().await;
+    let (mut dying, mut conn) = (gateway(&at).await, gateway(&at).await);
+    let one = sign_in(1, 1);
+    sessions::begin(&mut conn, &one, "192.0.2.1", b"sealed")
+        .await
+        .unwrap();
+    // The exchange of the code is between the two steps, so no transaction has both.
+    let taken = sessions::take(&mut dying, &one).await.unwrap();
+    assert!(taken.is_some());
+    drop(dying);
+    assert!(sessions::take(&mut conn, &one).await.unwrap().is_none());
+    let opened = sessions::open(&mut conn, &one.browser_hash, &ApiKey::generate(), HOUR).await;
+    assert_eq!(opened.unwrap(), None);
+    assert_eq!(at.database.count("sign_ins").await, 0);
+    let again = sign_in(2, 1);
+    sessions::begin(&mut conn, &again, "192.0.2.1", b"sealed")
+        .await
+        .unwrap();
+    let taken = sessions::take(&mut conn, &again).await.unwrap();
+    assert!(taken.is_some());
+}
+
+#[tokio::test]
 async fn gateway_ends_and_purges_sessions_but_no_keys() {
     let mut at = start().await;
     let mut conn = gateway(&at).await;
