@@ -300,6 +300,8 @@ pub async fn rotate(
     }
     let mut newest = old.clone();
     while let Some(successor) = newest.replaced_by {
+        // A rotation of the successor ends before it is read.
+        lock(conn, successor).await?;
         match find(conn, successor).await? {
             Some(key) => newest = key,
             None => break,
