@@ -391,6 +391,65 @@ async fn only_the_console_may_ask_for_a_token() {
     assert_eq!(browser.claim().await.0, 200);
 }
 
+/// These routes are not in openapi.yaml, whose operations other tests try with the keys of another account.
+#[tokio::test]
+async fn routes_outside_the_api_show_and_change_nothing_without_their_token() {
+    let provider = Provider::start().await;
+    let (app, acme, _) = start(&provider).await;
+    let namespace = acme.namespace().await;
+    let mail = json!({
+        "nickname": "mail", "type": "HTTP_CONNECTION", "format": "EMAIL", "url": "mailto:ada@example.com"
+    });
+    let path = format!("/v1/{namespace}/connections");
+    let connection = acme.made(&path, &mail).await;
+    let (_, id) = connection.split_once("/connections/").unwrap();
+    // A sign-in that another browser has begun, and one that waits for its console.
+    let (mut begun, mut granted) = (Browser::new(&app.base), Browser::new(&app.base));
+    let of_begun = begun.visit(&provider).await;
+    let back = granted.visit(&provider).await;
+    assert_eq!(granted.follow(&back).await, DONE);
+    let long = "UPDATE sign_ins SET expire_time = expire_time + interval '1 hour'";
+    app.database.run(long).await;
+
+    let [of_begun, back] = [of_begun, back].map(|path| format!("/console/sign-in{path}"));
+    let [confirm, unsubscribe] = ["confirm", "unsubscribe"].map(|it| format!("/mail/{it}/{id}"));
+    let strange = app.owner_key("globex").await;
+    for key in [None, Some(&strange)] {
+        let of_key = if key.is_some() { 403 } else { 401 };
+        for (method, path, expected) in [
+            (Method::GET, "/console/sign-in", 200),
+            (Method::GET, "/console/sign-in/begin", 303),
+            (Method::GET, "/console/sign-in/callback", 303),
+            (Method::GET, &*of_begun, 303),
+            (Method::GET, &*back, 303),
+            (Method::POST, "/console/sign-in/token", 401),
+            (Method::POST, "/console/sign-in/end", of_key),
+            (Method::GET, &*confirm, 404),
+            (Method::POST, &*confirm, 404),
+            (Method::GET, &*unsubscribe, 404),
+            (Method::POST, &*unsubscribe, 404),
+        ] {
+            let http = &granted.http;
+            let mut request = http.request(method.clone(), format!("{}{path}", app.base));
+            request = request.header("origin", ORIGIN);
+            if let Some(key) = key {
+                request = request.bearer_auth(key);
+            }
+            let answer = request.send().await.unwrap();
+            assert_eq!(answer.status(), expected, "{method} {path}");
+            let text = answer.text().await.unwrap();
+            for private in ["acme", "jane", "ada@", id] {
+                assert!(!text.contains(private), "{method} {path}: {text}");
+            }
+        }
+    }
+    let read = acme.get(&format!("/v1/{connection}")).await.body;
+    assert_eq!(read["recipients"][0]["state"], "PENDING");
+    let (_, of_begun) = of_begun.split_at("/console/sign-in".len());
+    assert_eq!(begun.follow(of_begun).await, DONE);
+    assert_eq!(granted.claim().await.0, 200);
+}
+
 #[tokio::test]
 async fn each_step_may_be_taken_by_another_replica() {
     let provider = Provider::start().await;
