@@ -4,7 +4,7 @@
 // provider gets one that ends by itself.
 import { computed, signal } from "@preact/signals";
 import { api } from "./api";
-import { ApiError, signInStep, use } from "./api/client";
+import { ApiError, endSession, signInStep, use } from "./api/client";
 import type { Caller } from "./api/types";
 import { clearQueries } from "./parts/query";
 import { go, href } from "./router";
@@ -96,7 +96,7 @@ export async function signOut(): Promise<void> {
   const session = caller.value?.person === undefined ? null : key.value;
   end("signed-out");
   if (session !== null) {
-    await signInStep("sign-in/end", session).catch(() => { ended.value = "not-revoked"; });
+    await endSession(session).catch(() => { ended.value = "not-revoked"; });
   }
 }
 

@@ -1,9 +1,11 @@
 // Sign-in by a provider: the package oidc-provider, which people meet as another site, with pages of its own. A proxy in
 // front of the gateway changes what the two say to each other through the browser.
 import assert from "node:assert/strict";
+import { generateKeyPairSync, sign } from "node:crypto";
 import { createServer, request } from "node:http";
+import { json } from "node:stream/consumers";
 import Provider from "oidc-provider";
-import { closing, DESK, hold, newContext, until } from "./context.mjs";
+import { closing, DESK, hold, newContext, STATUS, until } from "./context.mjs";
 import { Earshot } from "./earshot.mjs";
 import { test } from "./flaky.mjs";
 import { watch } from "./watch.mjs";
@@ -18,13 +20,25 @@ async function listen(server, host) {
   return server.address().port;
 }
 
-/** A proxy below a path. `go` changes where the gateway sends the browser, `back` with what the browser comes back. */
+/**
+ * A proxy below a path. `go` changes where the gateway sends the browser, `back` with what the browser comes back. `ends`
+ * are answers to the next requests to sign out: a status, or 0 for none at all.
+ */
 async function front() {
-  const state = { api: undefined, go: (url) => url, back: async (url) => url };
+  const state = { api: undefined, go: (url) => url, back: async (url) => url, ends: [] };
   const server = createServer(async (incoming, answer) => {
     let url = new URL(incoming.url.slice(PREFIX.length), state.api);
     if (url.pathname.endsWith("/callback")) {
       url = await state.back(url);
+    }
+    if (url.pathname.endsWith("/sign-in/end") && state.ends.length > 0) {
+      const status = state.ends.shift();
+      if (status === 0) {
+        incoming.destroy();
+      } else {
+        answer.writeHead(status, { "content-type": "application/json" }).end("{}");
+      }
+      return;
     }
     const onward = request(url, { method: incoming.method, headers: incoming.headers }, (came) => {
       const { location } = came.headers;
@@ -39,29 +53,54 @@ async function front() {
   return state;
 }
 
-/** The provider, and a gateway whose people sign in there. */
+/** An ID token with other claims, signed by the same key. */
+function changed(token, claims, key) {
+  const [header, payload] = token.split(".");
+  const all = { ...JSON.parse(Buffer.from(payload, "base64url")), ...claims };
+  const message = `${header}.${Buffer.from(JSON.stringify(all)).toString("base64url")}`;
+  return `${message}.${sign("sha256", Buffer.from(message), key).toString("base64url")}`;
+}
+
+/** The provider, and a gateway whose people sign in there. `tokens.claims` replace those of ID tokens. */
 async function start() {
   const proxy = await front();
+  const tokens = { claims: undefined };
+  const key = generateKeyPairSync("rsa", { modulusLength: 2048 }).privateKey;
   const server = createServer();
   // Another site than that of the gateway.
   const issuer = `http://localhost:${await listen(server, "localhost")}`;
   const client = { redirect_uris: [`${proxy.url}/console/sign-in/callback`] };
   const provider = new Provider(issuer, {
     clients: [{ ...client, client_id: "earshot", client_secret: "hush" }, { ...client, client_id: "another", client_secret: "hush" }],
-    claims: { openid: ["sub", "groups"], email: ["email"], profile: [] },
+    claims: { openid: ["sub", "groups"], email: ["email", "email_verified"], profile: [] },
     conformIdTokenClaims: false,
     cookies: { keys: ["a key of the test"] },
+    jwks: { keys: [{ ...key.export({ format: "jwk" }), use: "sig", alg: "RS256", kid: "test" }] },
     features: { devInteractions: { enabled: true } },
-    findAccount: (_, id) => ({ accountId: id, claims: () => ({ sub: id, email: `${id}@example.com`, groups: PEOPLE[id] ?? [] }) }),
+    findAccount: (_, id) => ({ accountId: id, claims: () => ({ sub: id, email: `${id}@example.com`, email_verified: true, groups: PEOPLE[id] ?? [] }) }),
   });
-  server.on("request", provider.callback());
+  const behind = await listen(createServer(provider.callback()), "localhost");
+  server.on("request", (incoming, answer) => {
+    const onward = request(new URL(incoming.url, `http://localhost:${behind}`), { method: incoming.method, headers: incoming.headers }, async (came) => {
+      if (incoming.url !== "/token" || tokens.claims === undefined) {
+        answer.writeHead(came.statusCode, came.headers);
+        came.pipe(answer);
+        return;
+      }
+      const body = await json(came);
+      const replaced = { ...body, id_token: changed(body.id_token, tokens.claims, key) };
+      answer.writeHead(came.statusCode, { "content-type": "application/json" }).end(JSON.stringify(replaced));
+    });
+    onward.on("error", () => answer.writeHead(502).end());
+    incoming.pipe(onward);
+  });
   const earshot = await Earshot.start({
     EARSHOT_GATEWAY__OIDC__ISSUER: issuer, EARSHOT_GATEWAY__OIDC__CLIENT_ID: "earshot", EARSHOT_GATEWAY__OIDC__CLIENT_SECRET: "hush",
     EARSHOT_GATEWAY__OIDC__CONSOLE_URL: `${proxy.url}/console/`, EARSHOT_GATEWAY__OIDC__NAME: "Acme", EARSHOT_GATEWAY__OIDC__GRANTS: "staff=dev:EDITOR",
   });
   closing.push(() => earshot.stop());
   proxy.api = earshot.url;
-  return { earshot, issuer, provider, proxy, console: `${proxy.url}/console/` };
+  return { earshot, issuer, provider, proxy, tokens, console: `${proxy.url}/console/` };
 }
 
 /** A new browser at a page of the console. */
@@ -114,6 +153,9 @@ test("somebody signs in at the provider, comes back to the same page, and signs 
 
   await page.reload();
   await page.getByRole("heading", { name: "This key" }).waitFor();
+  // Failures that pass do not keep the session.
+  at.proxy.ends = [503, 0, 429];
+  seen.expected.push(STATUS(503), STATUS(429), /net::ERR_/);
   await page.getByRole("main").getByRole("button", { name: "Sign out" }).click();
   await page.getByText("You are signed out").waitFor();
   assert.equal(await page.evaluate(() => sessionStorage.length), 0);
@@ -122,10 +164,33 @@ test("somebody signs in at the provider, comes back to the same page, and signs 
   seen.check();
 });
 
+test("the console says whether a session was ended", async () => {
+  started ??= await start();
+  const at = started;
+  // 401: it has ended before. The last refusal of four is final.
+  for (const { ends, says, left } of [
+    { ends: [401], says: "the key is forgotten", left: 0 },
+    { ends: [503, 503, 503, 503, 503], says: "could not be reached", left: 1 },
+  ]) {
+    const browser = await visit(at, "key");
+    await signIn(browser, at, "jane");
+    await browser.page.getByRole("heading", { name: "This key" }).waitFor();
+    at.proxy.ends = ends;
+    const last = browser.page.waitForResponse((answer) => answer.url().endsWith("/sign-in/end") && at.proxy.ends.length === left);
+    await browser.page.getByRole("main").getByRole("button", { name: "Sign out" }).click();
+    await (await last).finished();
+    // A page that says something else by now would do so at once.
+    await browser.page.evaluate(() => new Promise((done) => setTimeout(done, 100)));
+    await browser.page.getByText(says).waitFor();
+    at.proxy.ends = [];
+    await browser.context.close();
+  }
+});
+
 test("a sign-in that goes wrong is explained, and leads to no session", async () => {
   started ??= await start();
   const at = started;
-  const changed = (name, value) => (url) => { url.searchParams.set(name, value); return url; };
+  const replace = (name, value) => (url) => { url.searchParams.set(name, value); return url; };
   /** What the code's owner could not do: it is as if it had expired. */
   const forgotten = async (url) => {
     await (await at.provider.AuthorizationCode.find(url.searchParams.get("code"))).destroy();
@@ -139,20 +204,25 @@ test("a sign-in that goes wrong is explained, and leads to no session", async ()
   };
   const cases = [
     { person: "joe", says: /none of your groups may use Earshot/ },
-    { go: changed("nonce", "another"), says: /answer cannot be used/ },
-    { go: changed("client_id", "another"), says: /answer cannot be used/ },
-    { go: changed("state", "another"), says: /began in another browser/ },
-    { go: changed("code_challenge", "E9Melhoa2OwvFrEMTJguCHaoeK1t8URWbuGJSstw-cM"), says: /answer cannot be used/ },
-    { back: async (url) => changed("iss", "https://id.example.com")(url), says: /answer cannot be used/ },
-    { back: async (url) => changed("code", "another")(url), says: /answer cannot be used/ },
+    { claims: { aud: "another" }, says: /answer cannot be used/, logs: "the ID token is not valid: InvalidAudience" },
+    { claims: { iss: "https://id.example.com" }, says: /answer cannot be used/, logs: "the ID token is not valid: InvalidIssuer" },
+    { go: replace("nonce", "another"), says: /answer cannot be used/ },
+    { go: replace("client_id", "another"), says: /answer cannot be used/ },
+    { go: replace("state", "another"), says: /began in another browser/ },
+    { go: replace("code_challenge", "E9Melhoa2OwvFrEMTJguCHaoeK1t8URWbuGJSstw-cM"), says: /answer cannot be used/ },
+    { back: async (url) => replace("iss", "https://id.example.com")(url), says: /answer cannot be used/ },
+    { back: async (url) => replace("code", "another")(url), says: /answer cannot be used/ },
     { back: forgotten, says: /answer cannot be used/ },
   ];
-  for (const { person = "jane", go = (url) => url, back = async (url) => url, says } of cases) {
+  for (const { person = "jane", go = (url) => url, back = async (url) => url, claims, says, logs = "" } of cases) {
     Object.assign(at.proxy, { go, back });
+    at.tokens.claims = claims;
     const browser = await visit(at, "");
     await signIn(browser, at, person);
     await browser.page.getByRole("alert").filter({ hasText: says }).waitFor();
     assert.equal(await browser.page.evaluate(() => Object.values({ ...sessionStorage }).some((one) => one.startsWith("esk_"))), false, String(says));
+    // Only some reasons are warnings.
+    await until(`in the log: ${logs}`, async () => at.earshot.log.join("").includes(logs));
     await hold(browser.page, `sign-in-failed-${cases.findIndex((one) => one.says === says)}`, browser.seen);
     await browser.context.close();
   }

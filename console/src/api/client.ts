@@ -105,8 +105,8 @@ function quoted(text: string): string {
 }
 
 /**
- * Sign-in by a provider, which is no part of the API: next to the page, with its cookie or, to sign out, a token. It is
- * never repeated, because each step works once.
+ * Sign-in by a provider, which is no part of the API: next to the page, with its cookie or, to sign out, a token. Steps
+ * of a sign-in are never repeated, because each works once.
  */
 export async function signInStep<T>(path: "sign-in" | "sign-in/token" | "sign-in/end", token?: string): Promise<T> {
   const headers: Record<string, string> = { accept: "application/json" };
@@ -123,6 +123,8 @@ export async function signInStep<T>(path: "sign-in" | "sign-in/token" | "sign-in
       credentials: token === undefined ? "same-origin" : "omit",
       cache: "no-store",
       redirect: "error",
+      // Closing the page does not take it back.
+      keepalive: path === "sign-in/end",
     });
     text = await answer.text();
   } catch (cause) {
@@ -133,6 +135,27 @@ export async function signInStep<T>(path: "sign-in" | "sign-in/token" | "sign-in
     throw new ApiError(answer.status, `status ${answer.status}`, [], answer.headers.get("x-request-id") ?? undefined);
   }
   return body as T;
+}
+
+/** Ends a session. It is repeated: a session that stays valid is a risk, and ending it twice does no harm. */
+export async function endSession(token: string): Promise<void> {
+  for (let tries = 1; ; tries += 1) {
+    try {
+      await signInStep("sign-in/end", token);
+      return;
+    } catch (error) {
+      const status = error instanceof ApiError ? error.status : undefined;
+      if (status === 401) {
+        // It has ended before.
+        return;
+      }
+      const again = error instanceof Unreachable || status === 429 || status === 503;
+      if (!again || tries === TRIES) {
+        throw error;
+      }
+      await sleep(FIRST_WAIT_MS * 2 ** (tries - 1) * (0.5 + Math.random()), undefined);
+    }
+  }
 }
 
 export async function call<T>(path: string, ask: Ask = {}): Promise<T> {

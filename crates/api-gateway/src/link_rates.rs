@@ -1,7 +1,7 @@
-//! Throttle for the pages that links in mails lead to: they need no key.
+//! Throttle for requests that need no key: pages that links in mails lead to, and the steps of a sign-in.
 //!
-//! An address may send [`PER_MINUTE`] requests in a minute, so that a mail program or a scanner of links always can. Each
-//! replica counts for itself.
+//! An address may send [`PER_MINUTE`] requests in a minute, so that a mail program or a scanner of links always can, and
+//! people of one office can sign in. Each replica counts for itself, and mails and sign-ins apart.
 
 use std::{
     collections::HashMap,

@@ -13,7 +13,7 @@ pub(crate) mod client;
 mod id_token;
 mod provider;
 
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use actix_web::{
     HttpMessage as _, HttpRequest, HttpResponse,
@@ -22,7 +22,6 @@ use actix_web::{
 };
 use base64::{Engine as _, prelude::BASE64_URL_SAFE_NO_PAD};
 use domain::{
-    Id,
     audit::{Action, Actor, ActorType, Entry},
     error_chain,
     key::ApiKey,
@@ -40,6 +39,7 @@ use crate::{
     ApiError,
     answer::{Deleted, Found},
     authenticate::{Caller, guesses},
+    rates,
     request_id::RequestId,
     state::AppState,
 };
@@ -60,7 +60,7 @@ enum Failure {
     NoGrant { groups: usize },
     #[error("the account `{0}` of gateway.oidc.grants does not exist")]
     NoAccount(String),
-    #[error("too many sign-ins in progress from one address")]
+    #[error("too many requests from one address")]
     TooMany,
     #[error(transparent)]
     Gateway(#[from] ApiError),
@@ -152,6 +152,7 @@ pub(crate) async fn token(
     }
     let browser = sign_ins.browser(&request);
     let browser = browser.ok_or(ApiError::Unauthenticated)?;
+    throttle(&state, &request).map_err(rates::too_many_failures)?;
     let key = ApiKey::generate();
     let address = state.guesses.origin(&request).to_string();
     let request_id = request.extensions().get::<RequestId>().cloned();
@@ -176,7 +177,7 @@ pub(crate) async fn end(caller: Caller) -> Result<Deleted, ApiError> {
         return Err(ApiError::Forbidden("api key is not a session"));
     };
     let id = caller.key.id;
-    let entry = Entry::of_account(Action::Revoke, name(person, id));
+    let entry = Entry::of_account(Action::Revoke, sessions::name(person, id));
     let mut conn = caller.connection().await?;
     let conn: &mut AsyncPgConnection = &mut conn;
     conn.transaction::<_, QueryError, _>(async |conn| {
@@ -195,6 +196,7 @@ async fn start(
     state: &AppState,
     request: &HttpRequest,
 ) -> Result<(Url, String), Failure> {
+    throttle(state, request).map_err(|_next_minute| Failure::TooMany)?;
     let document = sign_ins.provider.document().await?;
     let [browser, sent_state, nonce, verifier] = [(); 4].map(|()| random());
     let sign_in = SignIn {
@@ -207,9 +209,7 @@ async fn start(
     {
         let mut conn = state.database.connection().await?;
         let begun = sessions::begin(&mut conn, &sign_in, &origin, &sealed).await;
-        if !begun.map_err(ApiError::from)? {
-            return Err(Failure::TooMany);
-        }
+        begun.map_err(ApiError::from)?;
     }
     let challenge = BASE64_URL_SAFE_NO_PAD.encode(hash(&verifier));
     let mut url = document.metadata.authorization_endpoint.clone();
@@ -246,6 +246,7 @@ async fn finish(
         state_hash: hash(sent_state),
         browser_hash: hash(&browser),
     };
+    throttle(state, request).map_err(|_next_minute| Failure::TooMany)?;
     let returned = {
         let mut conn = state.database.connection().await?;
         let taken = sessions::take(&mut conn, &sign_in).await;
@@ -287,6 +288,7 @@ async fn finish(
         account: &grant.account,
         role: grant.role,
         person: &claims.person(),
+        subject: &claims.subject,
     };
     let mut conn = state.database.connection().await?;
     let granted = sessions::grant(&mut conn, &sign_in, &returned.origin, granted).await;
@@ -318,7 +320,8 @@ async fn open(
                 client_address,
                 request_id,
             };
-            let entry = Entry::of_account(Action::Create, name(&session.person, key.id));
+            let name = sessions::name(&session.person, key.id);
+            let entry = Entry::of_account(Action::Create, name);
             audit::record(conn, origin, &entry).await?;
         }
         Ok(session)
@@ -326,9 +329,10 @@ async fn open(
     .await
 }
 
-/// Name of a session in the audit log, which says whose it is.
-fn name(person: &str, id: Id) -> String {
-    format!("people/{person}/sessions/{id}")
+/// Counts a step that uses the database before anyone is known. Fails with the time until the next minute.
+fn throttle(state: &AppState, request: &HttpRequest) -> Result<(), Duration> {
+    let address = guesses::network(state.guesses.origin(request));
+    state.sign_in_rates.take(address, Instant::now())
 }
 
 fn enabled(state: &AppState) -> Result<&SignIns, ApiError> {

@@ -43,6 +43,7 @@ pub(crate) struct AppState {
     pub(crate) keys: KeyCache,
     pub(crate) guesses: Guesses,
     pub(crate) link_rates: LinkRates,
+    pub(crate) sign_in_rates: LinkRates,
     pub(crate) rates: Arc<RateLimiter>,
     pub(crate) in_flight: InFlight,
     bodies_in_flight: InFlight,
@@ -81,6 +82,7 @@ impl AppState {
             keys: KeyCache::default(),
             guesses: Guesses::new(config.gateway.trusted_proxies.clone()),
             link_rates: LinkRates::default(),
+            sign_in_rates: LinkRates::default(),
             rates: Arc::new(RateLimiter::new(Limits {
                 key: config.gateway.rate_limit_per_minute,
                 account: config.gateway.account_rate_limit(),

@@ -15,7 +15,7 @@ use ipnet::IpNet;
 use store::{
     AsyncConnection, AsyncPgConnection, QueryResult, audit,
     keys::{self, NewKey, Rotation},
-    namespaces,
+    namespaces, sessions,
 };
 
 use crate::{block_on, database};
@@ -211,6 +211,10 @@ async fn set_networks(conn: &mut AsyncPgConnection, arguments: &SetNetworks) -> 
     let Networks { network, all } = &arguments.networks;
     let networks = (!all).then_some(network.as_slice());
     let id = arguments.id;
+    let key = keys::find(conn, id).await?;
+    if key.is_some_and(|key| key.person.is_some()) {
+        bail!("{id} is a session, which has no networks: `earshot sessions revoke` ends it");
+    }
     let is_set = conn
         .transaction::<_, store::QueryError, _>(async |conn| {
             let Some(account) = keys::set_networks(conn, id, networks).await? else {
@@ -281,7 +285,12 @@ async fn revoke(conn: &mut AsyncPgConnection, id: Id) -> anyhow::Result<()> {
         .transaction::<_, store::QueryError, _>(async |conn| {
             let is_revoked = keys::revoke(conn, id, Timestamp::now()).await?;
             if is_revoked {
-                record(conn, key.account, Action::Revoke, id).await?;
+                let name = match &key.person {
+                    Some(person) => sessions::name(person, id),
+                    None => format!("keys/{id}"),
+                };
+                let entry = Entry::of_account(Action::Revoke, name);
+                audit::record_of_operator(conn, key.account, &entry).await?;
             }
             Ok(is_revoked)
         })
@@ -305,15 +314,62 @@ async fn record(
 
 #[cfg(test)]
 mod tests {
-    use clap::Parser;
-    use domain::Id;
+    use std::time::Duration;
 
-    use super::Command;
+    use clap::Parser;
+    use domain::{
+        Id, Timestamp,
+        key::{ApiKey, Role},
+    };
+    use store::{
+        keys,
+        sessions::{self, Grant, SignIn},
+    };
+    use test_support::TestDatabase;
+
+    use super::{Command, revoke, set_networks};
 
     #[derive(Parser)]
     struct Line {
         #[command(subcommand)]
         command: Command,
+    }
+
+    #[tokio::test]
+    async fn session_is_revoked_as_one_and_gets_no_networks() {
+        let database = TestDatabase::create().await;
+        let conn = &mut database.connect().await;
+        let now = Timestamp::now();
+        keys::ensure_account(conn, "acme", now).await.unwrap();
+        let sign_in = SignIn {
+            state_hash: [1; 32],
+            browser_hash: [1; 32],
+        };
+        let grant = Grant {
+            account: "acme",
+            role: Role::Owner,
+            person: "jane",
+            subject: "7",
+        };
+        let granted = sessions::grant(conn, &sign_in, "192.0.2.1", grant).await;
+        assert!(granted.unwrap());
+        let (key, lasts) = (ApiKey::generate(), Duration::from_hours(1));
+        let opened = sessions::open(conn, &sign_in.browser_hash, &key, lasts).await;
+        assert!(opened.unwrap().is_some());
+
+        let id = key.id.to_string();
+        let line = ["keys", "set-networks", &id, "--network", "192.0.2.0/24"];
+        let Command::SetNetworks(arguments) = Line::try_parse_from(line).unwrap().command else {
+            panic!("another command");
+        };
+        let refused = set_networks(conn, &arguments).await.unwrap_err();
+        assert!(refused.to_string().contains("is a session"), "{refused}");
+        let session = keys::find(conn, key.id).await.unwrap().unwrap();
+        assert_eq!(session.networks, None);
+
+        revoke(conn, key.id).await.unwrap();
+        let recorded = database.texts("resource", "audit_events").await;
+        assert_eq!(recorded, [format!("people/jane/sessions/{id}")]);
     }
 
     /// The networks that the arguments set, or the exit code.

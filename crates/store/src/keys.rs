@@ -51,6 +51,8 @@ pub struct KeyRecord {
     pub replaced_by: Option<Id>,
     /// The person who signed in; `None` if the key is no session.
     pub person: Option<String>,
+    /// Permanent identifier of the person at the provider; `None` if the key is no session.
+    pub subject: Option<String>,
 }
 
 impl KeyRecord {
@@ -139,6 +141,7 @@ struct KeyRow {
     last_use_time: Option<DateTime<Utc>>,
     replaced_by: Option<Uuid>,
     person: Option<String>,
+    subject: Option<String>,
 }
 
 impl From<(KeyRow, String)> for KeyRecord {
@@ -163,6 +166,7 @@ impl From<(KeyRow, String)> for KeyRecord {
             last_use_time: row.last_use_time.map(Into::into),
             replaced_by: row.replaced_by.map(Id::from_uuid),
             person: row.person,
+            subject: row.subject,
         }
     }
 }
@@ -296,6 +300,8 @@ pub async fn rotate(
     }
     let mut newest = old.clone();
     while let Some(successor) = newest.replaced_by {
+        // A rotation of the successor ends before it is read.
+        lock(conn, successor).await?;
         match find(conn, successor).await? {
             Some(key) => newest = key,
             None => break,

@@ -222,7 +222,7 @@ pub async fn grant(conn: &mut AsyncPgConnection) -> QueryResult<Vec<&'static str
             }
             let functions = match service {
                 Service::Gateway => {
-                    "open_session(uuid, uuid, bytea, text, text, interval), end_session(uuid), \
+                    "open_session(uuid, uuid, bytea, text, text, text, interval), end_session(uuid), \
                      purge_sessions(interval, integer)"
                 }
                 Service::Dispatcher => "drop_partition(text, text), analyze_grown()",

@@ -71,6 +71,7 @@ diesel::table! {
         last_use_time -> Nullable<Timestamptz>,
         replaced_by -> Nullable<Uuid>,
         person -> Nullable<Text>,
+        subject -> Nullable<Text>,
     }
 }
 
@@ -695,6 +696,7 @@ diesel::table! {
         account_id -> Nullable<Uuid>,
         role -> Nullable<Text>,
         person -> Nullable<Text>,
+        subject -> Nullable<Text>,
     }
 }
 

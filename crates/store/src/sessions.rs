@@ -10,7 +10,7 @@ use std::time::Duration;
 
 use diesel::{
     prelude::*,
-    sql_types::{BigInt, Binary, Bool, Integer, Interval, Text, Uuid as SqlUuid},
+    sql_types::{BigInt, Binary, Bool, Integer, Interval, Nullable, Text, Uuid as SqlUuid},
 };
 use diesel_async::{AsyncPgConnection, RunQueryDsl};
 use domain::{
@@ -25,7 +25,7 @@ use crate::{QueryResult, idempotency::interval, prepared::query};
 pub const SIGN_IN_TIME: Duration = Duration::from_mins(10);
 /// How long the console has to ask for its token.
 const CLAIM_TIME: Duration = Duration::from_mins(1);
-/// Maximum number of sign-ins in progress from one origin.
+/// Maximum number of sign-ins from one origin that wait for the provider.
 pub const MAX_PER_ORIGIN: i64 = 100;
 
 /// Identity of a sign-in: SHA-256 of its `state`, and of the cookie of the browser that began it.
@@ -52,7 +52,10 @@ pub struct Grant<'a> {
     /// Name of an account.
     pub account: &'a str,
     pub role: Role,
+    /// Name of the person, which they may be able to change.
     pub person: &'a str,
+    /// Permanent identifier of the person at the provider.
+    pub subject: &'a str,
 }
 
 /// A new session.
@@ -62,25 +65,31 @@ pub struct Session {
     pub person: String,
 }
 
-/// Stores a new sign-in. Returns false if `origin` has too many in progress. `sign_ins_origin_idx` serves the count.
+/// Name of a session in the audit log, which says whose it is.
+pub fn name(person: &str, id: Id) -> String {
+    format!("people/{person}/sessions/{id}")
+}
+
+/// Stores a new sign-in, in place of the oldest ones of `origin` if it has too many: a client that begins many
+/// must not keep others of its network from signing in. `sign_ins_origin_idx` serves the search.
 pub async fn begin(
     conn: &mut AsyncPgConnection,
     sign_in: &SignIn,
     origin: &str,
     sealed: &[u8],
-) -> QueryResult<bool> {
-    let begun = query!(
+) -> QueryResult<()> {
+    query!(
         "sign_ins/begin",
         Binary: sign_in.state_hash.as_slice(),
         Binary: sign_in.browser_hash.as_slice(),
         Text: origin,
         Binary: sealed,
         Interval: interval(SIGN_IN_TIME),
-        BigInt: MAX_PER_ORIGIN,
+        BigInt: MAX_PER_ORIGIN - 1,
     )
     .execute(conn)
     .await?;
-    Ok(begun > 0)
+    Ok(())
 }
 
 /// Takes a sign-in that came back. `None` if it does not exist, was taken before, is too old, or was begun by another
@@ -111,6 +120,7 @@ pub async fn grant(
         Text: grant.account,
         Text: grant.role.as_str(),
         Text: grant.person,
+        Text: grant.subject,
         Interval: interval(CLAIM_TIME),
     )
     .execute(conn)
@@ -134,6 +144,8 @@ pub async fn open(
         role: String,
         #[diesel(sql_type = Text)]
         person: String,
+        #[diesel(sql_type = Text)]
+        subject: String,
     }
     let claimed: Vec<Claimed> = query!("sign_ins/claim", Binary: browser_hash.as_slice())
         .load(conn)
@@ -148,6 +160,7 @@ pub async fn open(
         Binary: key.secret_hash().to_vec(),
         Text: &claimed.role,
         Text: &claimed.person,
+        Text: &claimed.subject,
         Interval: interval(lasts),
     )
     .execute(conn)
@@ -156,6 +169,19 @@ pub async fn open(
         account: Id::from_uuid(claimed.account_id),
         person: claimed.person,
     }))
+}
+
+/// Removes sign-ins that were granted and have not become sessions yet: those of a person by name or subject, and to an
+/// account by name; `None` for all. Returns their number. Waits for those that become one at the moment: call it before a
+/// look for sessions. Reads all sign-ins.
+pub async fn forget(
+    conn: &mut AsyncPgConnection,
+    person: Option<&str>,
+    account: Option<&str>,
+) -> QueryResult<usize> {
+    query!("sign_ins/forget", Nullable<Text>: person, Nullable<Text>: account)
+        .execute(conn)
+        .await
 }
 
 /// Ends a session. Returns false if it does not exist, or was revoked before.

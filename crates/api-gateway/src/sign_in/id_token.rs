@@ -20,6 +20,8 @@ use serde_json::{Map, Value};
 const LEEWAY: u64 = 60;
 /// Maximum length of a person's name.
 const MAX_PERSON_CHARS: usize = 200;
+/// Maximum length of a subject, as the standard has it.
+const MAX_SUBJECT_CHARS: usize = 255;
 
 /// The issuer, client and sign-in that a token must name.
 pub(super) struct Expected<'a> {
@@ -37,6 +39,9 @@ pub(super) enum Invalid {
     Token(#[from] Error),
     #[error("the ID token has another `{0}`")]
     Claim(&'static str),
+    /// Operators see and type it.
+    #[error("the ID token has a `sub` that is empty, too long or not printable")]
+    Subject,
 }
 
 impl Invalid {
@@ -45,14 +50,18 @@ impl Invalid {
         match self {
             Self::UnknownKey => true,
             Self::Token(error) => matches!(error.kind(), ErrorKind::InvalidSignature),
-            Self::Claim(_) => false,
+            Self::Claim(_) | Self::Subject => false,
         }
     }
 }
 
 /// Claims of a verified token.
 #[derive(Debug)]
-pub(super) struct Claims(Map<String, Value>);
+pub(super) struct Claims {
+    /// Permanent identifier of the person at the provider. Names and addresses change, and some people can change theirs.
+    pub(super) subject: String,
+    all: Map<String, Value>,
+}
 
 /// Lets `jsonwebtoken` verify signatures. Call it before [`verify`].
 pub(super) fn install() {
@@ -93,7 +102,7 @@ pub(super) fn verify(
             continue;
         };
         match decode::<Map<String, Value>>(token, &key, &validation) {
-            Ok(token) => return check(token.claims, expected).map(Claims),
+            Ok(token) => return check(token.claims, expected),
             // Without a key id, another key may fit.
             Err(error) => refusal = error.into(),
         }
@@ -102,11 +111,9 @@ pub(super) fn verify(
 }
 
 /// Checks what is special to OpenID Connect.
-fn check(
-    claims: Map<String, Value>,
-    expected: &Expected<'_>,
-) -> Result<Map<String, Value>, Invalid> {
-    let is = |claim: &str, value: &str| claims.get(claim).and_then(Value::as_str) == Some(value);
+fn check(claims: Map<String, Value>, expected: &Expected<'_>) -> Result<Claims, Invalid> {
+    let text = |claim: &str| claims.get(claim).and_then(Value::as_str);
+    let is = |claim: &str, value: &str| text(claim) == Some(value);
     // One issuer, not a list with it.
     if !is("iss", expected.issuer) {
         return Err(Invalid::Claim("iss"));
@@ -118,32 +125,58 @@ fn check(
     if (for_others || claims.contains_key("azp")) && !is("azp", expected.client_id) {
         return Err(Invalid::Claim("azp"));
     }
-    Ok(claims)
+    let subject = text("sub").unwrap_or_default().to_owned();
+    let length = subject.chars().count();
+    if !(1..=MAX_SUBJECT_CHARS).contains(&length) || !subject.chars().all(is_printable) {
+        return Err(Invalid::Subject);
+    }
+    Ok(Claims {
+        subject,
+        all: claims,
+    })
 }
 
 impl Claims {
-    /// Name of the person for lists and the audit log.
+    /// Name of the person for lists and the audit log, where it stands between slashes.
     pub(super) fn person(&self) -> String {
-        let is_unverified = self.0.get("email_verified") == Some(&Value::Bool(false));
+        let is_verified = self.all.get("email_verified") == Some(&Value::Bool(true));
         let names = ["email", "preferred_username", "sub"].into_iter();
-        let names = names.filter(|claim| *claim != "email" || !is_unverified);
-        let texts = names.filter_map(|claim| self.0.get(claim)?.as_str());
+        let names = names.filter(|claim| *claim != "email" || is_verified);
+        let texts = names.filter_map(|claim| self.all.get(claim)?.as_str());
         let clean = |text: &str| {
-            let shown = text.chars().filter(|c| !c.is_control());
-            shown.take(MAX_PERSON_CHARS).collect::<String>()
+            let shown = text.chars().filter(|c| is_printable(*c) && *c != '/');
+            let shown: String = shown.take(MAX_PERSON_CHARS).collect();
+            shown.trim().to_owned()
         };
-        let mut names = texts.map(clean).filter(|name| !name.trim().is_empty());
+        let mut names = texts.map(clean).filter(|name| !name.is_empty());
         names.next().unwrap_or_else(|| "unnamed".to_owned())
     }
 
     /// Groups of the person, in a list or alone.
     pub(super) fn groups(&self, claim: &str) -> Vec<&str> {
-        match self.0.get(claim) {
+        match self.all.get(claim) {
             Some(Value::String(one)) => vec![one.as_str()],
             Some(Value::Array(all)) => all.iter().filter_map(Value::as_str).collect(),
             _ => Vec::new(),
         }
     }
+}
+
+/// Returns false for characters that are invisible or change how others are shown, such as those of direction.
+fn is_printable(c: char) -> bool {
+    let is_format = matches!(
+        c,
+        '\u{ad}'
+            | '\u{61c}'
+            | '\u{180e}'
+            | '\u{200b}'..='\u{200f}'
+            | '\u{2028}'..='\u{202e}'
+            | '\u{2060}'..='\u{206f}'
+            | '\u{feff}'
+            | '\u{fff9}'..='\u{fffb}'
+            | '\u{e0000}'..='\u{e007f}'
+    );
+    !is_format && !c.is_control()
 }
 
 /// Refuses to sign: the gateway makes no tokens.
@@ -208,6 +241,65 @@ impl Verifier<Vec<u8>> for Signature {
         match verified {
             Some(Ok(())) => Ok(()),
             _ => Err(SignatureError::new()),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    /// The claims of a token with these next to the required ones.
+    fn claims(given: Value) -> Result<Claims, Invalid> {
+        let expected = Expected {
+            issuer: "i",
+            client_id: "c",
+            nonce: "n",
+        };
+        let mut all = json!({"iss": "i", "aud": "c", "nonce": "n", "sub": "a/7"});
+        let all = all.as_object_mut().unwrap();
+        all.extend(given.as_object().unwrap().clone());
+        check(all.clone(), &expected)
+    }
+
+    #[test]
+    fn person_is_a_verified_address_or_a_name_without_slashes_and_invisible_characters() {
+        for (given, person) in [
+            (json!({"email": "a@x", "email_verified": true}), "a@x"),
+            (json!({"email": "a@x", "email_verified": false}), "a7"),
+            (json!({"email": "a@x", "email_verified": "true"}), "a7"),
+            (json!({"email": "a@x"}), "a7"),
+            (
+                json!({"email": "a@x", "preferred_username": " ann\n"}),
+                "ann",
+            ),
+            (
+                json!({"preferred_username": "ann/sessions/\u{202e}x\u{200b}"}),
+                "annsessionsx",
+            ),
+            (json!({"preferred_username": "\u{2067} /"}), "a7"),
+            (json!({"sub": "/"}), "unnamed"),
+        ] {
+            assert_eq!(claims(given.clone()).unwrap().person(), person, "{given}");
+        }
+        let long = json!({"preferred_username": "x".repeat(201)});
+        assert_eq!(claims(long).unwrap().person().len(), MAX_PERSON_CHARS);
+    }
+
+    #[test]
+    fn subject_is_taken_as_it_is_or_refused() {
+        assert_eq!(claims(json!({})).unwrap().subject, "a/7");
+        for sub in [
+            json!(""),
+            json!(7),
+            json!("7\n"),
+            json!("\u{202e}7"),
+            json!("7".repeat(256)),
+        ] {
+            let refused = claims(json!({"sub": sub})).unwrap_err();
+            assert!(matches!(refused, Invalid::Subject), "{refused}");
         }
     }
 }

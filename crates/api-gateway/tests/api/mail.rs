@@ -142,6 +142,36 @@ async fn token_of_another_purpose_or_of_a_removed_address_does_not_work() {
 }
 
 #[tokio::test]
+async fn token_of_one_accounts_connection_does_nothing_to_anothers() {
+    let app = TestApp::start().await;
+    let (acme, globex) = (app.account("acme").await, app.account("globex").await);
+    let mut names = Vec::new();
+    for client in [&acme, &globex] {
+        let namespace = client.namespace().await;
+        let path = format!("/v1/{namespace}/connections");
+        names.push(client.made(&path, &body()).await);
+    }
+    let [ours, theirs] = [&names[0], &names[1]];
+    // Their Connection in our Namespace does not exist.
+    let (namespace, _) = ours.split_once("/connections/").unwrap();
+    let (_, id) = theirs.split_once("/connections/").unwrap();
+    let mixed = format!("{namespace}/connections/{id}");
+    let answer = post(&app, &link(Purpose::Confirm, &mixed, ADDRESS)).await;
+    assert_eq!(answer.status(), 404);
+    for purpose in [Purpose::Confirm, Purpose::Unsubscribe] {
+        for address in [ADDRESS, "grace@example.com"] {
+            for name in [ours, &mixed] {
+                post(&app, &link(purpose, name, address)).await;
+            }
+        }
+    }
+    assert_eq!(states(&acme, ours).await, ["UNSUBSCRIBED"; 2]);
+    assert_eq!(states(&globex, theirs).await, ["PENDING"; 2]);
+    let read = globex.get(&format!("/v1/{theirs}")).await;
+    assert_eq!(read.body["state"], "ACTIVE");
+}
+
+#[tokio::test]
 async fn addresses_are_sealed_and_masked() {
     let app = TestApp::start().await;
     let acme = app.account("acme").await;

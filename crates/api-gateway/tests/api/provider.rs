@@ -175,7 +175,8 @@ impl Shared {
         let now = Timestamp::now().to_chrono().timestamp();
         let mut claims = json!({
             "iss": self.issuer.get().unwrap(), "aud": CLIENT_ID, "sub": "7", "nonce": nonce,
-            "iat": now, "exp": now + 300, "email": "jane@example.com", "groups": ["all", "staff"],
+            "iat": now, "exp": now + 300, "groups": ["all", "staff"],
+            "email": "jane@example.com", "email_verified": true,
         });
         let changes = self.claims.lock().unwrap();
         for (name, value) in changes.as_object().into_iter().flatten() {

@@ -1,7 +1,7 @@
 DROP FUNCTION purge_sessions(interval, integer);
 DROP FUNCTION end_session(uuid);
-DROP FUNCTION open_session(uuid, uuid, bytea, text, text, interval);
+DROP FUNCTION open_session(uuid, uuid, bytea, text, text, text, interval);
 DROP TABLE sign_ins;
 -- Without the column, sessions would look like keys of an operator.
 DELETE FROM api_keys WHERE person IS NOT NULL;
-ALTER TABLE api_keys DROP COLUMN person;
+ALTER TABLE api_keys DROP COLUMN subject, DROP COLUMN person;

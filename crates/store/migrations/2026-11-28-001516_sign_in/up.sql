@@ -1,8 +1,9 @@
 -- Sign-in to the console by OpenID Connect. The gateway opens and ends sessions, which are API keys of a person with an
 -- end. It may have a role that cannot write keys, so functions that run as the owner of the table do this.
 
-ALTER TABLE api_keys ADD COLUMN person text;
+ALTER TABLE api_keys ADD COLUMN person text, ADD COLUMN subject text;
 COMMENT ON COLUMN api_keys.person IS 'who signed in, as the provider names them; NULL for a key that an operator created';
+COMMENT ON COLUMN api_keys.subject IS 'permanent identifier of the person at the provider; NULL without a person';
 
 -- Sign-ins in progress. Written and purged by the gateway.
 CREATE TABLE sign_ins (
@@ -14,8 +15,9 @@ CREATE TABLE sign_ins (
     account_id uuid CONSTRAINT sign_ins_account_fkey REFERENCES accounts (id) ON DELETE CASCADE,
     role text CONSTRAINT sign_ins_role_check CHECK (role IN ('OWNER', 'EDITOR', 'VIEWER')),
     person text,
+    subject text,
     CONSTRAINT sign_ins_step_check CHECK (
-        num_nonnulls(sealed, account_id, role, person) = CASE WHEN sealed IS NULL THEN 3 ELSE 1 END)
+        num_nonnulls(sealed, account_id, role, person, subject) = CASE WHEN sealed IS NULL THEN 4 ELSE 1 END)
 );
 CREATE INDEX sign_ins_browser_idx ON sign_ins (browser_hash);
 CREATE INDEX sign_ins_origin_idx ON sign_ins (origin);
@@ -25,14 +27,15 @@ COMMENT ON COLUMN sign_ins.browser_hash IS 'SHA-256 of the cookie of the browser
 COMMENT ON COLUMN sign_ins.origin IS 'address of the client, or the network of its IPv6 address';
 COMMENT ON COLUMN sign_ins.sealed IS 'nonce and PKCE verifier; NULL once the provider has named the person';
 
-CREATE FUNCTION open_session(key_id uuid, of_account uuid, hash bytea, given_role text, named text, lasts interval)
+CREATE FUNCTION open_session(
+    key_id uuid, of_account uuid, hash bytea, given_role text, named text, identified text, lasts interval)
 RETURNS void LANGUAGE plpgsql SECURITY DEFINER AS $$
 BEGIN
-    IF named IS NULL OR lasts IS NULL OR lasts > interval '1 day' THEN
+    IF named IS NULL OR identified IS NULL OR lasts IS NULL OR lasts > interval '1 day' THEN
         RAISE EXCEPTION 'a session is of a person, and ends within a day';
     END IF;
-    INSERT INTO api_keys (id, account_id, secret_hash, role, create_time, expire_time, person)
-    VALUES (key_id, of_account, hash, given_role, clock_timestamp(), clock_timestamp() + lasts, named);
+    INSERT INTO api_keys (id, account_id, secret_hash, role, create_time, expire_time, person, subject)
+    VALUES (key_id, of_account, hash, given_role, clock_timestamp(), clock_timestamp() + lasts, named, identified);
 END
 $$;
 
@@ -58,12 +61,12 @@ BEGIN
 END
 $$;
 
-REVOKE EXECUTE ON FUNCTION open_session(uuid, uuid, bytea, text, text, interval), end_session(uuid),
+REVOKE EXECUTE ON FUNCTION open_session(uuid, uuid, bytea, text, text, text, interval), end_session(uuid),
     purge_sessions(interval, integer) FROM PUBLIC;
 
 DO $$
 BEGIN
-    EXECUTE format('ALTER FUNCTION open_session(uuid, uuid, bytea, text, text, interval) SET search_path = %I, pg_temp',
+    EXECUTE format('ALTER FUNCTION open_session(uuid, uuid, bytea, text, text, text, interval) SET search_path = %I, pg_temp',
         current_schema());
     EXECUTE format('ALTER FUNCTION end_session(uuid) SET search_path = %I, pg_temp', current_schema());
     EXECUTE format('ALTER FUNCTION purge_sessions(interval, integer) SET search_path = %I, pg_temp', current_schema());

@@ -4,6 +4,7 @@
 -- $4 text: name of the account
 -- $5 text: role
 -- $6 text: person
--- $7 interval: how long the console has
-INSERT INTO sign_ins (state_hash, browser_hash, origin, account_id, role, person, expire_time)
-SELECT $1, $2, $3, id, $5, $6, clock_timestamp() + $7 FROM accounts WHERE name = $4
+-- $7 text: subject
+-- $8 interval: how long the console has
+INSERT INTO sign_ins (state_hash, browser_hash, origin, account_id, role, person, subject, expire_time)
+SELECT $1, $2, $3, id, $5, $6, $7, clock_timestamp() + $8 FROM accounts WHERE name = $4

@@ -248,6 +248,29 @@ async fn two_rotations_at_once_make_one_key() {
 }
 
 #[tokio::test]
+async fn rotation_waits_for_one_of_a_successor() {
+    let mut at = start().await;
+    let now = Timestamp::now();
+    let first = stored(&mut at, None, now).await;
+    let (_, second) = rotated(&mut at.conn, first, now).await;
+    let (_, third) = rotated(&mut at.conn, second, now).await;
+    keys::revoke(&mut at.conn, third, now).await.unwrap();
+
+    let (mut other, fourth) = (at.database.connect().await, ApiKey::generate());
+    run(&mut other, "BEGIN").await;
+    let rotation = keys::rotate(&mut other, second, &fourth, now.plus(HOUR), now).await;
+    assert!(matches!(rotation, Ok(Rotation::Done { .. })));
+    run(&mut at.conn, "SET lock_timeout = '100ms'").await;
+    let fifth = ApiKey::generate();
+    let early = keys::rotate(&mut at.conn, first, &fifth, now.plus(HOUR), now).await;
+    assert!(early.is_err(), "{early:?}");
+    run(&mut other, "COMMIT").await;
+    let (refused, _) = rotated(&mut at.conn, first, now).await;
+    assert_eq!(refused, Rotation::Replaced(fourth.id));
+    assert_eq!(keys::list(&mut at.conn).await.unwrap().len(), 4);
+}
+
+#[tokio::test]
 async fn rotation_whose_process_dies_before_the_commit_changes_nothing() {
     let mut at = start().await;
     let now = Timestamp::now();

@@ -30,6 +30,7 @@ fn jane(account: &str) -> Grant<'_> {
         account,
         role: Role::Editor,
         person: "jane@example.com",
+        subject: "7",
     }
 }
 
@@ -58,11 +59,9 @@ async fn each_step_of_a_sign_in_is_done_once_and_by_the_browser_that_began() {
     let mut conn = gateway(&at).await;
     let conn = &mut conn;
     let (ours, theirs) = (sign_in(1, 1), sign_in(1, 2));
-    assert!(
-        sessions::begin(conn, &ours, "192.0.2.1", b"sealed")
-            .await
-            .unwrap()
-    );
+    sessions::begin(conn, &ours, "192.0.2.1", b"sealed")
+        .await
+        .unwrap();
     let key = ApiKey::generate();
     for wrong in [theirs, sign_in(2, 1)] {
         assert!(sessions::take(conn, &wrong).await.unwrap().is_none());
@@ -101,6 +100,7 @@ async fn each_step_of_a_sign_in_is_done_once_and_by_the_browser_that_began() {
     assert!(key.matches(&found.secret_hash));
     assert_eq!(found.role, Role::Editor);
     assert_eq!(found.person.as_deref(), Some("jane@example.com"));
+    assert_eq!(found.subject.as_deref(), Some("7"));
     assert!(found.is_valid(now) && !found.is_valid(now.plus(2 * HOUR)));
     // Operators see it among the sessions, not among the keys.
     assert!(keys::list(&mut at.conn).await.unwrap().is_empty());
@@ -131,19 +131,129 @@ async fn sign_in_that_takes_too_long_is_forgotten() {
 }
 
 #[tokio::test]
-async fn origin_has_a_limited_number_of_sign_ins_in_progress() {
-    let at = start().await;
+async fn new_sign_in_replaces_the_oldest_of_an_origin_that_has_too_many() {
+    let mut at = start().await;
     let mut conn = gateway(&at).await;
+    let conn = &mut conn;
     let most = u8::try_from(sessions::MAX_PER_ORIGIN).unwrap();
+    let (elsewhere, granted) = (sign_in(201, 1), sign_in(202, 2));
+    sessions::begin(conn, &elsewhere, "192.0.2.2", b"x")
+        .await
+        .unwrap();
+    sessions::grant(conn, &granted, "192.0.2.1", jane("acme"))
+        .await
+        .unwrap();
     for number in 0..=most {
-        let begun = sessions::begin(&mut conn, &sign_in(number, 1), "192.0.2.1", b"x").await;
-        assert_eq!(begun.unwrap(), number < most);
+        sessions::begin(conn, &sign_in(number, 1), "192.0.2.1", b"x")
+            .await
+            .unwrap();
     }
-    let other = sessions::begin(&mut conn, &sign_in(most, 1), "192.0.2.2", b"x").await;
-    assert!(other.unwrap());
-    sessions::take(&mut conn, &sign_in(0, 1)).await.unwrap();
-    let next = sessions::begin(&mut conn, &sign_in(0, 1), "192.0.2.1", b"x").await;
-    assert!(next.unwrap());
+    let taken = sessions::take(conn, &sign_in(0, 1)).await.unwrap();
+    assert!(taken.is_none());
+    for kept in [sign_in(1, 1), sign_in(most, 1), elsewhere] {
+        let taken = sessions::take(conn, &kept).await.unwrap();
+        assert!(taken.is_some(), "{kept:?}");
+    }
+    let opened = sessions::open(conn, &granted.browser_hash, &ApiKey::generate(), HOUR).await;
+    assert!(opened.unwrap().is_some());
+
+    // One that is being taken is not waited for.
+    for number in [0, 1] {
+        sessions::begin(conn, &sign_in(number, 1), "192.0.2.1", b"x")
+            .await
+            .unwrap();
+    }
+    run(&mut at.conn, "BEGIN").await;
+    let taken = sessions::take(&mut at.conn, &sign_in(2, 1)).await.unwrap();
+    assert!(taken.is_some());
+    run(conn, "SET lock_timeout = '100ms'").await;
+    sessions::begin(conn, &sign_in(200, 1), "192.0.2.1", b"x")
+        .await
+        .unwrap();
+}
+
+#[tokio::test]
+async fn sign_in_that_becomes_a_session_is_either_forgotten_or_seen() {
+    let mut at = start().await;
+    let one = sign_in(1, 1);
+    let granted = sessions::grant(&mut at.conn, &one, "192.0.2.1", jane("acme")).await;
+    assert!(granted.unwrap());
+    let mut opening = gateway(&at).await;
+    run(&mut opening, "BEGIN").await;
+    let key = ApiKey::generate();
+    let opened = sessions::open(&mut opening, &one.browser_hash, &key, HOUR).await;
+    assert!(opened.unwrap().is_some());
+    run(&mut at.conn, "SET lock_timeout = '100ms'").await;
+    let waits = sessions::forget(&mut at.conn, Some("7"), None)
+        .await
+        .unwrap_err();
+    assert!(waits.to_string().contains("lock timeout"), "{waits}");
+    run(&mut opening, "COMMIT").await;
+    assert_eq!(
+        sessions::forget(&mut at.conn, Some("7"), None)
+            .await
+            .unwrap(),
+        0
+    );
+    let all = keys::list_sessions(&mut at.conn).await.unwrap();
+    assert_eq!(all.len(), 1);
+}
+
+#[tokio::test]
+async fn session_whose_process_dies_before_the_commit_is_opened_by_another() {
+    let mut at = start().await;
+    let (mut dying, mut conn) = (gateway(&at).await, gateway(&at).await);
+    let one = sign_in(1, 1);
+    let granted = sessions::grant(&mut conn, &one, "192.0.2.1", jane("acme")).await;
+    assert!(granted.unwrap());
+    run(&mut dying, "BEGIN").await;
+    let lost = ApiKey::generate();
+    let opened = sessions::open(&mut dying, &one.browser_hash, &lost, HOUR).await;
+    assert!(opened.unwrap().is_some());
+    drop(dying);
+    let key = ApiKey::generate();
+    let opened = sessions::open(&mut conn, &one.browser_hash, &key, HOUR).await;
+    assert!(opened.unwrap().is_some());
+    let all = keys::list_sessions(&mut at.conn).await.unwrap();
+    let ids: Vec<_> = all.iter().map(|session| session.id).collect();
+    assert_eq!(ids, [key.id]);
+}
+
+#[tokio::test]
+async fn session_goes_on_if_the_process_that_ends_it_dies_before_the_commit() {
+    let at = start().await;
+    let (mut dying, mut conn) = (gateway(&at).await, gateway(&at).await);
+    let key = session(&mut conn, 1).await;
+    run(&mut dying, "BEGIN").await;
+    assert!(sessions::end(&mut dying, key.id).await.unwrap());
+    drop(dying);
+    let found = keys::find(&mut conn, key.id).await.unwrap().unwrap();
+    assert_eq!(found.revoke_time, None);
+    assert!(sessions::end(&mut conn, key.id).await.unwrap());
+}
+
+#[tokio::test]
+async fn sign_in_whose_process_dies_at_the_provider_is_gone_and_can_be_begun_again() {
+    let at = start().await;
+    let (mut dying, mut conn) = (gateway(&at).await, gateway(&at).await);
+    let one = sign_in(1, 1);
+    sessions::begin(&mut conn, &one, "192.0.2.1", b"sealed")
+        .await
+        .unwrap();
+    // The exchange of the code is between the two steps, so no transaction has both.
+    let taken = sessions::take(&mut dying, &one).await.unwrap();
+    assert!(taken.is_some());
+    drop(dying);
+    assert!(sessions::take(&mut conn, &one).await.unwrap().is_none());
+    let opened = sessions::open(&mut conn, &one.browser_hash, &ApiKey::generate(), HOUR).await;
+    assert_eq!(opened.unwrap(), None);
+    assert_eq!(at.database.count("sign_ins").await, 0);
+    let again = sign_in(2, 1);
+    sessions::begin(&mut conn, &again, "192.0.2.1", b"sealed")
+        .await
+        .unwrap();
+    let taken = sessions::take(&mut conn, &again).await.unwrap();
+    assert!(taken.is_some());
 }
 
 #[tokio::test]
@@ -181,20 +291,25 @@ async fn gateway_ends_and_purges_sessions_but_no_keys() {
 async fn session_belongs_to_a_person_and_ends_within_a_day() {
     let at = start().await;
     let account = at.fixture.account.to_uuid();
-    let open = |named: &str, lasts: &str| {
+    let open = |named: &str, identified: &str, lasts: &str| {
         format!(
-            "SELECT open_session(gen_random_uuid(), '{account}', sha256('x'), 'OWNER', {named}, interval '{lasts}')"
+            "SELECT open_session(gen_random_uuid(), '{account}', sha256('x'), 'OWNER', {named}, {identified}, \
+             interval '{lasts}')"
         )
     };
     let mut conn = gateway(&at).await;
-    for statement in [open("NULL", "1 hour"), open("'jane'", "25 hours")] {
+    for statement in [
+        open("NULL", "'7'", "1 hour"),
+        open("'jane'", "NULL", "1 hour"),
+        open("'jane'", "'7'", "25 hours"),
+    ] {
         let refused = sql_query(statement).execute(&mut conn).await.unwrap_err();
         assert!(refused.to_string().contains("within a day"), "{refused}");
     }
     for service in [Service::Compiler, Service::Scanner, Service::Dispatcher] {
         let url = at.database.url_of(service);
         let mut conn = AsyncPgConnection::establish(&url).await.unwrap();
-        let statement = open("'jane'", "1 hour");
+        let statement = open("'jane'", "'7'", "1 hour");
         let refused = sql_query(statement).execute(&mut conn).await.unwrap_err();
         let refused = refused.to_string();
         assert!(refused.contains("permission denied"), "{refused}");
