@@ -51,7 +51,7 @@ pub(super) struct Span {
 struct Decided {
     /// Keyed by the id of the post.
     posts: BTreeMap<String, Decision>,
-    /// All stored posts since then are among them.
+    /// All stored posts since then are among them. A feed may have been stored for less time.
     start: Timestamp,
     feeds: Value,
 }
@@ -206,7 +206,7 @@ pub(super) fn text(posts: &Value) -> String {
         false => "; older ones were too many to compare",
     };
     let mut text = format!(
-        "    of {} posts since {start}: {} gained, {} lost{note}\n",
+        "    of {} stored posts since {start}: {} gained, {} lost{note}\n",
         posts["compared"],
         lists[0].len(),
         lists[1].len()
@@ -303,7 +303,7 @@ mod tests {
         );
         let shown = text(&found);
         for line in [
-            "    of 4 posts since 2026-11-21T00:00:00.000000Z: 2 gained, 1 lost\n",
+            "    of 4 stored posts since 2026-11-21T00:00:00.000000Z: 2 gained, 1 lost\n",
             "      - Text of b\u{fffd}  https://a.example/\n        MATCHED 0.50 (nas) → BELOW_THRESHOLD 0.50 (nas)\n",
         ] {
             assert!(shown.contains(line), "{shown}");
