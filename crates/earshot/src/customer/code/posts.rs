@@ -200,6 +200,9 @@ pub(super) fn text(posts: &Value) -> String {
     }
     let lists =
         ["gained", "lost"].map(|word| posts[word].as_array().map_or(&[][..], Vec::as_slice));
+    if posts["compared"] == 0 && posts["isComplete"] == true {
+        return "    posts: no stored posts of its feeds: what it finds is not known\n".to_owned();
+    }
     let start = one_line(posts["startTime"].as_str().unwrap_or_default());
     let note = match posts["isComplete"] == true {
         true => "",
@@ -334,6 +337,13 @@ mod tests {
         let found = difference([Some(&old), Some(&wider)], time(0));
         assert_eq!(ids(&found["gained"]), ["b"]);
         assert_eq!(found["gained"][0]["old"], json!({"reason": "NOT_WATCHED"}));
+    }
+
+    #[test]
+    fn nothing_is_claimed_about_feeds_without_stored_posts() {
+        let found = difference([None, Some(&side("x", 0, &[]))], time(0));
+        assert_eq!(found["compared"], 0);
+        assert!(text(&found).contains("not known"), "{}", text(&found));
     }
 
     #[test]
