@@ -92,28 +92,36 @@ async fn decide(client: &Client, side: &Side, span: Span) -> Result<Option<Decid
         start: span.start,
         feeds: feeds.clone(),
     };
-    let mut end = span.end;
+    let mut rest = span;
     for _ in 0..MAX_PAGES {
-        body["endTime"] = end.to_string().into();
+        body["endTime"] = rest.end.to_string().into();
         let answer = client.act::<Value>(path, "preview", &body).await;
         let answer = answer.map_err(|error| Failure::from(error).with(Given::body(&body)))?;
         let page = answer["results"].as_array().map_or(&[][..], Vec::as_slice);
-        let decisions = page.iter().filter_map(Decision::read);
-        let mut oldest = end;
-        for (id, decision) in decisions {
-            oldest = oldest.min(decision.time);
-            decided.posts.insert(id, decision);
-        }
-        if page.len() < PAGE {
-            decided.start = span.start;
-            return Ok(Some(decided));
-        }
-        // Other posts of the same time may be on the next page, unless this one has no other time.
-        let next = oldest.plus(INSTANT);
-        end = if next < end { next } else { oldest };
-        decided.start = next;
+        let Some(end) = decided.add(page, rest) else {
+            break;
+        };
+        rest.end = end;
     }
     Ok(Some(decided))
+}
+
+impl Decided {
+    /// Adds the newest posts of `rest`. Returns the end of what is left, or `None` if no more can be read.
+    fn add(&mut self, page: &[Value], rest: Span) -> Option<Timestamp> {
+        let mut oldest = rest.end;
+        for (id, decision) in page.iter().filter_map(Decision::read) {
+            oldest = oldest.min(decision.time);
+            self.posts.insert(id, decision);
+        }
+        if page.len() < PAGE {
+            self.start = rest.start;
+            return None;
+        }
+        // More posts of this time may follow. If they fill a page, what follows cannot be read.
+        self.start = oldest.plus(INSTANT);
+        (self.start < rest.end).then_some(self.start)
+    }
 }
 
 impl Decision {
@@ -253,23 +261,27 @@ mod tests {
     use domain::Timestamp;
     use serde_json::{Value, json};
 
-    use super::{Decided, Decision, difference, text};
+    use super::{Decided, Decision, INSTANT, PAGE, Span, difference, text};
 
     fn time(second: u32) -> Timestamp {
         let text = format!("2026-11-21T00:00:{second:02}Z");
         text.parse().unwrap()
     }
 
+    /// Returns the service's decision on a post.
+    fn result(id: &str, second: u32, value: bool) -> Value {
+        json!({
+            "value": value, "reason": if value { "MATCHED" } else { "BELOW_THRESHOLD" },
+            "match": {"score": 0.5, "terms": ["nas"]},
+            "post": {"id": id, "title": "", "text": format!("Text of {id}\u{1b}"), "url": "https://a.example/", "time": time(second)}
+        })
+    }
+
     /// Returns a side that decided on these posts, with the second of each, and whether it matched.
     fn side(feed: &str, start: u32, posts: &[(&str, u32, bool)]) -> Decided {
-        let posts = posts.iter().map(|&(id, second, value)| {
-            let result = json!({
-                "value": value, "reason": if value { "MATCHED" } else { "BELOW_THRESHOLD" },
-                "match": {"score": 0.5, "terms": ["nas"]},
-                "post": {"id": id, "title": "", "text": format!("Text of {id}\u{1b}"), "url": "https://a.example/", "time": time(second)}
-            });
-            Decision::read(&result).unwrap()
-        });
+        let posts = posts
+            .iter()
+            .map(|&(id, second, value)| Decision::read(&result(id, second, value)).unwrap());
         Decided {
             posts: posts.collect(),
             start: time(start),
@@ -356,6 +368,37 @@ mod tests {
         assert!(
             text(&found).contains("since 2026-11-21T00:00:03.000000Z: 0 gained, 1 lost; older")
         );
+    }
+
+    #[test]
+    fn posts_are_read_until_more_than_a_page_have_one_time() {
+        let page = |seconds: [u32; PAGE]| -> Vec<Value> {
+            let posts = seconds.into_iter().enumerate();
+            posts
+                .map(|(at, second)| result(&format!("{second}-{at}"), second, true))
+                .collect()
+        };
+        let mut decided = side("x", 0, &[]);
+        let mut rest = Span {
+            start: time(0),
+            end: time(59),
+        };
+        let mut seconds = [30; PAGE];
+        seconds[0] = 40;
+        let next = decided.add(&page(seconds), rest).unwrap();
+        assert_eq!(next, time(30).plus(INSTANT));
+        rest.end = next;
+        assert_eq!(decided.add(&page([30; PAGE]), rest), None);
+        // Only the post of the other time is known to be compared with all of its time.
+        assert_eq!(decided.start, next);
+        let found = difference([None, Some(&decided)], time(0));
+        assert_eq!(
+            (&found["compared"], &found["isComplete"]),
+            (&json!(1), &json!(false))
+        );
+
+        assert_eq!(decided.add(&page([30; PAGE])[1..], rest), None);
+        assert_eq!(decided.start, time(0));
     }
 
     #[test]
