@@ -191,10 +191,9 @@ async fn compare_posts(
         let Some(sides) = change.sides(namespace) else {
             continue;
         };
-        if !sides.iter().any(|side| matches!(side, Side::Unknown(_))) {
-            compared += 1;
-        }
-        if compared > MAX_COMPARED {
+        let is_asked = !sides.iter().any(|side| matches!(side, Side::Unknown(_)));
+        compared += usize::from(is_asked);
+        if is_asked && compared > MAX_COMPARED {
             change.posts = Some(json!({"unknown": "not compared: too many Managers changed"}));
             continue;
         }
@@ -205,4 +204,74 @@ async fn compare_posts(
         })?);
     }
     Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+
+    use client::{Answer, Client, Retries};
+    use serde_json::{Value, json};
+
+    use super::{
+        MAX_COMPARED, compare_posts,
+        document::{Document, canonical},
+        plan::{self, Plan},
+    };
+
+    const NAMESPACE: &str = "namespaces/n";
+
+    /// Returns a client of a service that answers the body of a request with a status and a body.
+    fn service(answer: impl Fn(&Value) -> (u16, Value) + Send + Sync + 'static) -> Client {
+        let answerer = move |request: http::Request<Vec<u8>>| -> Answer {
+            let (status, body) = answer(&serde_json::from_slice(request.body()).unwrap());
+            let response = http::Response::builder().status(status);
+            let response = response.body(body.to_string().into_bytes()).unwrap();
+            Box::pin(async move { response })
+        };
+        let client = Client::new("http://127.0.0.1/".parse().unwrap(), "esk_x".into());
+        let client = client.unwrap().with_retries(Retries::NONE);
+        client.answered_by(Arc::new(answerer))
+    }
+
+    /// Returns a Manager of posts with this word.
+    fn body(word: &str) -> Value {
+        json!({
+            "nickname": word, "type": "FEED_MANAGER", "source": {"type": "FORUM"},
+            "instructions": {"require": [[word]]}
+        })
+    }
+
+    fn planned(bodies: &[Value], managers: &[Value]) -> Plan {
+        let documents = bodies.iter().map(|body| Document {
+            place: "f.yaml:1".to_owned(),
+            name: None,
+            spec: canonical(body).unwrap(),
+        });
+        plan::plan(NAMESPACE, documents.collect(), managers, false).unwrap()
+    }
+
+    /// Returns why the posts of a change are unknown.
+    fn unknown(plan: &Plan, at: usize) -> &str {
+        let posts = plan.changes[at].posts.as_ref().unwrap();
+        posts["unknown"].as_str().unwrap_or_default()
+    }
+
+    #[tokio::test]
+    async fn only_managers_that_can_be_compared_count_for_the_limit() {
+        let mut bodies: Vec<Value> = (0..=MAX_COMPARED)
+            .map(|at| body(&format!("w{at}")))
+            .collect();
+        bodies.push(json!({
+            "nickname": "pages", "type": "FEED_MANAGER", "source": {"type": "FORUM"},
+            "input": {"type": "STRUCTURED", "urls": ["https://example.com/"], "focus": {"type": "SALES"}}
+        }));
+        let mut plan = planned(&bodies, &[]);
+        let client = service(|_| (200, json!({"results": []})));
+        let compared = compare_posts(&client, NAMESPACE, &mut plan, 1).await;
+        compared.unwrap();
+        assert_eq!(unknown(&plan, MAX_COMPARED - 1), "");
+        assert!(unknown(&plan, MAX_COMPARED).contains("too many"));
+        assert!(unknown(&plan, MAX_COMPARED + 1).contains("compiled"));
+    }
 }
