@@ -332,4 +332,35 @@ mod tests {
         assert!(unknown(&plan, 0).starts_with("cannot be compared"));
         assert!(unknown(&plan, 1).starts_with("not compared"));
     }
+
+    #[tokio::test]
+    async fn present_instructions_that_are_no_longer_accepted_are_no_failure() {
+        let mut present = canonical(&body("a")).unwrap();
+        present["name"] = format!("{NAMESPACE}/managers/1").into();
+        present["mode"] = "MANUAL".into();
+        let mut muted = body("a");
+        muted["mutes"] = json!([{"type": "TERM", "value": "jobs"}]);
+        let refusing = |field: &'static str| {
+            service(move |body| match body["instructions"].is_null() {
+                true => (200, json!({"results": []})),
+                false => (400, refusal(400, field)),
+            })
+        };
+        let mut plan = planned(std::slice::from_ref(&muted), std::slice::from_ref(&present));
+        let client = refusing("instructions.feeds[0]");
+        let compared = compare_posts(&client, NAMESPACE, &mut plan, 1).await;
+        compared.unwrap();
+        assert!(unknown(&plan, 0).contains("no longer accepts"));
+
+        // What the file changes is refused as by `apply`.
+        let client = refusing("mutes[0].value");
+        let compared = compare_posts(&client, NAMESPACE, &mut plan, 1).await;
+        compared.unwrap_err();
+        let mut changed = muted;
+        changed["instructions"]["exclude"] = json!(["hiring"]);
+        let mut plan = planned(&[changed], &[present]);
+        let client = refusing("instructions.feeds[0]");
+        let compared = compare_posts(&client, NAMESPACE, &mut plan, 1).await;
+        compared.unwrap_err();
+    }
 }

@@ -35,6 +35,8 @@ pub(super) enum Side {
         path: String,
         body: Value,
         feeds: Value,
+        /// The instructions are those at work, which `apply` leaves as they are.
+        keeps_instructions: bool,
     },
     /// Its decisions are unknown, for this reason.
     Unknown(&'static str),
@@ -75,13 +77,46 @@ pub(super) async fn compare(
             return Ok(json!({"unknown": why}));
         }
     }
-    let old = decide(client, old, span).await?;
-    let new = decide(client, new, span).await?;
-    Ok(difference([old.as_ref(), new.as_ref()], span.start))
+    let mut decided = [None, None];
+    for (side, decided) in [old, new].into_iter().zip(&mut decided) {
+        let keeps = matches!(
+            side,
+            Side::Asked {
+                keeps_instructions: true,
+                ..
+            }
+        );
+        *decided = match decide(client, side, span).await {
+            // For example of a platform that is no longer configured. A draft is checked as if they were new.
+            Err(failure) if keeps && refuses_instructions(&failure) => {
+                let why = "unknown: the service no longer accepts the present instructions";
+                return Ok(json!({"unknown": why}));
+            }
+            other => other?,
+        };
+    }
+    let sides = decided.each_ref().map(Option::as_ref);
+    Ok(difference(sides, span.start))
+}
+
+/// Returns true if the service refuses the instructions and nothing else.
+fn refuses_instructions(failure: &Failure) -> bool {
+    let Failure::Api(error, _) = failure else {
+        return false;
+    };
+    error.refusal().is_some_and(|refusal| {
+        let mut details = refusal.details.iter();
+        refusal.status == 400
+            && !refusal.details.is_empty()
+            && details.all(|detail| detail.field.starts_with("instructions"))
+    })
 }
 
 async fn decide(client: &Client, side: &Side, span: Span) -> Result<Option<Decided>, Failure> {
-    let Side::Asked { path, body, feeds } = side else {
+    let Side::Asked {
+        path, body, feeds, ..
+    } = side
+    else {
         return Ok(None);
     };
     let mut body = body.clone();
