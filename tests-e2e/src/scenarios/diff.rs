@@ -108,6 +108,8 @@ pub(crate) async fn run(stack: &Stack) {
     for part in ["f.yaml:2: its posts", "instructions.feeds[0]: not_found"] {
         assert!(refused.stderr.contains(part), "{part}: {refused:#?}");
     }
+    let plan = &refused.stdout;
+    assert!(plan.contains("posts: cannot be compared"), "{refused:#?}");
     let other = stack.key("diff", "OWNER");
     let refused = diff(&other, &changed, &[], 1);
     assert!(refused.stderr.contains("refused (403)"), "{refused:#?}");

@@ -222,6 +222,7 @@ impl Change {
                     path: name.clone(),
                     body: json!({}),
                     feeds: at_work["feeds"].clone(),
+                    keeps_instructions: true,
                 },
             },
             _ => Side::Nothing,
@@ -253,6 +254,7 @@ impl Change {
             path: format!("{namespace}/managers"),
             body,
             feeds: instructions["feeds"].clone(),
+            keeps_instructions: ["source", "input", "instructions"].into_iter().all(is_same),
         }
     }
 
@@ -526,12 +528,14 @@ mod tests {
             path: format!("{NAMESPACE}/managers/1"),
             body: json!({}),
             feeds: feeds.clone(),
+            keeps_instructions: true,
         };
         assert_eq!(old, expected);
         let Side::Asked {
             path,
             body: draft,
             feeds: kept,
+            ..
         } = new
         else {
             panic!("{new:?}");

@@ -35,6 +35,8 @@ pub(super) enum Side {
         path: String,
         body: Value,
         feeds: Value,
+        /// The instructions are those at work, which `apply` leaves as they are.
+        keeps_instructions: bool,
     },
     /// Its decisions are unknown, for this reason.
     Unknown(&'static str),
@@ -51,7 +53,7 @@ pub(super) struct Span {
 struct Decided {
     /// Keyed by the id of the post.
     posts: BTreeMap<String, Decision>,
-    /// All stored posts since then are among them.
+    /// All stored posts since then are among them. A feed may have been stored for less time.
     start: Timestamp,
     feeds: Value,
 }
@@ -75,13 +77,46 @@ pub(super) async fn compare(
             return Ok(json!({"unknown": why}));
         }
     }
-    let old = decide(client, old, span).await?;
-    let new = decide(client, new, span).await?;
-    Ok(difference([old.as_ref(), new.as_ref()], span.start))
+    let mut decided = [None, None];
+    for (side, decided) in [old, new].into_iter().zip(&mut decided) {
+        let keeps = matches!(
+            side,
+            Side::Asked {
+                keeps_instructions: true,
+                ..
+            }
+        );
+        *decided = match decide(client, side, span).await {
+            // For example of a platform that is no longer configured. A draft is checked as if they were new.
+            Err(failure) if keeps && refuses_instructions(&failure) => {
+                let why = "unknown: the service no longer accepts the present instructions";
+                return Ok(json!({"unknown": why}));
+            }
+            other => other?,
+        };
+    }
+    let sides = decided.each_ref().map(Option::as_ref);
+    Ok(difference(sides, span.start))
+}
+
+/// Returns true if the service refuses the instructions and nothing else.
+fn refuses_instructions(failure: &Failure) -> bool {
+    let Failure::Api(error, _) = failure else {
+        return false;
+    };
+    error.refusal().is_some_and(|refusal| {
+        let mut details = refusal.details.iter();
+        refusal.status == 400
+            && !refusal.details.is_empty()
+            && details.all(|detail| detail.field.starts_with("instructions"))
+    })
 }
 
 async fn decide(client: &Client, side: &Side, span: Span) -> Result<Option<Decided>, Failure> {
-    let Side::Asked { path, body, feeds } = side else {
+    let Side::Asked {
+        path, body, feeds, ..
+    } = side
+    else {
         return Ok(None);
     };
     let mut body = body.clone();
@@ -92,28 +127,36 @@ async fn decide(client: &Client, side: &Side, span: Span) -> Result<Option<Decid
         start: span.start,
         feeds: feeds.clone(),
     };
-    let mut end = span.end;
+    let mut rest = span;
     for _ in 0..MAX_PAGES {
-        body["endTime"] = end.to_string().into();
+        body["endTime"] = rest.end.to_string().into();
         let answer = client.act::<Value>(path, "preview", &body).await;
         let answer = answer.map_err(|error| Failure::from(error).with(Given::body(&body)))?;
         let page = answer["results"].as_array().map_or(&[][..], Vec::as_slice);
-        let decisions = page.iter().filter_map(Decision::read);
-        let mut oldest = end;
-        for (id, decision) in decisions {
-            oldest = oldest.min(decision.time);
-            decided.posts.insert(id, decision);
-        }
-        if page.len() < PAGE {
-            decided.start = span.start;
-            return Ok(Some(decided));
-        }
-        // Other posts of the same time may be on the next page, unless this one has no other time.
-        let next = oldest.plus(INSTANT);
-        end = if next < end { next } else { oldest };
-        decided.start = next;
+        let Some(end) = decided.add(page, rest) else {
+            break;
+        };
+        rest.end = end;
     }
     Ok(Some(decided))
+}
+
+impl Decided {
+    /// Adds the newest posts of `rest`. Returns the end of what is left, or `None` if no more can be read.
+    fn add(&mut self, page: &[Value], rest: Span) -> Option<Timestamp> {
+        let mut oldest = rest.end;
+        for (id, decision) in page.iter().filter_map(Decision::read) {
+            oldest = oldest.min(decision.time);
+            self.posts.insert(id, decision);
+        }
+        if page.len() < PAGE {
+            self.start = rest.start;
+            return None;
+        }
+        // More posts of this time may follow. If they fill a page, what follows cannot be read.
+        self.start = oldest.plus(INSTANT);
+        (self.start < rest.end).then_some(self.start)
+    }
 }
 
 impl Decision {
@@ -200,13 +243,16 @@ pub(super) fn text(posts: &Value) -> String {
     }
     let lists =
         ["gained", "lost"].map(|word| posts[word].as_array().map_or(&[][..], Vec::as_slice));
+    if posts["compared"] == 0 && posts["isComplete"] == true {
+        return "    posts: no stored posts of its feeds: what it finds is not known\n".to_owned();
+    }
     let start = one_line(posts["startTime"].as_str().unwrap_or_default());
     let note = match posts["isComplete"] == true {
         true => "",
         false => "; older ones were too many to compare",
     };
     let mut text = format!(
-        "    of {} posts since {start}: {} gained, {} lost{note}\n",
+        "    of {} stored posts since {start}: {} gained, {} lost{note}\n",
         posts["compared"],
         lists[0].len(),
         lists[1].len()
@@ -250,23 +296,27 @@ mod tests {
     use domain::Timestamp;
     use serde_json::{Value, json};
 
-    use super::{Decided, Decision, difference, text};
+    use super::{Decided, Decision, INSTANT, PAGE, Span, difference, text};
 
     fn time(second: u32) -> Timestamp {
         let text = format!("2026-11-21T00:00:{second:02}Z");
         text.parse().unwrap()
     }
 
+    /// Returns the service's decision on a post.
+    fn result(id: &str, second: u32, value: bool) -> Value {
+        json!({
+            "value": value, "reason": if value { "MATCHED" } else { "BELOW_THRESHOLD" },
+            "match": {"score": 0.5, "terms": ["nas"]},
+            "post": {"id": id, "title": "", "text": format!("Text of {id}\u{1b}"), "url": "https://a.example/", "time": time(second)}
+        })
+    }
+
     /// Returns a side that decided on these posts, with the second of each, and whether it matched.
     fn side(feed: &str, start: u32, posts: &[(&str, u32, bool)]) -> Decided {
-        let posts = posts.iter().map(|&(id, second, value)| {
-            let result = json!({
-                "value": value, "reason": if value { "MATCHED" } else { "BELOW_THRESHOLD" },
-                "match": {"score": 0.5, "terms": ["nas"]},
-                "post": {"id": id, "title": "", "text": format!("Text of {id}\u{1b}"), "url": "https://a.example/", "time": time(second)}
-            });
-            Decision::read(&result).unwrap()
-        });
+        let posts = posts
+            .iter()
+            .map(|&(id, second, value)| Decision::read(&result(id, second, value)).unwrap());
         Decided {
             posts: posts.collect(),
             start: time(start),
@@ -303,7 +353,7 @@ mod tests {
         );
         let shown = text(&found);
         for line in [
-            "    of 4 posts since 2026-11-21T00:00:00.000000Z: 2 gained, 1 lost\n",
+            "    of 4 stored posts since 2026-11-21T00:00:00.000000Z: 2 gained, 1 lost\n",
             "      - Text of b\u{fffd}  https://a.example/\n        MATCHED 0.50 (nas) → BELOW_THRESHOLD 0.50 (nas)\n",
         ] {
             assert!(shown.contains(line), "{shown}");
@@ -337,6 +387,13 @@ mod tests {
     }
 
     #[test]
+    fn nothing_is_claimed_about_feeds_without_stored_posts() {
+        let found = difference([None, Some(&side("x", 0, &[]))], time(0));
+        assert_eq!(found["compared"], 0);
+        assert!(text(&found).contains("not known"), "{}", text(&found));
+    }
+
+    #[test]
     fn posts_are_compared_since_the_time_that_both_sides_reach() {
         let old = side("x", 0, &[("a", 1, true), ("b", 5, true)]);
         let new = side("y", 3, &[("b", 5, false)]);
@@ -346,6 +403,37 @@ mod tests {
         assert!(
             text(&found).contains("since 2026-11-21T00:00:03.000000Z: 0 gained, 1 lost; older")
         );
+    }
+
+    #[test]
+    fn posts_are_read_until_more_than_a_page_have_one_time() {
+        let page = |seconds: [u32; PAGE]| -> Vec<Value> {
+            let posts = seconds.into_iter().enumerate();
+            posts
+                .map(|(at, second)| result(&format!("{second}-{at}"), second, true))
+                .collect()
+        };
+        let mut decided = side("x", 0, &[]);
+        let mut rest = Span {
+            start: time(0),
+            end: time(59),
+        };
+        let mut seconds = [30; PAGE];
+        seconds[0] = 40;
+        let next = decided.add(&page(seconds), rest).unwrap();
+        assert_eq!(next, time(30).plus(INSTANT));
+        rest.end = next;
+        assert_eq!(decided.add(&page([30; PAGE]), rest), None);
+        // Only the post of the other time is known to be compared with all of its time.
+        assert_eq!(decided.start, next);
+        let found = difference([None, Some(&decided)], time(0));
+        assert_eq!(
+            (&found["compared"], &found["isComplete"]),
+            (&json!(1), &json!(false))
+        );
+
+        assert_eq!(decided.add(&page([30; PAGE])[1..], rest), None);
+        assert_eq!(decided.start, time(0));
     }
 
     #[test]
