@@ -375,7 +375,7 @@ class Notice(TypedDict):
     filter: NotRequired[str]
     """
     Only Scans that meet this condition are delivered to the Connection; absent for all. The grammar and the fields are those
-    of the `filter` of a list of Scans. It is evaluated once, when a Scan is new: `value` is `false` and `labels` are empty then.
+    of the `filter` of a list of Scans. It is evaluated once, when a Scan is new: `value` is `true` and `labels` are empty then.
     A later change applies to later Scans. An error names the column.
 
     """
