@@ -113,23 +113,13 @@ export async function signInStep<T>(path: "sign-in" | "sign-in/token" | "sign-in
   if (token !== undefined) {
     headers["authorization"] = `Bearer ${token}`;
   }
-  let answer: Response;
-  let text: string;
-  try {
-    answer = await fetch(new URL(path, document.baseURI), {
-      method: path === "sign-in" ? "GET" : "POST",
-      headers,
-      signal: AbortSignal.timeout(TIMEOUT_MS),
-      credentials: token === undefined ? "same-origin" : "omit",
-      cache: "no-store",
-      redirect: "error",
-      // Closing the page does not take it back.
-      keepalive: path === "sign-in/end",
-    });
-    text = await answer.text();
-  } catch (cause) {
-    throw new Unreachable("the server cannot be reached", { cause });
-  }
+  const { answer, text } = await fetched(new URL(path, document.baseURI), AbortSignal.timeout(TIMEOUT_MS), {
+    method: path === "sign-in" ? "GET" : "POST",
+    headers,
+    credentials: token === undefined ? "same-origin" : "omit",
+    // Closing the page does not take it back.
+    keepalive: path === "sign-in/end",
+  });
   const body = parsed(text);
   if (!answer.ok || body === undefined) {
     throw new ApiError(answer.status, `status ${answer.status}`, [], answer.headers.get("x-request-id") ?? undefined);
@@ -200,6 +190,20 @@ function broken(state: "offline" | "failing", retryAt: number): void {
   link.value = { state, since, retryAt };
 }
 
+/** The whole answer of a request that is not repeated, cached or led elsewhere. */
+async function fetched(url: URL, timeout: AbortSignal, ask: RequestInit, stop?: AbortSignal): Promise<{ answer: Response; text: string }> {
+  const signal = stop ? AbortSignal.any([stop, timeout]) : timeout;
+  try {
+    const answer = await fetch(url, { ...ask, signal, cache: "no-store", redirect: "error" });
+    return { answer, text: await answer.text() };
+  } catch (cause) {
+    if (stop?.aborted) {
+      throw cause;
+    }
+    throw new Unreachable(timeout.aborted ? "no answer in time" : "the server cannot be reached", { cause });
+  }
+}
+
 async function once<T>(path: string, ask: Ask, idempotencyKey: string | undefined): Promise<T> {
   const headers: Record<string, string> = { accept: "application/json" };
   if (key !== null) {
@@ -219,26 +223,12 @@ async function once<T>(path: string, ask: Ask, idempotencyKey: string | undefine
     throw new Error("the key is for this origin alone");
   }
   const usedKey = key;
-  const timeout = AbortSignal.timeout(ask.timeoutMs ?? TIMEOUT_MS);
-  let answer: Response;
-  let text: string;
-  try {
-    answer = await fetch(url, {
-      method: ask.method ?? "GET",
-      headers,
-      body: ask.body === undefined ? null : JSON.stringify(ask.body),
-      signal: ask.signal ? AbortSignal.any([ask.signal, timeout]) : timeout,
-      credentials: "omit",
-      cache: "no-store",
-      redirect: "error",
-    });
-    text = await answer.text();
-  } catch (cause) {
-    if (ask.signal?.aborted) {
-      throw cause;
-    }
-    throw new Unreachable(timeout.aborted ? "no answer in time" : "the server cannot be reached", { cause });
-  }
+  const { answer, text } = await fetched(url, AbortSignal.timeout(ask.timeoutMs ?? TIMEOUT_MS), {
+    method: ask.method ?? "GET",
+    headers,
+    body: ask.body === undefined ? null : JSON.stringify(ask.body),
+    credentials: "omit",
+  }, ask.signal);
   const body = parsed(text);
   if (answer.ok && body !== undefined) {
     return body as T;
