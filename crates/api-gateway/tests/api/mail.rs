@@ -142,7 +142,7 @@ async fn token_of_another_purpose_or_of_a_removed_address_does_not_work() {
 }
 
 #[tokio::test]
-async fn token_of_one_accounts_connection_does_nothing_to_anothers() {
+async fn token_of_one_account_does_nothing_to_connections_of_another() {
     let app = TestApp::start().await;
     let (acme, globex) = (app.account("acme").await, app.account("globex").await);
     let mut names = Vec::new();
