@@ -1755,8 +1755,9 @@ export interface components {
             /** @description A key without write permission sees `***` in place of what is before the `@`. */
             address: string;
             /**
-             * @description `PENDING` until the recipient confirms the address, by a link in a mail that is sent once; setting `url` again, a day
-             *     later at the earliest, sends another one. Only `CONFIRMED` recipients get mail. `REFUSED`: the mail server answered
+             * @description `PENDING` until the recipient confirms the address, by a link in a mail that is sent once; setting `url` again, 30 days
+             *     later at the earliest, sends another one. None is sent to an address that has unsubscribed from another Connection of
+             *     the account. Only `CONFIRMED` recipients get mail. `REFUSED`: the mail server answered
              *     that there is no such address. Without a recipient who is `PENDING` or `CONFIRMED`, the Connection is disabled.
              * @enum {string}
              */
@@ -1835,7 +1836,8 @@ export interface components {
         };
         /**
          * @description The shape of the body that is sent: our own, or what the incoming webhooks of a chat service take. `EMAIL` sends mail to
-         *     the addresses in a `mailto:` URL; `method`, `headers` and `signingSecrets` have no meaning for it.
+         *     the addresses in a `mailto:` URL; `method`, `headers` and `signingSecrets` have no meaning for it. A Connection cannot
+         *     change to or from `EMAIL` (`conflict`): create another one.
          * @default EARSHOT
          * @enum {string}
          */
@@ -1866,8 +1868,9 @@ export interface components {
          *     - `CONNECTION_DISABLED`: the service disabled another Connection, because its server answered 410, nothing has arrived
          *       there for five days, or no recipient of its mails is left. What its owner disables causes no event.
          *     - `COVERAGE_GAP`: posts of a feed that a Manager watches may be missing. A later look may still find them.
+         *       Gaps of a feed that are less than an hour apart cause one event.
          *     - `POST_DELETED`: the post of a Scan was deleted at its source, or at the request of its author. Its text and author are
-         *       removed from the Scan.
+         *       removed from the Scan. If many posts are deleted at once, the newest 100 Scans cause an event.
          *     - `POST_EDITED`: the text of a Scan's post was edited at its source. The Scan keeps the text that matched. An edit is
          *       found up to about a day later, and only on platforms whose posts are checked again and that show their text then.
          * @enum {string}

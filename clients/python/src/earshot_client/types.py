@@ -421,8 +421,9 @@ class Recipient(TypedDict):
     """
     state: Literal["PENDING", "CONFIRMED", "UNSUBSCRIBED", "REFUSED"]
     """
-    `PENDING` until the recipient confirms the address, by a link in a mail that is sent once; setting `url` again, a day
-    later at the earliest, sends another one. Only `CONFIRMED` recipients get mail. `REFUSED`: the mail server answered
+    `PENDING` until the recipient confirms the address, by a link in a mail that is sent once; setting `url` again, 30 days
+    later at the earliest, sends another one. None is sent to an address that has unsubscribed from another Connection of
+    the account. Only `CONFIRMED` recipients get mail. `REFUSED`: the mail server answered
     that there is no such address. Without a recipient who is `PENDING` or `CONFIRMED`, the Connection is disabled.
 
     """
@@ -465,7 +466,8 @@ class UpdateConnectionDigest(TypedDict):
 Format: TypeAlias = Literal["EARSHOT", "SLACK", "DISCORD", "TEAMS", "EMAIL"]
 """
 The shape of the body that is sent: our own, or what the incoming webhooks of a chat service take. `EMAIL` sends mail to
-the addresses in a `mailto:` URL; `method`, `headers` and `signingSecrets` have no meaning for it.
+the addresses in a `mailto:` URL; `method`, `headers` and `signingSecrets` have no meaning for it. A Connection cannot
+change to or from `EMAIL` (`conflict`): create another one.
 
 """
 
@@ -487,15 +489,18 @@ With these deliveries are signed, as Standard Webhooks has it; two, so that one 
 """
 
 
-ServiceEventType: TypeAlias = Literal["MANAGER_APPLIED", "MANAGER_APPLY_FAILED", "CONNECTION_DISABLED", "COVERAGE_GAP", "POST_DELETED"]
+ServiceEventType: TypeAlias = Literal["MANAGER_APPLIED", "MANAGER_APPLY_FAILED", "CONNECTION_DISABLED", "COVERAGE_GAP", "POST_DELETED", "POST_EDITED"]
 """
 - `MANAGER_APPLIED`: the instructions of a Manager came into use.
 - `MANAGER_APPLY_FAILED`: a Manager could not be compiled; earlier instructions stay in use.
 - `CONNECTION_DISABLED`: the service disabled another Connection, because its server answered 410, nothing has arrived
   there for five days, or no recipient of its mails is left. What its owner disables causes no event.
 - `COVERAGE_GAP`: posts of a feed that a Manager watches may be missing. A later look may still find them.
+  Gaps of a feed that are less than an hour apart cause one event.
 - `POST_DELETED`: the post of a Scan was deleted at its source, or at the request of its author. Its text and author are
-  removed from the Scan.
+  removed from the Scan. If many posts are deleted at once, the newest 100 Scans cause an event.
+- `POST_EDITED`: the text of a Scan's post was edited at its source. The Scan keeps the text that matched. An edit is
+  found up to about a day later, and only on platforms whose posts are checked again and that show their text then.
 
 """
 
@@ -513,7 +518,7 @@ ServiceEventGap = TypedDict(
 
 class ServiceEventPost(TypedDict):
     """
-    The deleted post; with `POST_DELETED`.
+    The post of the Scan; with `POST_DELETED` and `POST_EDITED`.
     """
 
     id: str
@@ -532,12 +537,12 @@ class ServiceEvent(TypedDict):
     """
     time: Timestamp
     """
-    When it happened.
+    When it happened; for a deleted or edited post, when that was found.
     """
     name: str
     """
-    What it is about: the `name` of the Manager, of the Connection, of the Scan for `POST_DELETED`, or of the Namespace
-    for `COVERAGE_GAP`.
+    What it is about: the `name` of the Manager, of the Connection, of the Scan for `POST_DELETED` and `POST_EDITED`, or
+    of the Namespace for `COVERAGE_GAP`.
 
     """
     nickname: NotRequired[str]
@@ -555,7 +560,7 @@ class ServiceEvent(TypedDict):
     """
     post: NotRequired[ServiceEventPost]
     """
-    The deleted post; with `POST_DELETED`.
+    The post of the Scan; with `POST_DELETED` and `POST_EDITED`.
     """
 
 
