@@ -2849,8 +2849,8 @@ export interface components {
             };
         };
         /**
-         * @description The key, or its account, has spent its points for now, its account reads two costly lists already or has more requests open than are
-         *     served at a time, or too many keys that do not work came from this address. `Retry-After` says when to come again.
+         * @description The key, or its account, has spent its points for now, its account reads two costly lists already, has more requests open than are
+         *     served at a time or leaves responses unread, or too many keys that do not work came from this address. `Retry-After` says when to come again.
          */
         TooManyRequests: {
             headers: {
