@@ -2449,6 +2449,11 @@ export interface components {
                  */
                 reason: "MATCHED" | "BELOW_THRESHOLD" | "REQUIRE" | "EXCLUDE" | "MUTED" | "LANGUAGE" | "NOT_WATCHED" | "NEVER_SEEN";
             }[];
+            /**
+             * @description Only with `recent`: since then, all posts of the feeds are stored, and of some feeds longer. Earlier days are not covered.
+             *     Absent if a feed stores none yet. Feeds that no Manager of the Namespace watches are left out.
+             */
+            keptSince?: components["schemas"]["Timestamp"];
         };
         /** @description Words of your own, each once. A filter finds one by a part of it: `labels : "lead"`. */
         Labels: string[];
