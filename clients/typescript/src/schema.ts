@@ -2452,6 +2452,11 @@ export interface components {
                  */
                 reason: "MATCHED" | "BELOW_THRESHOLD" | "REQUIRE" | "EXCLUDE" | "MUTED" | "LANGUAGE" | "NOT_WATCHED" | "NEVER_SEEN";
             }[];
+            /**
+             * @description Only with `recent`: since then, all posts of the feeds are stored, and of some feeds longer. Earlier days are not covered.
+             *     Absent if a feed stores none yet. Feeds that no Manager of the Namespace watches are left out.
+             */
+            keptSince?: components["schemas"]["Timestamp"];
         };
         /** @description Words of your own, each once. A filter finds one by a part of it: `labels : "lead"`. */
         Labels: string[];
@@ -2852,8 +2857,8 @@ export interface components {
             };
         };
         /**
-         * @description The key, or its account, has spent its points for now, its account reads two costly lists already or has more requests open than are
-         *     served at a time, or too many keys that do not work came from this address. `Retry-After` says when to come again.
+         * @description The key, or its account, has spent its points for now, its account reads two costly lists already, has more requests open than are
+         *     served at a time or leaves responses unread, or too many keys that do not work came from this address. `Retry-After` says when to come again.
          */
         TooManyRequests: {
             headers: {

@@ -148,7 +148,7 @@ impl AppState {
     pub(crate) async fn reserve_body(&self, account: Id) -> Result<Reserved, ApiError> {
         let reserved = self.bodies_in_flight.reserve(account, MAX_BODY_BYTES).await;
         reserved.map_err(|error| match error {
-            ApiError::TooManyBytes => ApiError::TooManyAtOnce,
+            ApiError::TooManyReads => ApiError::TooManyAtOnce,
             other => other,
         })
     }

@@ -211,6 +211,33 @@ pub async fn newest(
     read(rows)
 }
 
+/// Returns since when all posts of all these feeds are stored; `None` without feeds, or if one stores none yet. `window` is
+/// how far back the first reading of a feed goes: an account does not learn how long others have watched a feed. By the
+/// primary keys.
+pub async fn kept_since(
+    conn: &mut AsyncPgConnection,
+    account: Id,
+    feeds: &[FeedName],
+    window: Duration,
+) -> QueryResult<Option<Timestamp>> {
+    #[derive(QueryableByName)]
+    struct Since {
+        #[diesel(sql_type = Nullable<Timestamptz>)]
+        since: Option<DateTime<Utc>>,
+    }
+    let names: Vec<&str> = feeds.iter().map(FeedName::as_str).collect();
+    let kept: Since = query!(
+        "recent_posts/kept_since",
+        Array<Text>: names,
+        SqlUuid: account.to_uuid(),
+        Double: MAX_AGE.as_secs_f64(),
+        Double: window.as_secs_f64(),
+    )
+    .get_result(conn)
+    .await?;
+    Ok(kept.since.map(Timestamp::from))
+}
+
 /// Returns those of the feeds that a Manager of the Namespace watches. By the primary key of `feed_watchers`.
 pub async fn watched(
     conn: &mut AsyncPgConnection,

@@ -90,7 +90,7 @@ pub async fn run_with(
             .dispatcher
             .smtp
             .as_ref()
-            .map(Mailer::new)
+            .map(|smtp| Mailer::new(smtp, &context.shutdown, config.ops.grace_period))
             .transpose()?,
         lanes: lanes::Lanes::new(
             config.dispatcher.max_in_flight,

@@ -29,11 +29,13 @@ use store::{
     },
     namespaces, scans,
 };
-use tokio::time::{Instant as Deadline, timeout, timeout_at};
+use tokio::time::{Instant as Deadline, sleep, timeout, timeout_at};
+use tokio_util::sync::CancellationToken;
 
 use crate::{
     Dispatcher,
     format::email::{self, Entry, Letter},
+    metrics,
 };
 
 pub(crate) use confirm::Confirmations;
@@ -44,6 +46,8 @@ use smtp::{Failure, Kind, Reply, Server};
 const MAX_LISTED: i64 = 20;
 /// Time for the reply to QUIT.
 const CLOSE: Duration = Duration::from_secs(2);
+/// Rest of the grace period after the last mail, for storing results.
+const STORE: Duration = Duration::from_secs(3);
 
 /// Sends mails. `None` in a [`Dispatcher`] whose operator has configured no server.
 pub(crate) struct Mailer {
@@ -52,6 +56,8 @@ pub(crate) struct Mailer {
     pace: Pace,
     /// Time limit for one mail.
     timeout: Duration,
+    /// Cancelled when this process stops sending, so that it still stores who got a mail.
+    end: CancellationToken,
     /// Beginning of all links, without a final slash.
     base: String,
     /// Host of the links.
@@ -115,14 +121,26 @@ struct Tally {
 impl Mailer {
     /// # Errors
     /// If a setting cannot be used.
-    pub(crate) fn new(settings: &Smtp) -> anyhow::Result<Self> {
+    pub(crate) fn new(
+        settings: &Smtp,
+        shutdown: &CancellationToken,
+        grace_period: Duration,
+    ) -> anyhow::Result<Self> {
         let from: Mailbox = settings.from.parse().context("dispatcher.smtp.from")?;
         let url = &settings.public_url;
+        let end = CancellationToken::new();
+        let (shutdown, ended) = (shutdown.clone(), end.clone());
+        tokio::spawn(async move {
+            shutdown.cancelled().await;
+            sleep(grace_period - STORE.min(grace_period / 2)).await;
+            ended.cancel();
+        });
         Ok(Self {
             server: Server::new(settings, from.email.domain())?,
             from,
             pace: Pace::new(settings.max_per_minute),
             timeout: settings.timeout,
+            end,
             base: url.as_str().trim_end_matches('/').to_owned(),
             site: url.host_str().unwrap_or_default().to_owned(),
         })
@@ -198,8 +216,8 @@ impl Mailer {
             };
             let limit = Deadline::now() + self.timeout;
             let until = mail.until.map_or(limit, |until| until.min(limit));
-            let sent = timeout_at(until, Box::pin(sending)).await;
-            let mut sent = sent.unwrap_or_else(|_| Err(Failure::without_reply("timeout")));
+            let sent = self.within(until, Box::pin(sending)).await;
+            let mut sent = sent.unwrap_or_else(|| Err(self.timed_out()));
             let reply = match &mut sent {
                 Ok(reply) => Some(reply),
                 Err(failure) => failure.reply.as_mut(),
@@ -228,7 +246,7 @@ impl Mailer {
                             None => true,
                         }
                     };
-                    if !timeout_at(until, reset).await.unwrap_or(false) {
+                    if !self.within(until, reset).await.unwrap_or(false) {
                         return tally;
                     }
                 }
@@ -238,6 +256,24 @@ impl Mailer {
             let _ = timeout(CLOSE, session.close()).await;
         }
         tally
+    }
+
+    /// Returns `None` at `until`, or when this process stops sending.
+    async fn within<T>(&self, until: Deadline, work: impl Future<Output = T>) -> Option<T> {
+        let done = self
+            .end
+            .run_until_cancelled(timeout_at(until, work))
+            .await?;
+        done.ok()
+    }
+
+    fn timed_out(&self) -> Failure {
+        // At a shutdown, the server may be quick enough.
+        if !self.end.is_cancelled() {
+            tracing::warn!("the mail server cannot be used: it does not answer in time");
+            metrics::MAIL_FAILURES.with_label_values(&["timeout"]).inc();
+        }
+        Failure::without_reply("timeout")
     }
 }
 

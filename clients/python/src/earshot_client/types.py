@@ -1248,6 +1248,12 @@ class PreviewResultsResult(TypedDict):
 
 class PreviewResults(TypedDict):
     results: list[PreviewResultsResult]
+    keptSince: NotRequired[Timestamp]
+    """
+    Only with `recent`: since then, all posts of the feeds are stored, and of some feeds longer. Earlier days are not covered.
+    Absent if a feed stores none yet. Feeds that no Manager of the Namespace watches are left out.
+
+    """
 
 
 class ScanList(TypedDict):

@@ -18,7 +18,7 @@ use serde::Serialize;
 use store::{AsyncPgConnection, managers, namespaces, recent_posts};
 
 use super::{ManagerPath, NamespacePath};
-use crate::{ApiError, answer::Found, authenticate::Caller, body::RawJson, feeds::AccountFeeds};
+use crate::{ApiError, answer::Found, authenticate::Caller, body::RawJson};
 
 /// Size of the largest stored posts.
 const MAX_POST_BYTES: usize = 160 * 1024;
@@ -26,8 +26,12 @@ const MAX_POST_BYTES: usize = 160 * 1024;
 const SCHEMES: [&str; 5] = ["at", "http", "https", "tag", "urn"];
 
 #[derive(Serialize)]
+#[serde(rename_all = "camelCase")]
 pub(crate) struct Previewed {
     results: Vec<PreviewResult>,
+    /// Time since which all posts of the feeds are stored, if recent ones were asked for.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    kept_since: Option<Timestamp>,
 }
 
 /// A Manager, or a draft of one, by which posts are decided on.
@@ -97,12 +101,11 @@ async fn previewed(
         0 => None,
         posts => Some(caller.reserve(posts as usize * MAX_POST_BYTES).await?),
     };
-    let feeds = caller.state.feeds().of_account(&caller.key.account_name);
-    let (muted, tried) = {
+    let (muted, (tried, kept_since)) = {
         let mut conn = caller.connection().await?;
         let of_all = namespaces::get(&mut conn, caller.key.account, namespace).await?;
         let muted = of_all.map(|namespace| namespace.mutes).unwrap_or_default();
-        let tried = tried(&mut conn, namespace, subject, &judge.watched, feeds).await?;
+        let tried = tried(&mut conn, caller, namespace, subject, &judge.watched).await?;
         (muted, tried)
     };
     if let Some(reserved) = &mut reserved {
@@ -135,7 +138,10 @@ async fn previewed(
     .await
     .context("preview posts")
     .map_err(ApiError::Internal)?;
-    Ok(Found(Previewed { results }))
+    Ok(Found(Previewed {
+        results,
+        kept_since,
+    }))
 }
 
 /// Returns the largest number of stored posts that a preview reads.
@@ -177,23 +183,27 @@ struct Tried {
     post: Option<(Post, Option<Vec<FeedName>>)>,
 }
 
-/// Returns the posts in the order of the request; recent posts are newest first.
+/// Returns the posts in the order of the request; recent posts are newest first, with the time since which all are stored.
 async fn tried(
     conn: &mut AsyncPgConnection,
+    caller: &Caller,
     namespace: Id,
     subject: Subject,
     watched: &Watched,
-    configured: AccountFeeds<'_>,
-) -> Result<Vec<Tried>, ApiError> {
+) -> Result<(Vec<Tried>, Option<Timestamp>), ApiError> {
     let of = |post: Post, feeds| Tried {
         url: None,
         post: Some((post, feeds)),
     };
     match subject {
-        Subject::Given(posts) => Ok(posts.into_iter().map(|post| of(post, None)).collect()),
+        Subject::Given(posts) => {
+            let tried = posts.into_iter().map(|post| of(post, None));
+            Ok((tried.collect(), None))
+        }
         Subject::Recent(recent) => {
             // A draft may name any feed. Posts are shown only of feeds that this Namespace watches or that the
             // operator configured.
+            let configured = caller.state.feeds().of_account(&caller.key.account_name);
             let mut seen = recent_posts::watched(conn, namespace, &watched.feeds).await?;
             seen.extend(
                 watched
@@ -203,11 +213,13 @@ async fn tried(
                     .cloned()
                     .collect::<Vec<_>>(),
             );
+            let (account, window) = (caller.key.account, caller.state.backfill);
+            let since = recent_posts::kept_since(conn, account, &seen, window).await?;
             let kept = recent_posts::newest(conn, &seen, recent).await?;
             let tried = kept
                 .into_iter()
                 .map(|kept| of(kept.post, Some(vec![kept.feed])));
-            Ok(tried.collect())
+            Ok((tried.collect(), since))
         }
         Subject::Urls(urls) => {
             let kept = recent_posts::by_url(conn, namespace, &urls).await?;
@@ -227,7 +239,7 @@ async fn tried(
                     post,
                 }
             });
-            Ok(tried.collect())
+            Ok((tried.collect(), None))
         }
     }
 }

@@ -134,6 +134,17 @@ async fn preview_accepts_recent_posts_and_addresses() {
         assert_eq!(titles, [title], "{field}");
     }
 
+    assert_eq!(recent.body["keptSince"], Value::Null);
+    let since = Timestamp::now().minus(std::time::Duration::from_hours(5));
+    for sql in [
+        format!("UPDATE feeds SET kept_since = '{since}', read_time = now()"),
+        "UPDATE account_feeds SET watch_time = now() - interval '10 hours'".to_owned(),
+    ] {
+        app.database.run(&sql).await;
+    }
+    let one = acme.post(&path, &json!({"recent": 1})).await;
+    assert_eq!(one.body["keptSince"], since.to_string());
+
     let urls = [old.url.as_str(), "https://nobody.example/1", "hackernews:2"];
     let by_url = acme.post(&path, &json!({ "urls": urls })).await;
     assert_eq!(by_url.status, 200, "{}", by_url.body);

@@ -333,7 +333,8 @@ settings! {
         pub public_url: Url;
         /// Maximum number of mails per minute and replica; half of them for one account. Further ones wait.
         pub max_per_minute: u32 = 60, within 2..=100_000;
-        /// Time limit for one mail, from connecting to the server's reply after the last byte.
+        /// Time limit for one mail, from connecting to the server's reply after the last byte. At a shutdown, mails end 3 s
+        /// before `ops.grace_period`.
         pub timeout: Duration = MINUTE, within SECOND..=10 * MINUTE;
     }
 

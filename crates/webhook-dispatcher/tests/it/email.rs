@@ -53,6 +53,8 @@ class Handler:
         print(json.dumps(mail), flush=True)
         if to.startswith("lost") and self.count("data", to) == 1:
             server.transport.abort()
+        if to.startswith("hang"):
+            await asyncio.sleep(3600)
         return f"250 OK, a mail for {to}"
 
 async def main():
@@ -368,6 +370,52 @@ async fn mail_may_take_longer_than_a_request() {
     world.until("SUCCEEDED", 1).await;
     replica.stop().await;
     assert_eq!(world.attempts().await, ["1 250 -"]);
+}
+
+/// Number of mails that timed out.
+fn timeouts() -> f64 {
+    let text = prometheus::TextEncoder::new().encode_to_string(&prometheus::gather());
+    let text = text.unwrap();
+    let counted = "earshot_mail_failures_total{reason=\"timeout\"} ";
+    let number = text.lines().find_map(|line| line.strip_prefix(counted));
+    number.map_or(0.0, |number| number.parse().unwrap())
+}
+
+#[tokio::test]
+async fn mail_server_that_hangs_is_counted() {
+    let Some(server) = MailServer::start() else {
+        return;
+    };
+    let mut world = world(&server).await;
+    let smtp = world.config.dispatcher.smtp.as_mut().unwrap();
+    smtp.timeout = Duration::from_millis(100);
+    let connection = confirmed(&world, &["hang@example.com"]).await;
+    let manager = world.manager(&[connection]).await;
+    let replica = world.ready_dispatcher().await;
+    let before = timeouts();
+    world.publish_scan(manager, "Which kettle?").await;
+    world.until("EXHAUSTED", 1).await;
+    replica.stop().await;
+    assert_eq!(world.attempts().await[0], "1 - timeout");
+    assert!(timeouts() >= before + 4.0);
+}
+
+#[tokio::test]
+async fn shutdown_stores_who_got_a_mail_although_the_server_hangs() {
+    let Some(server) = MailServer::start() else {
+        return;
+    };
+    let mut world = world(&server).await;
+    world.config.ops.grace_period = Duration::from_millis(100);
+    let connection = confirmed(&world, &["ada@example.com", "hang@example.com"]).await;
+    let manager = world.manager(&[connection]).await;
+    let replica = world.ready_dispatcher().await;
+    world.publish_scan(manager, "Which kettle?").await;
+    // The server shows the second before it hangs.
+    server.until(2).await;
+    replica.stop().await;
+    assert_eq!(world.attempts().await, ["1 - timeout"]);
+    assert_eq!(world.database.count("mail_receipts").await, 1);
 }
 
 #[tokio::test]

@@ -242,7 +242,10 @@ impl Change {
             own => own,
         };
         if instructions.is_null() {
-            return Side::Unknown("unknown until the input is compiled");
+            return Side::Unknown(match self.changes_only_sensitivity() {
+                true => "not computed for `input.sensitivity`: unknown until it is applied",
+                false => "unknown until the input is compiled",
+            });
         }
         let mut body = json!({"source": self.new["source"], "instructions": instructions});
         for field in ["mutes", "languages", "kinds"] {
@@ -256,6 +259,16 @@ impl Change {
             feeds: instructions["feeds"].clone(),
             keeps_instructions: ["source", "input", "instructions"].into_iter().all(is_same),
         }
+    }
+
+    /// Returns true if the input stays the same except for its sensitivity, which changes.
+    fn changes_only_sensitivity(&self) -> bool {
+        let [old, new] = [&self.old, &self.new].map(|version| {
+            let mut input = version["input"].clone();
+            input["sensitivity"] = Value::Null;
+            (&version["source"], input)
+        });
+        old == new && self.old["input"] != self.new["input"]
     }
 
     /// Returns the paths that differ, each with its old and new value.
@@ -568,6 +581,9 @@ mod tests {
         );
         with_input["input"]["sensitivity"] = json!("BROAD");
         let [_, new] = sides(&managers, &with_input).unwrap();
-        assert!(matches!(new, Side::Unknown(_)));
+        assert!(matches!(new, Side::Unknown(why) if why.contains("`input.sensitivity`")));
+        with_input["input"]["urls"] = json!(["https://example.org/"]);
+        let [_, new] = sides(&managers, &with_input).unwrap();
+        assert!(matches!(new, Side::Unknown(why) if why.contains("compiled")));
     }
 }

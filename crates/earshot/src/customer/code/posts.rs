@@ -53,8 +53,10 @@ pub(super) struct Span {
 struct Decided {
     /// Keyed by the id of the post.
     posts: BTreeMap<String, Decision>,
-    /// All stored posts since then are among them. A feed may have been stored for less time.
+    /// All stored posts since then are among them.
     start: Timestamp,
+    /// All posts of the feeds are stored since then, if that is known.
+    kept_since: Option<Timestamp>,
     feeds: Value,
 }
 
@@ -125,6 +127,7 @@ async fn decide(client: &Client, side: &Side, span: Span) -> Result<Option<Decid
     let mut decided = Decided {
         posts: BTreeMap::new(),
         start: span.start,
+        kept_since: None,
         feeds: feeds.clone(),
     };
     let mut rest = span;
@@ -132,6 +135,8 @@ async fn decide(client: &Client, side: &Side, span: Span) -> Result<Option<Decid
         body["endTime"] = rest.end.to_string().into();
         let answer = client.act::<Value>(path, "preview", &body).await;
         let answer = answer.map_err(|error| Failure::from(error).with(Given::body(&body)))?;
+        let kept_since = answer["keptSince"].as_str();
+        decided.kept_since = kept_since.and_then(|time| time.parse().ok());
         let page = answer["results"].as_array().map_or(&[][..], Vec::as_slice);
         let Some(end) = decided.add(page, rest) else {
             break;
@@ -191,6 +196,9 @@ impl Decision {
 fn difference(sides: [Option<&Decided>; 2], asked: Timestamp) -> Value {
     let starts = sides.iter().flatten().map(|side| side.start);
     let start = starts.max().unwrap_or(asked);
+    // Unknown if it is for one of them.
+    let kept: Option<Vec<_>> = sides.iter().flatten().map(|side| side.kept_since).collect();
+    let kept_since = kept.and_then(|times| times.into_iter().max());
     let same_feeds = match sides {
         [Some(old), Some(new)] => old.feeds == new.feeds,
         _ => false,
@@ -232,7 +240,7 @@ fn difference(sides: [Option<&Decided>; 2], asked: Timestamp) -> Value {
     });
     json!({
         "startTime": start.to_string(), "isComplete": start == asked, "compared": count,
-        "gained": gained, "lost": lost,
+        "keptSince": kept_since.map(|time| time.to_string()), "gained": gained, "lost": lost,
     })
 }
 
@@ -247,10 +255,16 @@ pub(super) fn text(posts: &Value) -> String {
         return "    posts: no stored posts of its feeds: what it finds is not known\n".to_owned();
     }
     let start = one_line(posts["startTime"].as_str().unwrap_or_default());
-    let note = match posts["isComplete"] == true {
-        true => "",
-        false => "; older ones were too many to compare",
+    let mut note = match posts["isComplete"] == true {
+        true => String::new(),
+        false => "; older ones were too many to compare".to_owned(),
     };
+    match posts["keptSince"].as_str().map(one_line) {
+        None => note += "; of some feeds, posts are not stored yet",
+        // Both have the same format.
+        Some(time) if time > start => note += &format!("; its feeds are stored only since {time}"),
+        Some(_) => {}
+    }
     let mut text = format!(
         "    of {} stored posts since {start}: {} gained, {} lost{note}\n",
         posts["compared"],
@@ -320,6 +334,7 @@ mod tests {
         Decided {
             posts: posts.collect(),
             start: time(start),
+            kept_since: Some(time(start)),
             feeds: json!([feed]),
         }
     }
@@ -391,6 +406,23 @@ mod tests {
         let found = difference([None, Some(&side("x", 0, &[]))], time(0));
         assert_eq!(found["compared"], 0);
         assert!(text(&found).contains("not known"), "{}", text(&found));
+    }
+
+    #[test]
+    fn days_before_the_feeds_were_stored_are_named() {
+        let mut old = side("x", 0, &[("a", 5, true)]);
+        let new = side("x", 0, &[("a", 5, false)]);
+        old.kept_since = Some(time(4));
+        let found = difference([Some(&old), Some(&new)], time(0));
+        let kept = "2026-11-21T00:00:04.000000Z";
+        assert_eq!(found["keptSince"], kept);
+        let line = format!("0 gained, 1 lost; its feeds are stored only since {kept}\n");
+        assert!(text(&found).contains(&line), "{}", text(&found));
+        old.kept_since = None;
+        let found = difference([Some(&old), Some(&new)], time(0));
+        assert_eq!(found["keptSince"], Value::Null);
+        let line = "1 lost; of some feeds, posts are not stored yet\n";
+        assert!(text(&found).contains(line), "{}", text(&found));
     }
 
     #[test]
