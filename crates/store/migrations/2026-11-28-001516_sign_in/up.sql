@@ -30,12 +30,15 @@ COMMENT ON COLUMN sign_ins.sealed IS 'nonce and PKCE verifier; NULL once the pro
 CREATE FUNCTION open_session(
     key_id uuid, of_account uuid, hash bytea, given_role text, named text, identified text, lasts interval)
 RETURNS void LANGUAGE plpgsql SECURITY DEFINER AS $$
+DECLARE
+    -- Compared as a time: for comparisons of intervals, each month has 30 days.
+    ends timestamptz := clock_timestamp() + lasts;
 BEGIN
-    IF named IS NULL OR identified IS NULL OR lasts IS NULL OR lasts > interval '1 day' THEN
+    IF named IS NULL OR identified IS NULL OR ends IS NULL OR ends > clock_timestamp() + interval '24 hours' THEN
         RAISE EXCEPTION 'a session is of a person, and ends within a day';
     END IF;
     INSERT INTO api_keys (id, account_id, secret_hash, role, create_time, expire_time, person, subject)
-    VALUES (key_id, of_account, hash, given_role, clock_timestamp(), clock_timestamp() + lasts, named, identified);
+    VALUES (key_id, of_account, hash, given_role, clock_timestamp(), ends, named, identified);
 END
 $$;
 
@@ -48,13 +51,17 @@ BEGIN
 END
 $$;
 
--- Deletes sessions that ended that long ago, and returns their number.
+-- Deletes sessions that ended that long ago, a day at least, and returns their number.
 CREATE FUNCTION purge_sessions(ended_for interval, most integer) RETURNS integer LANGUAGE plpgsql SECURITY DEFINER AS $$
 DECLARE
+    ended_before timestamptz := clock_timestamp() - ended_for;
     purged integer;
 BEGIN
+    IF ended_before > clock_timestamp() - interval '24 hours' THEN
+        RAISE EXCEPTION 'a session is kept for a day after its end';
+    END IF;
     DELETE FROM api_keys WHERE id = ANY (ARRAY(
-        SELECT id FROM api_keys WHERE person IS NOT NULL AND expire_time < clock_timestamp() - ended_for
+        SELECT id FROM api_keys WHERE person IS NOT NULL AND expire_time < ended_before
         LIMIT most FOR UPDATE SKIP LOCKED));
     GET DIAGNOSTICS purged = ROW_COUNT;
     RETURN purged;

@@ -17,6 +17,7 @@ use store::{
 use crate::support::{Start, run, start};
 
 const HOUR: Duration = Duration::from_hours(1);
+const DAY: Duration = Duration::from_hours(24);
 
 fn sign_in(state: u8, browser: u8) -> SignIn {
     SignIn {
@@ -126,8 +127,8 @@ async fn sign_in_that_takes_too_long_is_forgotten() {
     let key = ApiKey::generate();
     let opened = sessions::open(&mut conn, &granted.browser_hash, &key, HOUR).await;
     assert_eq!(opened.unwrap(), None);
-    assert_eq!(sessions::purge(&mut conn, HOUR, 10).await.unwrap(), 2);
-    assert_eq!(sessions::purge(&mut conn, HOUR, 10).await.unwrap(), 0);
+    assert_eq!(sessions::purge(&mut conn, DAY, 10).await.unwrap(), 2);
+    assert_eq!(sessions::purge(&mut conn, DAY, 10).await.unwrap(), 0);
 }
 
 #[tokio::test]
@@ -264,7 +265,7 @@ async fn gateway_ends_and_purges_sessions_but_no_keys() {
     let key = ApiKey::generate();
     let now = Timestamp::now();
     let ended = NewKey {
-        expire_time: Some(now.minus(3 * HOUR)),
+        expire_time: Some(now.minus(3 * DAY)),
         ..NewKey::new(at.fixture.account, &key, Role::Owner)
     };
     keys::insert(&mut at.conn, ended, now).await.unwrap();
@@ -278,10 +279,10 @@ async fn gateway_ends_and_purges_sessions_but_no_keys() {
     let found = keys::find(&mut conn, key.id).await.unwrap().unwrap();
     assert_eq!(found.revoke_time, None);
 
-    assert_eq!(sessions::purge(&mut conn, HOUR, 10).await.unwrap(), 0);
-    let older = "UPDATE api_keys SET expire_time = clock_timestamp() - interval '2 hours' WHERE person IS NOT NULL";
+    assert_eq!(sessions::purge(&mut conn, DAY, 10).await.unwrap(), 0);
+    let older = "UPDATE api_keys SET expire_time = clock_timestamp() - interval '25 hours' WHERE person IS NOT NULL";
     assert_eq!(run(&mut at.conn, older).await, 1);
-    assert_eq!(sessions::purge(&mut conn, HOUR, 10).await.unwrap(), 1);
+    assert_eq!(sessions::purge(&mut conn, DAY, 10).await.unwrap(), 1);
     assert_eq!(keys::find(&mut conn, session.id).await.unwrap(), None);
     let kept = keys::find(&mut conn, key.id).await.unwrap();
     assert!(kept.is_some());
@@ -302,9 +303,16 @@ async fn session_belongs_to_a_person_and_ends_within_a_day() {
         open("NULL", "'7'", "1 hour"),
         open("'jane'", "NULL", "1 hour"),
         open("'jane'", "'7'", "25 hours"),
+        // Less than a day for a comparison of intervals, and 14 years as a sum.
+        open("'jane'", "'7'", "12000 mons -359999 days"),
     ] {
         let refused = sql_query(statement).execute(&mut conn).await.unwrap_err();
         assert!(refused.to_string().contains("within a day"), "{refused}");
+    }
+    for kept in ["23 hours", "-12000 mons 360002 days"] {
+        let purge = format!("SELECT purge_sessions(interval '{kept}', 10)");
+        let refused = sql_query(purge).execute(&mut conn).await.unwrap_err();
+        assert!(refused.to_string().contains("for a day"), "{refused}");
     }
     for service in [Service::Compiler, Service::Scanner, Service::Dispatcher] {
         let url = at.database.url_of(service);
