@@ -4,8 +4,10 @@ use std::{net::IpAddr, time::Duration};
 
 use chrono::{DateTime, Utc};
 use diesel::{
+    dsl::sql,
+    pg::Pg,
     prelude::*,
-    sql_types::{Array, Timestamptz, Uuid as SqlUuid},
+    sql_types::{Array, Bool, Timestamptz, Uuid as SqlUuid},
 };
 use diesel_async::{AsyncPgConnection, RunQueryDsl};
 use domain::{
@@ -108,6 +110,18 @@ impl<'a> NewKey<'a> {
     }
 }
 
+/// Sessions to list: those that fit each part that is given.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct SessionFilter<'a> {
+    pub id: Option<Id>,
+    /// Name or subject of the person.
+    pub person: Option<&'a str>,
+    /// Name of the account.
+    pub account: Option<&'a str>,
+    /// True for sessions that expired more than a day ago, too. They are kept for long. A day is more than clocks differ.
+    pub expired: bool,
+}
+
 /// Outcome of [`rotate`]. Only [`Rotation::Done`] changes something.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Rotation {
@@ -195,15 +209,32 @@ pub async fn list(conn: &mut AsyncPgConnection) -> QueryResult<Vec<KeyRecord>> {
     Ok(rows.into_iter().map(Into::into).collect())
 }
 
-/// Returns all sessions, by account and age.
-pub async fn list_sessions(conn: &mut AsyncPgConnection) -> QueryResult<Vec<KeyRecord>> {
-    let rows = api_keys::table
+/// Returns sessions, revoked or not, by account and age.
+pub async fn list_sessions(
+    conn: &mut AsyncPgConnection,
+    filter: SessionFilter<'_>,
+) -> QueryResult<Vec<KeyRecord>> {
+    let mut sessions = api_keys::table
         .inner_join(accounts::table.on(accounts::id.eq(api_keys::account_id)))
         .filter(api_keys::person.is_not_null())
         .order((accounts::name.asc(), api_keys::id.asc()))
         .select((KeyRow::as_select(), accounts::name))
-        .load::<(KeyRow, String)>(conn)
-        .await?;
+        .into_boxed::<Pg>();
+    if let Some(id) = filter.id {
+        sessions = sessions.filter(api_keys::id.eq(id.to_uuid()));
+    }
+    if let Some(person) = filter.person {
+        let is_theirs = api_keys::person.eq(person);
+        sessions = sessions.filter(is_theirs.or(api_keys::subject.eq(person)));
+    }
+    if let Some(account) = filter.account {
+        sessions = sessions.filter(accounts::name.eq(account));
+    }
+    if !filter.expired {
+        let recent = "api_keys.expire_time > statement_timestamp() - interval '1 day'";
+        sessions = sessions.filter(sql::<Bool>(recent));
+    }
+    let rows = sessions.load::<(KeyRow, String)>(conn).await?;
     Ok(rows.into_iter().map(Into::into).collect())
 }
 

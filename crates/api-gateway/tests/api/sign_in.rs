@@ -14,7 +14,10 @@ use reqwest::{Method, Response, redirect};
 use runtime::config::{Grant, Oidc};
 use secrecy::SecretString;
 use serde_json::{Value, json};
-use store::{keys, roles::Service};
+use store::{
+    keys::{self, SessionFilter},
+    roles::Service,
+};
 use test_support::eventually;
 
 use crate::{
@@ -224,7 +227,9 @@ async fn person_gets_the_role_of_their_group_until_they_sign_out() {
     assert_eq!(joe.get("/v1/caller").await.status, 200);
 
     let mut conn = app.database.connect().await;
-    let sessions = keys::list_sessions(&mut conn).await.unwrap();
+    let sessions = keys::list_sessions(&mut conn, SessionFilter::default())
+        .await
+        .unwrap();
     let states: Vec<_> = sessions
         .iter()
         .map(|one| (one.person.as_deref().unwrap(), one.revoke_time.is_some()))

@@ -9,7 +9,7 @@ use domain::{
     key::{ApiKey, Role},
 };
 use store::{
-    keys::{self, NewKey},
+    keys::{self, NewKey, SessionFilter},
     roles::Service,
     sessions::{self, Grant, Session, SignIn},
 };
@@ -105,7 +105,9 @@ async fn each_step_of_a_sign_in_is_done_once_and_by_the_browser_that_began() {
     assert!(found.is_valid(now) && !found.is_valid(now.plus(2 * HOUR)));
     // Operators see it among the sessions, not among the keys.
     assert!(keys::list(&mut at.conn).await.unwrap().is_empty());
-    let all = keys::list_sessions(&mut at.conn).await.unwrap();
+    let all = keys::list_sessions(&mut at.conn, SessionFilter::default())
+        .await
+        .unwrap();
     assert_eq!(all, [found]);
 }
 
@@ -196,7 +198,9 @@ async fn sign_in_that_becomes_a_session_is_either_forgotten_or_seen() {
             .unwrap(),
         0
     );
-    let all = keys::list_sessions(&mut at.conn).await.unwrap();
+    let all = keys::list_sessions(&mut at.conn, SessionFilter::default())
+        .await
+        .unwrap();
     assert_eq!(all.len(), 1);
 }
 
@@ -215,7 +219,9 @@ async fn session_whose_process_dies_before_the_commit_is_opened_by_another() {
     let key = ApiKey::generate();
     let opened = sessions::open(&mut conn, &one.browser_hash, &key, HOUR).await;
     assert!(opened.unwrap().is_some());
-    let all = keys::list_sessions(&mut at.conn).await.unwrap();
+    let all = keys::list_sessions(&mut at.conn, SessionFilter::default())
+        .await
+        .unwrap();
     let ids: Vec<_> = all.iter().map(|session| session.id).collect();
     assert_eq!(ids, [key.id]);
 }
