@@ -209,7 +209,7 @@ pub async fn list(conn: &mut AsyncPgConnection) -> QueryResult<Vec<KeyRecord>> {
     Ok(rows.into_iter().map(Into::into).collect())
 }
 
-/// Returns sessions, revoked or not, by account and age.
+/// Returns sessions, revoked or not, by account and age. `api_keys_expire_time_idx` serves the search for recent ones.
 pub async fn list_sessions(
     conn: &mut AsyncPgConnection,
     filter: SessionFilter<'_>,
@@ -238,8 +238,8 @@ pub async fn list_sessions(
     Ok(rows.into_iter().map(Into::into).collect())
 }
 
-/// Returns the valid keys that are in use and expire soon, the first to expire first, without sessions, which all do. Reads
-/// all keys.
+/// Returns the valid keys that are in use and expire soon, the first to expire first, without sessions, which all do.
+/// `api_keys_expire_time_idx` serves the search.
 pub async fn expiring(conn: &mut AsyncPgConnection, now: Timestamp) -> QueryResult<Vec<KeyRecord>> {
     let rows = api_keys::table
         .inner_join(accounts::table.on(accounts::id.eq(api_keys::account_id)))

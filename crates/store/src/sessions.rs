@@ -198,7 +198,8 @@ pub async fn end(conn: &mut AsyncPgConnection, id: Id) -> QueryResult<bool> {
 }
 
 /// Removes up to `limit` sign-ins that were not finished, and up to `limit` sessions that ended `ended_for` ago. Skips rows
-/// that another replica is purging. Returns the larger number.
+/// that another replica is purging. Returns the larger number. `sign_ins_expire_time_idx` and `api_keys_expire_time_idx`
+/// serve the searches.
 pub async fn purge(
     conn: &mut AsyncPgConnection,
     ended_for: Duration,

@@ -2,6 +2,8 @@
 -- end. It may have a role that cannot write keys, so functions that run as the owner of the table do this.
 
 ALTER TABLE api_keys ADD COLUMN person text, ADD COLUMN subject text;
+-- Locks: has only keys of operators yet, which are few
+CREATE INDEX api_keys_expire_time_idx ON api_keys (expire_time);
 COMMENT ON COLUMN api_keys.person IS 'who signed in, as the provider names them; NULL for a key that an operator created';
 COMMENT ON COLUMN api_keys.subject IS 'permanent identifier of the person at the provider; NULL without a person';
 

@@ -8,11 +8,11 @@ use domain::{
 };
 use store::{
     AsyncConnection, AsyncPgConnection, QueryResult,
-    keys::{self, NewKey, Rotation},
+    keys::{self, NewKey, Rotation, SessionFilter},
     namespaces,
 };
 
-use crate::support::{Start, list_query, run, start};
+use crate::support::{Reads, Start, list_query, reads, run, start};
 
 #[tokio::test]
 async fn a_key_is_found_until_it_expires_or_is_revoked() {
@@ -459,4 +459,24 @@ async fn expiring_keys_are_valid_in_use_and_end_within_14_days() {
         .await;
     let unused = keys::expiring(&mut at.conn, now).await.unwrap();
     assert!(unused.is_empty(), "{unused:?}");
+}
+
+#[tokio::test]
+async fn sessions_that_ended_are_not_read_with_valid_ones_and_keys_that_expire() {
+    let mut at = start().await;
+    let ended = format!(
+        "INSERT INTO api_keys (id, account_id, secret_hash, role, create_time, expire_time, person, subject) \
+         SELECT gen_random_uuid(), '{}', sha256('x'), 'OWNER', ended - interval '8 hours', ended, 'jane', '7' \
+         FROM generate_series(now() - interval '400 days', now() - interval '2 days', '3 hours') AS ended",
+        at.fixture.account.to_uuid()
+    );
+    assert!(run(&mut at.conn, ended).await > 3_000);
+    run(&mut at.conn, "ANALYZE api_keys").await;
+    let mut conn = at.database.connect().await;
+    run(&mut conn, "BEGIN").await;
+    let expiring = keys::expiring(&mut conn, Timestamp::now()).await.unwrap();
+    let valid = keys::list_sessions(&mut conn, SessionFilter::default());
+    assert_eq!((expiring, valid.await.unwrap()), (vec![], vec![]));
+    let Reads { whole, .. } = reads(&mut conn).await;
+    assert_eq!(whole, "");
 }
