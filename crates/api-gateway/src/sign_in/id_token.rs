@@ -22,6 +22,8 @@ const LEEWAY: u64 = 60;
 const MAX_PERSON_CHARS: usize = 200;
 /// Maximum length of a subject, as the standard has it.
 const MAX_SUBJECT_CHARS: usize = 255;
+/// The `@` of addresses, and characters that look like it.
+const AT_SIGNS: [char; 3] = ['@', '\u{fe6b}', '\u{ff20}'];
 
 /// The issuer, client and sign-in that a token must name.
 pub(super) struct Expected<'a> {
@@ -142,7 +144,12 @@ impl Claims {
         let is_verified = self.all.get("email_verified") == Some(&Value::Bool(true));
         let names = ["email", "preferred_username", "sub"].into_iter();
         let names = names.filter(|claim| *claim != "email" || is_verified);
-        let texts = names.filter_map(|claim| self.all.get(claim)?.as_str());
+        let texts = names.filter_map(|claim| {
+            let text = self.all.get(claim)?.as_str()?;
+            // People may choose their name. It must not look like a verified address.
+            let poses = claim == "preferred_username" && text.contains(AT_SIGNS);
+            (!poses).then_some(text)
+        });
         let clean = |text: &str| {
             let shown = text.chars().filter(|c| is_printable(*c) && *c != '/');
             let shown: String = shown.take(MAX_PERSON_CHARS).collect();
@@ -280,6 +287,12 @@ mod tests {
                 "annsessionsx",
             ),
             (json!({"preferred_username": "\u{2067} /"}), "a7"),
+            (json!({"preferred_username": "boss@x"}), "a7"),
+            (json!({"preferred_username": "boss\u{ff20}x"}), "a7"),
+            (
+                json!({"email": "a@x", "email_verified": true, "preferred_username": "boss@x"}),
+                "a@x",
+            ),
             (json!({"sub": "/"}), "unnamed"),
         ] {
             assert_eq!(claims(given.clone()).unwrap().person(), person, "{given}");
