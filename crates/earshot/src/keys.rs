@@ -323,7 +323,7 @@ mod tests {
     };
     use store::{
         keys,
-        sessions::{self, Grant, SignIn},
+        sessions::{self, Grant, GrantOutcome, SignIn},
     };
     use test_support::TestDatabase;
 
@@ -351,8 +351,12 @@ mod tests {
             person: "jane",
             subject: "7",
         };
-        let granted = sessions::grant(conn, &sign_in, "192.0.2.1", grant).await;
-        assert!(granted.unwrap());
+        let begun = sessions::begin(conn, &sign_in, "192.0.2.1", b"sealed").await;
+        begun.unwrap();
+        let taken = sessions::take(conn, &sign_in).await.unwrap();
+        assert!(taken.is_some());
+        let outcome = sessions::grant(conn, &sign_in, grant).await;
+        assert_eq!(outcome.unwrap(), GrantOutcome::Done);
         let (key, lasts) = (ApiKey::generate(), Duration::from_hours(1));
         let opened = sessions::open(conn, &sign_in.browser_hash, &key, lasts).await;
         assert!(opened.unwrap().is_some());

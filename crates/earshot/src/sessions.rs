@@ -165,7 +165,7 @@ mod tests {
 
     use clap::Parser as _;
     use domain::key::{ApiKey, Role};
-    use store::sessions::{Grant, SignIn};
+    use store::sessions::{Grant, GrantOutcome, SignIn};
     use test_support::TestDatabase;
 
     use super::*;
@@ -211,8 +211,13 @@ mod tests {
             person,
             subject,
         };
-        let granted = sessions::grant(conn, &sign_in(number), "192.0.2.1", grant).await;
-        assert!(granted.unwrap());
+        let sign_in = sign_in(number);
+        let begun = sessions::begin(conn, &sign_in, "192.0.2.1", b"sealed").await;
+        begun.unwrap();
+        let taken = sessions::take(conn, &sign_in).await.unwrap();
+        assert!(taken.is_some());
+        let outcome = sessions::grant(conn, &sign_in, grant).await;
+        assert_eq!(outcome.unwrap(), GrantOutcome::Done);
     }
 
     /// Opens the session of a sign-in that was granted, and returns its id.

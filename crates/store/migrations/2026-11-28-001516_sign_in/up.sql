@@ -18,8 +18,8 @@ CREATE TABLE sign_ins (
     role text CONSTRAINT sign_ins_role_check CHECK (role IN ('OWNER', 'EDITOR', 'VIEWER')),
     person text,
     subject text,
-    CONSTRAINT sign_ins_step_check CHECK (
-        num_nonnulls(sealed, account_id, role, person, subject) = CASE WHEN sealed IS NULL THEN 4 ELSE 1 END)
+    CONSTRAINT sign_ins_step_check CHECK (num_nonnulls(sealed, account_id, role, person, subject) =
+        CASE WHEN sealed IS NOT NULL THEN 1 WHEN person IS NULL THEN 0 ELSE 4 END)
 );
 CREATE INDEX sign_ins_browser_idx ON sign_ins (browser_hash);
 CREATE INDEX sign_ins_origin_idx ON sign_ins (origin);
@@ -27,7 +27,8 @@ CREATE INDEX sign_ins_expire_time_idx ON sign_ins (expire_time);
 COMMENT ON COLUMN sign_ins.state_hash IS 'SHA-256 of the parameter state, which the provider sends back';
 COMMENT ON COLUMN sign_ins.browser_hash IS 'SHA-256 of the cookie of the browser that began';
 COMMENT ON COLUMN sign_ins.origin IS 'address of the client, or the network of its IPv6 address';
-COMMENT ON COLUMN sign_ins.sealed IS 'nonce and PKCE verifier; NULL once the provider has named the person';
+COMMENT ON COLUMN sign_ins.person IS 'NULL until the provider has named the person';
+COMMENT ON COLUMN sign_ins.sealed IS 'nonce and PKCE verifier; NULL once the browser has come back';
 
 CREATE FUNCTION open_session(
     key_id uuid, of_account uuid, hash bytea, given_role text, named text, identified text, lasts interval)
