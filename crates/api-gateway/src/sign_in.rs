@@ -38,7 +38,7 @@ use url::{Url, form_urlencoded};
 use crate::{
     ApiError,
     answer::{Deleted, Found},
-    authenticate::{Caller, guesses},
+    authenticate::{bearer_of, guesses},
     rates,
     request_id::RequestId,
     state::AppState,
@@ -172,7 +172,10 @@ pub(crate) async fn token(
 }
 
 /// `POST /console/sign-in/end`
-pub(crate) async fn end(caller: Caller) -> Result<Deleted, ApiError> {
+///
+/// Costs no points, so that a session can be ended when its rate limit is used up.
+pub(crate) async fn end(request: HttpRequest) -> Result<Deleted, ApiError> {
+    let caller = bearer_of(&request).await?;
     let Some(person) = caller.key.person.as_deref() else {
         return Err(ApiError::Forbidden("api key is not a session"));
     };

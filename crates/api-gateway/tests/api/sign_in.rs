@@ -255,6 +255,25 @@ async fn person_gets_the_role_of_their_group_until_they_sign_out() {
 }
 
 #[tokio::test]
+async fn session_without_points_can_be_ended() {
+    let provider = Provider::start().await;
+    let settings = oidc(&provider);
+    let app = TestApp::start_with(|config| {
+        config.gateway.oidc = Some(settings);
+        config.gateway.rate_limit_per_minute = 5;
+    })
+    .await;
+    app.account("acme").await;
+    let jane = Browser::new(&app.base).sign_in(&provider).await;
+    while jane.get("/v1/caller").await.status != 429 {}
+    let out = jane
+        .request(Method::POST, "/console/sign-in/end")
+        .send()
+        .await;
+    assert_eq!(out.unwrap().status(), 200);
+}
+
+#[tokio::test]
 async fn token_that_is_not_for_this_sign_in_is_refused() {
     let provider = Provider::start().await;
     let (app, ..) = start(&provider).await;
