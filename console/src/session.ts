@@ -7,7 +7,7 @@ import { api } from "./api";
 import { ApiError, endSession, signInStep, use } from "./api/client";
 import type { Caller } from "./api/types";
 import { clearQueries } from "./parts/query";
-import { go, href } from "./router";
+import { go, href, route } from "./router";
 
 const KEY = "earshot.key";
 const PLACE = "earshot.place";
@@ -78,9 +78,11 @@ export async function resume(): Promise<void> {
   }
 }
 
-/** Remembers the page to come back to from the provider. */
+/** Remembers the page to come back to from the provider, also after a sign-in that failed. */
 export function leave(): void {
-  store(sessionStorage, PLACE, location.hash);
+  if (route.value.path[0] !== "sign-in") {
+    store(sessionStorage, PLACE, location.hash);
+  }
 }
 
 /** Takes the token of somebody who came back from the provider, and shows the page that they left. */

@@ -187,6 +187,19 @@ test("the console says whether a session was ended", async () => {
   }
 });
 
+test("after a sign-in that failed, the next one leads to the same page", async () => {
+  started ??= await start();
+  const at = started;
+  const browser = await visit(at, "key");
+  at.proxy.go = (url) => new URL(`${at.proxy.url}/console/sign-in/callback?error=access_denied&state=${url.searchParams.get("state")}`);
+  await browser.page.getByRole("link", { name: "Sign in with Acme" }).click();
+  await browser.page.getByRole("alert").waitFor();
+  at.proxy.go = (url) => url;
+  await signIn(browser, at, "jane");
+  await browser.page.getByRole("heading", { name: "This key" }).waitFor();
+  await browser.context.close();
+});
+
 test("a sign-in that goes wrong is explained, and leads to no session", async () => {
   started ??= await start();
   const at = started;
