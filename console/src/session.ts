@@ -60,11 +60,15 @@ export async function signIn(candidate: string): Promise<void> {
     use(key.value, () => end("refused"));
     throw error;
   }
+  keep(candidate);
+}
+
+function keep(taken: string): void {
   clearQueries();
   ended.value = null;
-  key.value = candidate;
-  store(sessionStorage, KEY, candidate);
-  use(candidate, () => end("refused"));
+  key.value = taken;
+  store(sessionStorage, KEY, taken);
+  use(taken, () => end("refused"));
 }
 
 /** Asks what the key at hand may do. */
@@ -85,12 +89,15 @@ export function leave(): void {
   }
 }
 
-/** Takes the token of somebody who came back from the provider, and shows the page that they left. */
+/**
+ * Takes the token of somebody who came back from the provider, and shows the page that they left. The token is kept before
+ * the first request with it, which may fail: no one else could end its session.
+ */
 export async function comeBack(): Promise<void> {
   const { token } = await signInStep<{ token: string }>("sign-in/token");
   go(stored(sessionStorage, PLACE) ?? href(""), true);
   store(sessionStorage, PLACE, null);
-  await signIn(token);
+  keep(token);
 }
 
 /** Forgets the key. A session ends at the server, too. */
