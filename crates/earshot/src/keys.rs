@@ -242,7 +242,7 @@ async fn list(conn: &mut AsyncPgConnection) -> anyhow::Result<()> {
         let state = match (key.revoke_time, key.is_valid(now)) {
             (Some(_), _) => "revoked",
             (None, false) => "expired",
-            (None, true) if !key.is_valid(now.plus(keys::EXPIRES_SOON)) => "expiring",
+            (None, true) if key.expires_soon(now) => "expiring",
             (None, true) => "valid",
         };
         expiring += u32::from(state == "expiring" && key.replaced_by.is_none());
@@ -263,9 +263,7 @@ async fn list(conn: &mut AsyncPgConnection) -> anyhow::Result<()> {
         );
     }
     if expiring > 0 {
-        eprintln!(
-            "keys that expire within 14 days: {expiring}; `earshot keys rotate ID` replaces one"
-        );
+        eprintln!("keys that expire soon: {expiring}; `earshot keys rotate ID` replaces one");
     }
     Ok(())
 }

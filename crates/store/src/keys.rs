@@ -26,8 +26,8 @@ use crate::{
 /// A stored last use of this age is outdated. A lower value would cost more writes for keys in use.
 const LAST_USE_PRECISION: Duration = Duration::from_mins(1);
 
-/// A key in use that expires within this time causes a warning.
-pub const EXPIRES_SOON: Duration = Duration::from_hours(14 * 24);
+/// A key that expires within this time expires soon, unless most of its life is still to come.
+const EXPIRES_SOON: Duration = Duration::from_hours(14 * 24);
 
 /// A key counts as in use for this long after its last use.
 const IN_USE: Duration = Duration::from_hours(30 * 24);
@@ -60,6 +60,18 @@ pub struct KeyRecord {
 impl KeyRecord {
     pub fn is_valid(&self, now: Timestamp) -> bool {
         self.revoke_time.is_none() && self.expire_time.is_none_or(|time| now < time)
+    }
+
+    /// Returns true if the key expires within 14 days and, unless it was replaced, within the last quarter of its life.
+    pub fn expires_soon(&self, now: Timestamp) -> bool {
+        let Some(end) = self.expire_time.filter(|_| self.is_valid(now)) else {
+            return false;
+        };
+        let soon = match self.replaced_by {
+            Some(_) => EXPIRES_SOON,
+            None => EXPIRES_SOON.min(end.since(self.create_time) / 4),
+        };
+        end <= now.plus(soon)
     }
 
     /// Returns true if the key was used recently and, if it was replaced, since then.
@@ -252,7 +264,8 @@ pub async fn expiring(conn: &mut AsyncPgConnection, now: Timestamp) -> QueryResu
         .load::<(KeyRow, String)>(conn)
         .await?;
     let keys = rows.into_iter().map(KeyRecord::from);
-    Ok(keys.filter(|key| key.is_in_use(now)).collect())
+    let keys = keys.filter(|key| key.expires_soon(now) && key.is_in_use(now));
+    Ok(keys.collect())
 }
 
 /// Creates the account of this name if it does not exist.

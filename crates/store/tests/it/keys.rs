@@ -422,6 +422,7 @@ async fn expiring_keys_are_valid_in_use_and_end_within_14_days() {
     let mut at = start().await;
     let now = Timestamp::now();
     let days = |days: u64| now.plus(Duration::from_secs(days * 86_400));
+    let created = now.minus(Duration::from_secs(90 * 86_400));
     let mut wanted = Vec::new();
     for (expires, used, is_revoked, is_expiring) in [
         (Some(days(13)), Some(now), false, true),
@@ -437,7 +438,7 @@ async fn expiring_keys_are_valid_in_use_and_end_within_14_days() {
             expire_time: expires,
             ..NewKey::new(at.fixture.account, &key, Role::Owner)
         };
-        keys::insert(&mut at.conn, new, now).await.unwrap();
+        keys::insert(&mut at.conn, new, created).await.unwrap();
         if let Some(time) = used {
             keys::record_uses(&mut at.conn, &[(key.id, time)])
                 .await
@@ -459,6 +460,21 @@ async fn expiring_keys_are_valid_in_use_and_end_within_14_days() {
         .await;
     let unused = keys::expiring(&mut at.conn, now).await.unwrap();
     assert!(unused.is_empty(), "{unused:?}");
+}
+
+#[tokio::test]
+async fn key_with_a_short_life_expires_soon_in_its_last_quarter() {
+    let mut at = start().await;
+    let created = Timestamp::now();
+    let key = stored(&mut at, Some(8 * HOUR), created).await;
+    for (age, is_expiring) in [(5 * HOUR, false), (7 * HOUR, true), (9 * HOUR, false)] {
+        let now = created.plus(age);
+        keys::record_uses(&mut at.conn, &[(key, now)])
+            .await
+            .unwrap();
+        let expiring = keys::expiring(&mut at.conn, now).await.unwrap();
+        assert_eq!(!expiring.is_empty(), is_expiring, "{age:?}");
+    }
 }
 
 #[tokio::test]
