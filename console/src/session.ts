@@ -7,7 +7,7 @@ import { api } from "./api";
 import { ApiError, endSession, signInStep, use } from "./api/client";
 import type { Caller } from "./api/types";
 import { clearQueries } from "./parts/query";
-import { go, href } from "./router";
+import { go, href, route } from "./router";
 
 const KEY = "earshot.key";
 const PLACE = "earshot.place";
@@ -60,11 +60,15 @@ export async function signIn(candidate: string): Promise<void> {
     use(key.value, () => end("refused"));
     throw error;
   }
+  keep(candidate);
+}
+
+function keep(taken: string): void {
   clearQueries();
   ended.value = null;
-  key.value = candidate;
-  store(sessionStorage, KEY, candidate);
-  use(candidate, () => end("refused"));
+  key.value = taken;
+  store(sessionStorage, KEY, taken);
+  use(taken, () => end("refused"));
 }
 
 /** Asks what the key at hand may do. */
@@ -78,17 +82,22 @@ export async function resume(): Promise<void> {
   }
 }
 
-/** Remembers the page to come back to from the provider. */
+/** Remembers the page to come back to from the provider, also after a sign-in that failed. */
 export function leave(): void {
-  store(sessionStorage, PLACE, location.hash);
+  if (route.value.path[0] !== "sign-in") {
+    store(sessionStorage, PLACE, location.hash);
+  }
 }
 
-/** Takes the token of somebody who came back from the provider, and shows the page that they left. */
+/**
+ * Takes the token of somebody who came back from the provider, and shows the page that they left. The token is kept before
+ * the first request with it, which may fail: no one else could end its session.
+ */
 export async function comeBack(): Promise<void> {
   const { token } = await signInStep<{ token: string }>("sign-in/token");
   go(stored(sessionStorage, PLACE) ?? href(""), true);
   store(sessionStorage, PLACE, null);
-  await signIn(token);
+  keep(token);
 }
 
 /** Forgets the key. A session ends at the server, too. */

@@ -22,17 +22,19 @@ async function listen(server, host) {
 
 /**
  * A proxy below a path. `go` changes where the gateway sends the browser, `back` with what the browser comes back. `ends`
- * are answers to the next requests to sign out: a status, or 0 for none at all.
+ * are answers to the next requests to sign out: a status, or 0 for none at all. `callers` are those to the next requests
+ * for what the key may do.
  */
 async function front() {
-  const state = { api: undefined, go: (url) => url, back: async (url) => url, ends: [] };
+  const state = { api: undefined, go: (url) => url, back: async (url) => url, ends: [], callers: [] };
   const server = createServer(async (incoming, answer) => {
     let url = new URL(incoming.url.slice(PREFIX.length), state.api);
     if (url.pathname.endsWith("/callback")) {
       url = await state.back(url);
     }
-    if (url.pathname.endsWith("/sign-in/end") && state.ends.length > 0) {
-      const status = state.ends.shift();
+    const planned = url.pathname.endsWith("/sign-in/end") ? state.ends : url.pathname.endsWith("/v1/caller") ? state.callers : [];
+    if (planned.length > 0) {
+      const status = planned.shift();
       if (status === 0) {
         incoming.destroy();
       } else {
@@ -185,6 +187,30 @@ test("the console says whether a session was ended", async () => {
     at.proxy.ends = [];
     await browser.context.close();
   }
+});
+
+test("a session is kept if the first request with it fails", async () => {
+  started ??= await start();
+  const at = started;
+  const browser = await visit(at, "key");
+  at.proxy.callers = [403];
+  await signIn(browser, at, "jane");
+  await browser.page.getByRole("button", { name: "Try again" }).click();
+  await browser.page.getByRole("heading", { name: "This key" }).waitFor();
+  await browser.context.close();
+});
+
+test("after a sign-in that failed, the next one leads to the same page", async () => {
+  started ??= await start();
+  const at = started;
+  const browser = await visit(at, "key");
+  at.proxy.go = (url) => new URL(`${at.proxy.url}/console/sign-in/callback?error=access_denied&state=${url.searchParams.get("state")}`);
+  await browser.page.getByRole("link", { name: "Sign in with Acme" }).click();
+  await browser.page.getByRole("alert").waitFor();
+  at.proxy.go = (url) => url;
+  await signIn(browser, at, "jane");
+  await browser.page.getByRole("heading", { name: "This key" }).waitFor();
+  await browser.context.close();
 });
 
 test("a sign-in that goes wrong is explained, and leads to no session", async () => {

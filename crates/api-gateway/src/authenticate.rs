@@ -293,14 +293,19 @@ pub(crate) async fn authenticate_reader(
     Ok(answer)
 }
 
+/// Returns the bearer of the request's key, for a path outside of these middlewares. Costs no points.
+pub(crate) async fn bearer_of(request: &HttpRequest) -> Result<Caller, ApiError> {
+    let key = bearer(request.headers()).and_then(|text| text.parse().ok());
+    caller(request, key).await
+}
+
 async fn admit(
     request: ServiceRequest,
     next: Next<impl MessageBody + 'static>,
     key: Option<ApiKey>,
 ) -> Result<ServiceResponse<EitherBody<impl MessageBody, BoxBody>>, Error> {
-    match caller(&request, key).await {
+    match caller(request.request(), key).await {
         Ok(caller) => {
-            tracing::Span::current().record("api_key.id", caller.key.id.to_string());
             // The path as the router sees it, percent-decoded.
             let cost = rates::cost(request.method(), request.match_info().as_str());
             let state = Arc::clone(&caller.state);
@@ -356,14 +361,14 @@ fn payer(key: &KeyRecord) -> Payer {
     }
 }
 
-async fn caller(request: &ServiceRequest, key: Option<ApiKey>) -> Result<Caller, ApiError> {
+async fn caller(request: &HttpRequest, key: Option<ApiKey>) -> Result<Caller, ApiError> {
     let state = request
         .app_data::<web::Data<AppState>>()
         .cloned()
         .ok_or_else(|| ApiError::Internal(anyhow::anyhow!("the app has no state")))?;
     let key = key.ok_or(ApiError::Unauthenticated)?;
     let now = Instant::now();
-    let origin = state.guesses.origin(request.request());
+    let origin = state.guesses.origin(request);
     let address = guesses::network(origin);
     let throttled = state.guesses.wait(address, now);
     let throttled = throttled.filter(|_| !state.keys.has_worked(&key));
@@ -388,6 +393,7 @@ async fn caller(request: &ServiceRequest, key: Option<ApiKey>) -> Result<Caller,
             None => ApiError::Unauthenticated,
         });
     };
+    tracing::Span::current().record("api_key.id", record.id.to_string());
     Ok(Caller {
         key: record,
         // An invalid value is reported later, with the request's other invalid fields.

@@ -1,7 +1,8 @@
 //! Throttle for requests that need no key: pages that links in mails lead to, and the steps of a sign-in.
 //!
 //! An address may send [`PER_MINUTE`] requests in a minute, so that a mail program or a scanner of links always can, and
-//! people of one office can sign in. Each replica counts for itself, and mails and sign-ins apart.
+//! people of one office can sign in. Each replica counts for itself, and mails and sign-ins apart. When the table is full,
+//! the addresses with the fewest requests are forgotten, so that someone with many addresses keeps no one else out.
 
 use std::{
     collections::HashMap,
@@ -10,9 +11,11 @@ use std::{
     time::{Duration, Instant},
 };
 
+use crate::authenticate::guesses::forget_lower_half;
+
 const MINUTE: Duration = Duration::from_secs(60);
 const PER_MINUTE: u32 = 120;
-/// Maximum number of addresses that are counted in a minute. Further ones wait for the next.
+/// Maximum number of addresses that are counted at once.
 const MAX_ADDRESSES: usize = 16_384;
 
 #[derive(Default)]
@@ -38,7 +41,7 @@ impl LinkRates {
         }));
         let rest = MINUTE.saturating_sub(now.duration_since(minute.begin));
         if minute.counts.len() >= MAX_ADDRESSES && !minute.counts.contains_key(&address) {
-            return Err(rest);
+            forget_lower_half(&mut minute.counts);
         }
         let count = minute.counts.entry(address).or_default();
         if *count >= PER_MINUTE {
@@ -66,13 +69,18 @@ mod tests {
     }
 
     #[test]
-    fn number_of_counted_addresses_is_bounded() {
+    fn full_table_keeps_the_busiest_addresses_and_takes_new_ones() {
         let (rates, begin) = (LinkRates::default(), Instant::now());
-        let address = |number: usize| IpAddr::from(u32::try_from(number).unwrap().to_be_bytes());
-        for number in 0..MAX_ADDRESSES {
-            assert_eq!(rates.take(address(number), begin), Ok(()));
+        let busiest = IpAddr::from([192, 0, 2, 1]);
+        for _ in 0..PER_MINUTE {
+            assert_eq!(rates.take(busiest, begin), Ok(()));
         }
-        assert!(rates.take(address(MAX_ADDRESSES), begin).is_err());
-        assert_eq!(rates.take(address(0), begin), Ok(()));
+        for number in 0..4 * u32::try_from(MAX_ADDRESSES).unwrap() {
+            let address = IpAddr::from(number.to_be_bytes());
+            assert_eq!(rates.take(address, begin), Ok(()));
+        }
+        assert_eq!(rates.take(busiest, begin), Err(MINUTE));
+        let counted = rates.0.lock().unwrap();
+        assert!(counted.as_ref().unwrap().counts.len() <= MAX_ADDRESSES);
     }
 }

@@ -33,7 +33,6 @@ use crate::{
 const VERSION: &str = "/v1";
 const FEEDS: &str = "/feeds";
 const MCP: &str = "/mcp";
-const SIGN_OUT: &str = "/console/sign-in/end";
 /// Pattern of a path parameter, in actix's syntax.
 const ID_FORM: &str = ":[^/:]+";
 
@@ -186,11 +185,6 @@ fn protocol() -> Path {
     path("", [post(mcp::serve)])
 }
 
-/// The path below `/console/sign-in/end`, which needs a key.
-fn sign_out() -> Path {
-    path("", [post(sign_in::end)])
-}
-
 /// Public paths.
 fn documents() -> Vec<Path> {
     vec![
@@ -210,6 +204,7 @@ fn files() -> Vec<Path> {
         path("/console/sign-in/begin", [get(sign_in::begin)]),
         path("/console/sign-in/callback", [get(sign_in::callback)]),
         path("/console/sign-in/token", [post(sign_in::token)]),
+        path("/console/sign-in/end", [post(sign_in::end)]),
         path("/console/{file}", [get(console::file)]),
         path(
             "/mail/confirm/{token}",
@@ -242,12 +237,6 @@ pub(crate) fn configure(config: &mut web::ServiceConfig) {
     for path in documents().into_iter().chain(files()) {
         config.service(path.into_resource());
     }
-    config.service(
-        web::scope(SIGN_OUT)
-            .service(sign_out().into_resource())
-            .default_service(web::to(not_found))
-            .wrap(from_fn(authenticate)),
-    );
     configure_resources(config);
     let mut feeds = web::scope(FEEDS);
     for path in readers() {
@@ -352,7 +341,6 @@ static TEMPLATES: LazyLock<Vec<String>> = LazyLock::new(|| {
         .chain(below("", documents()))
         .chain(below("", files()))
         .chain(below(MCP, vec![protocol()]))
-        .chain(below(SIGN_OUT, vec![sign_out()]))
         .collect()
 });
 

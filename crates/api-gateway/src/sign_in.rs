@@ -31,14 +31,14 @@ use serde::Serialize;
 use sha2::{Digest as _, Sha256};
 use store::{
     AsyncConnection as _, AsyncPgConnection, QueryError, QueryResult, audit,
-    sessions::{self, Session, SignIn},
+    sessions::{self, GrantOutcome, Session, SignIn},
 };
 use url::{Url, form_urlencoded};
 
 use crate::{
     ApiError,
     answer::{Deleted, Found},
-    authenticate::{Caller, guesses},
+    authenticate::{bearer_of, guesses},
     rates,
     request_id::RequestId,
     state::AppState,
@@ -50,7 +50,7 @@ use client::SignIns;
 enum Failure {
     #[error("the provider cannot be used: {0}")]
     Provider(String),
-    #[error("the sign-in is too old, was used before, or was begun by another browser")]
+    #[error("the sign-in is too old, was used before or stopped, or was begun by another browser")]
     Expired,
     #[error("the provider refused: {0}")]
     Refused(String),
@@ -172,7 +172,10 @@ pub(crate) async fn token(
 }
 
 /// `POST /console/sign-in/end`
-pub(crate) async fn end(caller: Caller) -> Result<Deleted, ApiError> {
+///
+/// Costs no points, so that a session can be ended when its rate limit is used up.
+pub(crate) async fn end(request: HttpRequest) -> Result<Deleted, ApiError> {
+    let caller = bearer_of(&request).await?;
     let Some(person) = caller.key.person.as_deref() else {
         return Err(ApiError::Forbidden("api key is not a session"));
     };
@@ -247,7 +250,7 @@ async fn finish(
         browser_hash: hash(&browser),
     };
     throttle(state, request).map_err(|_next_minute| Failure::TooMany)?;
-    let returned = {
+    let sealed = {
         let mut conn = state.database.connection().await?;
         let taken = sessions::take(&mut conn, &sign_in).await;
         taken.map_err(ApiError::from)?.ok_or(Failure::Expired)?
@@ -270,7 +273,7 @@ async fn finish(
     }
     let code = given("code").filter(|code| !code.is_empty());
     let code = code.ok_or_else(|| Failure::Invalid("the answer has no code".to_owned()))?;
-    let secrets = state.sealer.open(&returned.sealed, &bound_to(&sign_in));
+    let secrets = state.sealer.open(&sealed, &bound_to(&sign_in));
     // The key that sealed it is gone.
     let secrets = secrets.map_err(|error| Failure::Invalid(error.to_string()))?;
     let secrets = String::from_utf8_lossy(&secrets);
@@ -291,11 +294,12 @@ async fn finish(
         subject: &claims.subject,
     };
     let mut conn = state.database.connection().await?;
-    let granted = sessions::grant(&mut conn, &sign_in, &returned.origin, granted).await;
-    if !granted.map_err(ApiError::from)? {
-        return Err(Failure::NoAccount(grant.account.clone()));
+    let outcome = sessions::grant(&mut conn, &sign_in, granted).await;
+    match outcome.map_err(ApiError::from)? {
+        GrantOutcome::Done => Ok(()),
+        GrantOutcome::NoAccount => Err(Failure::NoAccount(grant.account.clone())),
+        GrantOutcome::Gone => Err(Failure::Expired),
     }
-    Ok(())
 }
 
 /// Opens the session of a browser, and records it in the account's audit log.

@@ -242,7 +242,7 @@ async fn list(conn: &mut AsyncPgConnection) -> anyhow::Result<()> {
         let state = match (key.revoke_time, key.is_valid(now)) {
             (Some(_), _) => "revoked",
             (None, false) => "expired",
-            (None, true) if !key.is_valid(now.plus(keys::EXPIRES_SOON)) => "expiring",
+            (None, true) if key.expires_soon(now) => "expiring",
             (None, true) => "valid",
         };
         expiring += u32::from(state == "expiring" && key.replaced_by.is_none());
@@ -263,9 +263,7 @@ async fn list(conn: &mut AsyncPgConnection) -> anyhow::Result<()> {
         );
     }
     if expiring > 0 {
-        eprintln!(
-            "keys that expire within 14 days: {expiring}; `earshot keys rotate ID` replaces one"
-        );
+        eprintln!("keys that expire soon: {expiring}; `earshot keys rotate ID` replaces one");
     }
     Ok(())
 }
@@ -323,7 +321,7 @@ mod tests {
     };
     use store::{
         keys,
-        sessions::{self, Grant, SignIn},
+        sessions::{self, Grant, GrantOutcome, SignIn},
     };
     use test_support::TestDatabase;
 
@@ -351,8 +349,12 @@ mod tests {
             person: "jane",
             subject: "7",
         };
-        let granted = sessions::grant(conn, &sign_in, "192.0.2.1", grant).await;
-        assert!(granted.unwrap());
+        let begun = sessions::begin(conn, &sign_in, "192.0.2.1", b"sealed").await;
+        begun.unwrap();
+        let taken = sessions::take(conn, &sign_in).await.unwrap();
+        assert!(taken.is_some());
+        let outcome = sessions::grant(conn, &sign_in, grant).await;
+        assert_eq!(outcome.unwrap(), GrantOutcome::Done);
         let (key, lasts) = (ApiKey::generate(), Duration::from_hours(1));
         let opened = sessions::open(conn, &sign_in.browser_hash, &key, lasts).await;
         assert!(opened.unwrap().is_some());

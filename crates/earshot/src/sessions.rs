@@ -8,7 +8,7 @@ use domain::{
 };
 use store::{
     AsyncConnection, AsyncPgConnection, audit,
-    keys::{self, KeyRecord},
+    keys::{self, KeyRecord, SessionFilter},
     sessions,
 };
 
@@ -19,8 +19,11 @@ use crate::{
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum Command {
-    /// List sessions, without their tokens.
+    /// List valid sessions, without their tokens.
     List {
+        /// Also list sessions that were revoked or have expired.
+        #[arg(long)]
+        all: bool,
         #[command(flatten)]
         database: database::Arguments,
     },
@@ -57,21 +60,19 @@ struct Which {
 }
 
 impl Which {
-    fn includes(&self, session: &KeyRecord) -> bool {
-        let is_theirs = |person| {
-            let names = [session.person.as_ref(), session.subject.as_ref()];
-            names.contains(&Some(person))
-        };
-        self.all
-            || self.id == Some(session.id)
-            || self.account.as_ref() == Some(&session.account_name)
-            || self.person.as_ref().is_some_and(is_theirs)
+    fn filter(&self) -> SessionFilter<'_> {
+        SessionFilter {
+            id: self.id,
+            person: self.person.as_deref(),
+            account: self.account.as_deref(),
+            expired: false,
+        }
     }
 }
 
 pub(crate) fn run(command: Command) -> anyhow::Result<()> {
     match command {
-        Command::List { database } => with(&database, async |conn| list(conn).await),
+        Command::List { all, database } => with(&database, async |conn| list(conn, all).await),
         Command::Revoke(arguments) => {
             let summary = with(&arguments.database, async |conn| {
                 revoke(conn, &arguments.which).await
@@ -82,10 +83,10 @@ pub(crate) fn run(command: Command) -> anyhow::Result<()> {
     }
 }
 
-async fn list(conn: &mut AsyncPgConnection) -> anyhow::Result<()> {
+async fn list(conn: &mut AsyncPgConnection, all: bool) -> anyhow::Result<()> {
     println!("ID\tPERSON\tSUBJECT\tACCOUNT\tROLE\tSTATE\tSIGNED IN\tEXPIRES\tLAST USED");
     let now = Timestamp::now();
-    for session in keys::list_sessions(conn).await? {
+    for session in listed(conn, all, now).await? {
         let state = match (session.revoke_time, session.is_valid(now)) {
             (Some(_), _) => "revoked",
             (None, false) => "expired",
@@ -108,6 +109,21 @@ async fn list(conn: &mut AsyncPgConnection) -> anyhow::Result<()> {
     Ok(())
 }
 
+/// Returns the valid sessions, or all.
+async fn listed(
+    conn: &mut AsyncPgConnection,
+    all: bool,
+    now: Timestamp,
+) -> store::QueryResult<Vec<KeyRecord>> {
+    let filter = SessionFilter {
+        expired: all,
+        ..SessionFilter::default()
+    };
+    let mut sessions = keys::list_sessions(conn, filter).await?;
+    sessions.retain(|session| all || session.is_valid(now));
+    Ok(sessions)
+}
+
 /// Returns what was revoked.
 async fn revoke(conn: &mut AsyncPgConnection, which: &Which) -> anyhow::Result<String> {
     let now = Timestamp::now();
@@ -121,8 +137,7 @@ async fn revoke(conn: &mut AsyncPgConnection, which: &Which) -> anyhow::Result<S
                     sessions::forget(conn, person, account).await?
                 }
             };
-            let mut found = keys::list_sessions(conn).await?;
-            found.retain(|session| which.includes(session));
+            let found = keys::list_sessions(conn, which.filter()).await?;
             let mut revoked = 0;
             for session in &found {
                 let person = session.person.as_deref().unwrap_or_default();
@@ -150,7 +165,7 @@ mod tests {
 
     use clap::Parser as _;
     use domain::key::{ApiKey, Role};
-    use store::sessions::{Grant, SignIn};
+    use store::sessions::{Grant, GrantOutcome, SignIn};
     use test_support::TestDatabase;
 
     use super::*;
@@ -196,8 +211,13 @@ mod tests {
             person,
             subject,
         };
-        let granted = sessions::grant(conn, &sign_in(number), "192.0.2.1", grant).await;
-        assert!(granted.unwrap());
+        let sign_in = sign_in(number);
+        let begun = sessions::begin(conn, &sign_in, "192.0.2.1", b"sealed").await;
+        begun.unwrap();
+        let taken = sessions::take(conn, &sign_in).await.unwrap();
+        assert!(taken.is_some());
+        let outcome = sessions::grant(conn, &sign_in, grant).await;
+        assert_eq!(outcome.unwrap(), GrantOutcome::Done);
     }
 
     /// Opens the session of a sign-in that was granted, and returns its id.
@@ -245,6 +265,36 @@ mod tests {
         assert_eq!(done.unwrap(), "sessions revoked: 1, sign-ins stopped: 0");
         let session = keys::find(conn, id).await.unwrap().unwrap();
         assert!(session.revoke_time.is_some());
+    }
+
+    #[tokio::test]
+    async fn session_that_expired_long_ago_is_listed_with_all_and_not_revoked() {
+        let database = TestDatabase::create().await;
+        let conn = &mut database.connect().await;
+        grant(conn, 1, "acme", ["jane", "7"]).await;
+        let old = open(conn, 1).await.unwrap().to_string();
+        let long_ago = "UPDATE api_keys SET expire_time = clock_timestamp() - interval '25 hours'";
+        database.run(long_ago).await;
+        for flags in [
+            &["--all"][..],
+            &["--account", "acme"],
+            &["--person", "7"],
+            &[&*old],
+        ] {
+            let refused = run(conn, flags).await.unwrap_err();
+            assert_eq!(refused, "there is no such session", "{flags:?}");
+        }
+        assert_eq!(database.count("audit_events").await, 0);
+
+        grant(conn, 2, "acme", ["jane", "7"]).await;
+        let valid = open(conn, 2).await.unwrap();
+        let now = Timestamp::now();
+        let sessions = listed(conn, false, now).await.unwrap();
+        let ids: Vec<_> = sessions.iter().map(|session| session.id).collect();
+        assert_eq!(ids, [valid]);
+        assert_eq!(listed(conn, true, now).await.unwrap().len(), 2);
+        keys::revoke(conn, valid, now).await.unwrap();
+        assert!(listed(conn, false, now).await.unwrap().is_empty());
     }
 
     #[tokio::test]

@@ -4,8 +4,10 @@ use std::{net::IpAddr, time::Duration};
 
 use chrono::{DateTime, Utc};
 use diesel::{
+    dsl::sql,
+    pg::Pg,
     prelude::*,
-    sql_types::{Array, Timestamptz, Uuid as SqlUuid},
+    sql_types::{Array, Bool, Timestamptz, Uuid as SqlUuid},
 };
 use diesel_async::{AsyncPgConnection, RunQueryDsl};
 use domain::{
@@ -24,8 +26,8 @@ use crate::{
 /// A stored last use of this age is outdated. A lower value would cost more writes for keys in use.
 const LAST_USE_PRECISION: Duration = Duration::from_mins(1);
 
-/// A key in use that expires within this time causes a warning.
-pub const EXPIRES_SOON: Duration = Duration::from_hours(14 * 24);
+/// A key that expires within this time expires soon, unless most of its life is still to come.
+const EXPIRES_SOON: Duration = Duration::from_hours(14 * 24);
 
 /// A key counts as in use for this long after its last use.
 const IN_USE: Duration = Duration::from_hours(30 * 24);
@@ -58,6 +60,18 @@ pub struct KeyRecord {
 impl KeyRecord {
     pub fn is_valid(&self, now: Timestamp) -> bool {
         self.revoke_time.is_none() && self.expire_time.is_none_or(|time| now < time)
+    }
+
+    /// Returns true if the key expires within 14 days and, unless it was replaced, within the last quarter of its life.
+    pub fn expires_soon(&self, now: Timestamp) -> bool {
+        let Some(end) = self.expire_time.filter(|_| self.is_valid(now)) else {
+            return false;
+        };
+        let soon = match self.replaced_by {
+            Some(_) => EXPIRES_SOON,
+            None => EXPIRES_SOON.min(end.since(self.create_time) / 4),
+        };
+        end <= now.plus(soon)
     }
 
     /// Returns true if the key was used recently and, if it was replaced, since then.
@@ -106,6 +120,18 @@ impl<'a> NewKey<'a> {
             expire_time: None,
         }
     }
+}
+
+/// Sessions to list: those that fit each part that is given.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct SessionFilter<'a> {
+    pub id: Option<Id>,
+    /// Name or subject of the person.
+    pub person: Option<&'a str>,
+    /// Name of the account.
+    pub account: Option<&'a str>,
+    /// True for sessions that expired more than a day ago, too. They are kept for long. A day is more than clocks differ.
+    pub expired: bool,
 }
 
 /// Outcome of [`rotate`]. Only [`Rotation::Done`] changes something.
@@ -195,20 +221,37 @@ pub async fn list(conn: &mut AsyncPgConnection) -> QueryResult<Vec<KeyRecord>> {
     Ok(rows.into_iter().map(Into::into).collect())
 }
 
-/// Returns all sessions, by account and age.
-pub async fn list_sessions(conn: &mut AsyncPgConnection) -> QueryResult<Vec<KeyRecord>> {
-    let rows = api_keys::table
+/// Returns sessions, revoked or not, by account and age. `api_keys_expire_time_idx` serves the search for recent ones.
+pub async fn list_sessions(
+    conn: &mut AsyncPgConnection,
+    filter: SessionFilter<'_>,
+) -> QueryResult<Vec<KeyRecord>> {
+    let mut sessions = api_keys::table
         .inner_join(accounts::table.on(accounts::id.eq(api_keys::account_id)))
         .filter(api_keys::person.is_not_null())
         .order((accounts::name.asc(), api_keys::id.asc()))
         .select((KeyRow::as_select(), accounts::name))
-        .load::<(KeyRow, String)>(conn)
-        .await?;
+        .into_boxed::<Pg>();
+    if let Some(id) = filter.id {
+        sessions = sessions.filter(api_keys::id.eq(id.to_uuid()));
+    }
+    if let Some(person) = filter.person {
+        let is_theirs = api_keys::person.eq(person);
+        sessions = sessions.filter(is_theirs.or(api_keys::subject.eq(person)));
+    }
+    if let Some(account) = filter.account {
+        sessions = sessions.filter(accounts::name.eq(account));
+    }
+    if !filter.expired {
+        let recent = "api_keys.expire_time > statement_timestamp() - interval '1 day'";
+        sessions = sessions.filter(sql::<Bool>(recent));
+    }
+    let rows = sessions.load::<(KeyRow, String)>(conn).await?;
     Ok(rows.into_iter().map(Into::into).collect())
 }
 
-/// Returns the valid keys that are in use and expire soon, the first to expire first, without sessions, which all do. Reads
-/// all keys.
+/// Returns the valid keys that are in use and expire soon, the first to expire first, without sessions, which all do.
+/// `api_keys_expire_time_idx` serves the search.
 pub async fn expiring(conn: &mut AsyncPgConnection, now: Timestamp) -> QueryResult<Vec<KeyRecord>> {
     let rows = api_keys::table
         .inner_join(accounts::table.on(accounts::id.eq(api_keys::account_id)))
@@ -221,7 +264,8 @@ pub async fn expiring(conn: &mut AsyncPgConnection, now: Timestamp) -> QueryResu
         .load::<(KeyRow, String)>(conn)
         .await?;
     let keys = rows.into_iter().map(KeyRecord::from);
-    Ok(keys.filter(|key| key.is_in_use(now)).collect())
+    let keys = keys.filter(|key| key.expires_soon(now) && key.is_in_use(now));
+    Ok(keys.collect())
 }
 
 /// Creates the account of this name if it does not exist.

@@ -1,7 +1,7 @@
 //! Sign-ins to the console, and the sessions that they end in.
 //!
 //! A sign-in has three steps, which any replica may take: [`begin`] when the browser leaves for the provider, [`take`] and
-//! [`grant`] when it comes back, and [`open`] when the console asks for its token. Each step removes what the one before
+//! [`grant`] when it comes back, and [`open`] when the console asks for its token. Each step uses up what the one before
 //! has stored, so none can be repeated. Only hashes of what the browser holds are stored.
 //!
 //! A session is an API key with a person and an end. So it is found, limited, audited and revoked like a key.
@@ -35,17 +35,6 @@ pub struct SignIn {
     pub browser_hash: [u8; 32],
 }
 
-/// Sign-in that has come back from the provider.
-#[derive(Debug, QueryableByName)]
-pub struct Returned {
-    /// The origin given to [`begin`].
-    #[diesel(sql_type = Text)]
-    pub origin: String,
-    /// The secrets given to [`begin`].
-    #[diesel(sql_type = Binary)]
-    pub sealed: Vec<u8>,
-}
-
 /// Permissions of a person, by the provider and the configuration.
 #[derive(Debug, Clone, Copy)]
 pub struct Grant<'a> {
@@ -56,6 +45,16 @@ pub struct Grant<'a> {
     pub person: &'a str,
     /// Permanent identifier of the person at the provider.
     pub subject: &'a str,
+}
+
+/// Outcome of [`grant`]. Only [`GrantOutcome::Done`] changes something.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum GrantOutcome {
+    Done,
+    /// There is no such account.
+    NoAccount,
+    /// The sign-in was removed by [`forget`], or was not taken.
+    Gone,
 }
 
 /// A new session.
@@ -92,40 +91,59 @@ pub async fn begin(
     Ok(())
 }
 
-/// Takes a sign-in that came back. `None` if it does not exist, was taken before, is too old, or was begun by another
-/// browser. By primary key.
-pub async fn take(conn: &mut AsyncPgConnection, sign_in: &SignIn) -> QueryResult<Option<Returned>> {
-    query!(
+/// Takes a sign-in that came back, and returns the secrets given to [`begin`]. `None` if it does not exist, was taken
+/// before, is too old, or was begun by another browser. By primary key.
+pub async fn take(conn: &mut AsyncPgConnection, sign_in: &SignIn) -> QueryResult<Option<Vec<u8>>> {
+    #[derive(QueryableByName)]
+    struct Row {
+        #[diesel(sql_type = Binary)]
+        sealed: Vec<u8>,
+    }
+    let row: Option<Row> = query!(
         "sign_ins/take",
         Binary: sign_in.state_hash.as_slice(),
         Binary: sign_in.browser_hash.as_slice(),
     )
     .get_result(conn)
     .await
-    .optional()
+    .optional()?;
+    Ok(row.map(|row| row.sealed))
 }
 
-/// Stores what the person of a sign-in may do. Returns false if there is no such account.
+/// Stores what the person of a sign-in may do that was taken. By primary key.
 pub async fn grant(
     conn: &mut AsyncPgConnection,
     sign_in: &SignIn,
-    origin: &str,
     grant: Grant<'_>,
-) -> QueryResult<bool> {
-    let granted = query!(
+) -> QueryResult<GrantOutcome> {
+    #[derive(QueryableByName)]
+    struct Row {
+        #[diesel(sql_type = Bool)]
+        has_account: bool,
+        #[diesel(sql_type = Bool)]
+        is_granted: bool,
+    }
+    let row: Row = query!(
         "sign_ins/grant",
         Binary: sign_in.state_hash.as_slice(),
         Binary: sign_in.browser_hash.as_slice(),
-        Text: origin,
         Text: grant.account,
         Text: grant.role.as_str(),
         Text: grant.person,
         Text: grant.subject,
         Interval: interval(CLAIM_TIME),
     )
-    .execute(conn)
+    .get_result(conn)
     .await?;
-    Ok(granted > 0)
+    Ok(match row {
+        Row {
+            has_account: false, ..
+        } => GrantOutcome::NoAccount,
+        Row {
+            is_granted: false, ..
+        } => GrantOutcome::Gone,
+        Row { .. } => GrantOutcome::Done,
+    })
 }
 
 /// Opens the session of a browser whose sign-in was granted, with `key` as its token. `None` without such a sign-in. Call
@@ -172,8 +190,9 @@ pub async fn open(
 }
 
 /// Removes sign-ins that were granted and have not become sessions yet: those of a person by name or subject, and to an
-/// account by name; `None` for all. Returns their number. Waits for those that become one at the moment: call it before a
-/// look for sessions. Reads all sign-ins.
+/// account by name; `None` for all. Removes all that were taken and not granted yet, because their person is unknown.
+/// Returns their number. Waits for those that become a session at the moment: call it before a look for sessions. Reads all
+/// sign-ins.
 pub async fn forget(
     conn: &mut AsyncPgConnection,
     person: Option<&str>,
@@ -198,7 +217,8 @@ pub async fn end(conn: &mut AsyncPgConnection, id: Id) -> QueryResult<bool> {
 }
 
 /// Removes up to `limit` sign-ins that were not finished, and up to `limit` sessions that ended `ended_for` ago. Skips rows
-/// that another replica is purging. Returns the larger number.
+/// that another replica is purging. Returns the larger number. `sign_ins_expire_time_idx` and `api_keys_expire_time_idx`
+/// serve the searches.
 pub async fn purge(
     conn: &mut AsyncPgConnection,
     ended_for: Duration,

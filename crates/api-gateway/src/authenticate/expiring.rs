@@ -15,7 +15,7 @@ const WARN_EVERY: Duration = Duration::from_hours(1);
 
 runtime::metrics! {
     static EXPIRING: IntGauge = "earshot_keys_expiring",
-        "API keys in use that expire within 14 days.";
+        "API keys in use that expire soon.";
 }
 
 /// Keys that expire soon, with the time of the last warning.

@@ -139,12 +139,17 @@ impl Guesses {
 fn forget(owed_until: &mut HashMap<IpAddr, Instant>, now: Instant) {
     owed_until.retain(|_, until| *until > now);
     if owed_until.len() > MAX_ADDRESSES / 2 {
-        let mut times: Vec<Instant> = owed_until.values().copied().collect();
-        let middle = times.len() / 2;
-        let (_, median, _) = times.select_nth_unstable(middle);
-        let median = *median;
-        owed_until.retain(|_, until| *until > median);
+        forget_lower_half(owed_until);
     }
+}
+
+/// Removes the addresses with the lowest values, at least half of them. Panics on an empty map.
+pub(crate) fn forget_lower_half<T: Copy + Ord>(by_address: &mut HashMap<IpAddr, T>) {
+    let mut values: Vec<T> = by_address.values().copied().collect();
+    let middle = values.len() / 2;
+    let (_, median, _) = values.select_nth_unstable(middle);
+    let median = *median;
+    by_address.retain(|_, value| *value > median);
 }
 
 /// Parses an address as proxies write it, with or without a port.

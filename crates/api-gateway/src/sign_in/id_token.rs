@@ -22,6 +22,8 @@ const LEEWAY: u64 = 60;
 const MAX_PERSON_CHARS: usize = 200;
 /// Maximum length of a subject, as the standard has it.
 const MAX_SUBJECT_CHARS: usize = 255;
+/// The `@` of addresses, and characters that look like it.
+const AT_SIGNS: [char; 3] = ['@', '\u{fe6b}', '\u{ff20}'];
 
 /// The issuer, client and sign-in that a token must name.
 pub(super) struct Expected<'a> {
@@ -142,7 +144,12 @@ impl Claims {
         let is_verified = self.all.get("email_verified") == Some(&Value::Bool(true));
         let names = ["email", "preferred_username", "sub"].into_iter();
         let names = names.filter(|claim| *claim != "email" || is_verified);
-        let texts = names.filter_map(|claim| self.all.get(claim)?.as_str());
+        let texts = names.filter_map(|claim| {
+            let text = self.all.get(claim)?.as_str()?;
+            // People may choose their name. It must not look like a verified address.
+            let poses = claim == "preferred_username" && text.contains(AT_SIGNS);
+            (!poses).then_some(text)
+        });
         let clean = |text: &str| {
             let shown = text.chars().filter(|c| is_printable(*c) && *c != '/');
             let shown: String = shown.take(MAX_PERSON_CHARS).collect();
@@ -247,21 +254,24 @@ impl Verifier<Vec<u8>> for Signature {
 
 #[cfg(test)]
 mod tests {
+    use base64::{Engine as _, prelude::BASE64_URL_SAFE_NO_PAD};
+    use ring::hmac;
     use serde_json::json;
 
     use super::*;
 
+    const EXPECTED: Expected<'_> = Expected {
+        issuer: "i",
+        client_id: "c",
+        nonce: "n",
+    };
+
     /// The claims of a token with these next to the required ones.
     fn claims(given: Value) -> Result<Claims, Invalid> {
-        let expected = Expected {
-            issuer: "i",
-            client_id: "c",
-            nonce: "n",
-        };
         let mut all = json!({"iss": "i", "aud": "c", "nonce": "n", "sub": "a/7"});
         let all = all.as_object_mut().unwrap();
         all.extend(given.as_object().unwrap().clone());
-        check(all.clone(), &expected)
+        check(all.clone(), &EXPECTED)
     }
 
     #[test]
@@ -280,6 +290,12 @@ mod tests {
                 "annsessionsx",
             ),
             (json!({"preferred_username": "\u{2067} /"}), "a7"),
+            (json!({"preferred_username": "boss@x"}), "a7"),
+            (json!({"preferred_username": "boss\u{ff20}x"}), "a7"),
+            (
+                json!({"email": "a@x", "email_verified": true, "preferred_username": "boss@x"}),
+                "a@x",
+            ),
             (json!({"sub": "/"}), "unnamed"),
         ] {
             assert_eq!(claims(given.clone()).unwrap().person(), person, "{given}");
@@ -301,5 +317,29 @@ mod tests {
             let refused = claims(json!({"sub": sub})).unwrap_err();
             assert!(matches!(refused, Invalid::Subject), "{refused}");
         }
+    }
+
+    #[test]
+    fn token_signed_with_a_shared_secret_is_refused() {
+        install();
+        let secret = b"a secret among the provider's keys";
+        let encoded = |bytes: &[u8]| BASE64_URL_SAFE_NO_PAD.encode(bytes);
+        let part = |value: Value| encoded(value.to_string().as_bytes());
+        let header = part(json!({"alg": "HS256", "kid": "k"}));
+        let claims = json!({"iss": "i", "aud": "c", "nonce": "n", "sub": "7", "exp": u32::MAX});
+        let message = format!("{header}.{}", part(claims));
+        let signing = hmac::Key::new(hmac::HMAC_SHA256, secret);
+        let signature = hmac::sign(&signing, message.as_bytes());
+        let token = format!("{message}.{}", encoded(signature.as_ref()));
+        let key = json!({"kty": "oct", "kid": "k", "k": encoded(secret)});
+        let key: Jwk = serde_json::from_value(key).unwrap();
+        let refused = verify(&token, &[key], &EXPECTED).unwrap_err();
+        let Invalid::Token(error) = refused else {
+            panic!("{refused}");
+        };
+        assert!(
+            matches!(error.kind(), ErrorKind::InvalidAlgorithm),
+            "{error}"
+        );
     }
 }

@@ -45,6 +45,8 @@ async fn alert_fires_when_a_key_in_use_expires_soon() {
     let expire_time = Timestamp::now().plus(Duration::from_hours(13 * 24));
     app.store_key("acme", &key, Role::Viewer, None, Some(expire_time))
         .await;
+    let older = "UPDATE api_keys SET create_time = create_time - interval '90 days'";
+    app.database.run(older).await;
     // No one uses it yet.
     let alert = watch("EarshotKeysExpiring").await;
     let client = Client::new(&app.base, Some(key.expose()));

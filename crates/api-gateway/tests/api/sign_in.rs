@@ -14,7 +14,10 @@ use reqwest::{Method, Response, redirect};
 use runtime::config::{Grant, Oidc};
 use secrecy::SecretString;
 use serde_json::{Value, json};
-use store::{keys, roles::Service};
+use store::{
+    keys::{self, SessionFilter},
+    roles::Service,
+};
 use test_support::eventually;
 
 use crate::{
@@ -224,7 +227,9 @@ async fn person_gets_the_role_of_their_group_until_they_sign_out() {
     assert_eq!(joe.get("/v1/caller").await.status, 200);
 
     let mut conn = app.database.connect().await;
-    let sessions = keys::list_sessions(&mut conn).await.unwrap();
+    let sessions = keys::list_sessions(&mut conn, SessionFilter::default())
+        .await
+        .unwrap();
     let states: Vec<_> = sessions
         .iter()
         .map(|one| (one.person.as_deref().unwrap(), one.revoke_time.is_some()))
@@ -247,6 +252,25 @@ async fn person_gets_the_role_of_their_group_until_they_sign_out() {
         .collect();
     let actor = json!({"type": "API_KEY", "key": sessions[0].id});
     assert_eq!(actions, [("CREATE", &actor), ("REVOKE", &actor)]);
+}
+
+#[tokio::test]
+async fn session_without_points_can_be_ended() {
+    let provider = Provider::start().await;
+    let settings = oidc(&provider);
+    let app = TestApp::start_with(|config| {
+        config.gateway.oidc = Some(settings);
+        config.gateway.rate_limit_per_minute = 5;
+    })
+    .await;
+    app.account("acme").await;
+    let jane = Browser::new(&app.base).sign_in(&provider).await;
+    while jane.get("/v1/caller").await.status != 429 {}
+    let out = jane
+        .request(Method::POST, "/console/sign-in/end")
+        .send()
+        .await;
+    assert_eq!(out.unwrap().status(), 200);
 }
 
 #[tokio::test]

@@ -44,12 +44,13 @@ mod tests {
 
     #[test]
     fn grant_is_read_from_its_end() {
-        let group = "cn=Staff: Sales,dc=acme";
-        let grant = Grant::from_text(&format!("{group}=acme:EDITOR")).unwrap();
-        assert_eq!(
-            (&*grant.group, &*grant.account, grant.role),
-            (group, "acme", Role::Editor)
-        );
+        for group in ["cn=Staff: Sales,dc=acme", "/earshot-users"] {
+            let grant = Grant::from_text(&format!("{group}=acme:EDITOR")).unwrap();
+            assert_eq!(
+                (&*grant.group, &*grant.account, grant.role),
+                (group, "acme", Role::Editor)
+            );
+        }
         for wrong in [
             "",
             "staff",

@@ -8,11 +8,11 @@ use domain::{
 };
 use store::{
     AsyncConnection, AsyncPgConnection, QueryResult,
-    keys::{self, NewKey, Rotation},
+    keys::{self, NewKey, Rotation, SessionFilter},
     namespaces,
 };
 
-use crate::support::{Start, list_query, run, start};
+use crate::support::{Reads, Start, list_query, reads, run, start};
 
 #[tokio::test]
 async fn a_key_is_found_until_it_expires_or_is_revoked() {
@@ -422,6 +422,7 @@ async fn expiring_keys_are_valid_in_use_and_end_within_14_days() {
     let mut at = start().await;
     let now = Timestamp::now();
     let days = |days: u64| now.plus(Duration::from_secs(days * 86_400));
+    let created = now.minus(Duration::from_secs(90 * 86_400));
     let mut wanted = Vec::new();
     for (expires, used, is_revoked, is_expiring) in [
         (Some(days(13)), Some(now), false, true),
@@ -437,7 +438,7 @@ async fn expiring_keys_are_valid_in_use_and_end_within_14_days() {
             expire_time: expires,
             ..NewKey::new(at.fixture.account, &key, Role::Owner)
         };
-        keys::insert(&mut at.conn, new, now).await.unwrap();
+        keys::insert(&mut at.conn, new, created).await.unwrap();
         if let Some(time) = used {
             keys::record_uses(&mut at.conn, &[(key.id, time)])
                 .await
@@ -459,4 +460,39 @@ async fn expiring_keys_are_valid_in_use_and_end_within_14_days() {
         .await;
     let unused = keys::expiring(&mut at.conn, now).await.unwrap();
     assert!(unused.is_empty(), "{unused:?}");
+}
+
+#[tokio::test]
+async fn key_with_a_short_life_expires_soon_in_its_last_quarter() {
+    let mut at = start().await;
+    let created = Timestamp::now();
+    let key = stored(&mut at, Some(8 * HOUR), created).await;
+    for (age, is_expiring) in [(5 * HOUR, false), (7 * HOUR, true), (9 * HOUR, false)] {
+        let now = created.plus(age);
+        keys::record_uses(&mut at.conn, &[(key, now)])
+            .await
+            .unwrap();
+        let expiring = keys::expiring(&mut at.conn, now).await.unwrap();
+        assert_eq!(!expiring.is_empty(), is_expiring, "{age:?}");
+    }
+}
+
+#[tokio::test]
+async fn sessions_that_ended_are_not_read_with_valid_ones_and_keys_that_expire() {
+    let mut at = start().await;
+    let ended = format!(
+        "INSERT INTO api_keys (id, account_id, secret_hash, role, create_time, expire_time, person, subject) \
+         SELECT gen_random_uuid(), '{}', sha256('x'), 'OWNER', ended - interval '8 hours', ended, 'jane', '7' \
+         FROM generate_series(now() - interval '400 days', now() - interval '2 days', '3 hours') AS ended",
+        at.fixture.account.to_uuid()
+    );
+    assert!(run(&mut at.conn, ended).await > 3_000);
+    run(&mut at.conn, "ANALYZE api_keys").await;
+    let mut conn = at.database.connect().await;
+    run(&mut conn, "BEGIN").await;
+    let expiring = keys::expiring(&mut conn, Timestamp::now()).await.unwrap();
+    let valid = keys::list_sessions(&mut conn, SessionFilter::default());
+    assert_eq!((expiring, valid.await.unwrap()), (vec![], vec![]));
+    let Reads { whole, .. } = reads(&mut conn).await;
+    assert_eq!(whole, "");
 }

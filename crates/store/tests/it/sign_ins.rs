@@ -9,14 +9,15 @@ use domain::{
     key::{ApiKey, Role},
 };
 use store::{
-    keys::{self, NewKey},
+    keys::{self, NewKey, SessionFilter},
     roles::Service,
-    sessions::{self, Grant, Session, SignIn},
+    sessions::{self, Grant, GrantOutcome, Session, SignIn},
 };
 
 use crate::support::{Start, run, start};
 
 const HOUR: Duration = Duration::from_hours(1);
+const DAY: Duration = Duration::from_hours(24);
 
 fn sign_in(state: u8, browser: u8) -> SignIn {
     SignIn {
@@ -40,14 +41,21 @@ async fn gateway(at: &Start) -> AsyncPgConnection {
         .unwrap()
 }
 
+/// Lets Jane come back from the provider.
+async fn granted(conn: &mut AsyncPgConnection, sign_in: &SignIn) {
+    sessions::begin(conn, sign_in, "192.0.2.1", b"sealed")
+        .await
+        .unwrap();
+    let taken = sessions::take(conn, sign_in).await.unwrap();
+    assert!(taken.is_some());
+    let outcome = sessions::grant(conn, sign_in, jane("acme")).await;
+    assert_eq!(outcome.unwrap(), GrantOutcome::Done);
+}
+
 /// Opens a session of Jane's, and returns its key.
 async fn session(conn: &mut AsyncPgConnection, number: u8) -> ApiKey {
     let (one, key) = (sign_in(number, number), ApiKey::generate());
-    assert!(
-        sessions::grant(conn, &one, "192.0.2.1", jane("acme"))
-            .await
-            .unwrap()
-    );
+    granted(conn, &one).await;
     let opened = sessions::open(conn, &one.browser_hash, &key, HOUR).await;
     assert!(opened.unwrap().is_some());
     key
@@ -70,18 +78,21 @@ async fn each_step_of_a_sign_in_is_done_once_and_by_the_browser_that_began() {
     let early = sessions::open(conn, &ours.browser_hash, &key, HOUR).await;
     assert_eq!(early.unwrap(), None);
 
-    let returned = sessions::take(conn, &ours).await.unwrap().unwrap();
-    assert_eq!(returned.sealed, b"sealed");
-    assert_eq!(returned.origin, "192.0.2.1");
+    let early = sessions::grant(conn, &ours, jane("acme")).await;
+    assert_eq!(early.unwrap(), GrantOutcome::Gone);
+
+    let sealed = sessions::take(conn, &ours).await.unwrap().unwrap();
+    assert_eq!(sealed, b"sealed");
     assert!(sessions::take(conn, &ours).await.unwrap().is_none());
 
-    let unknown = sessions::grant(conn, &ours, "192.0.2.1", jane("nobody")).await;
-    assert!(!unknown.unwrap());
-    assert!(
-        sessions::grant(conn, &ours, "192.0.2.1", jane("acme"))
-            .await
-            .unwrap()
-    );
+    for (account, outcome) in [
+        ("nobody", GrantOutcome::NoAccount),
+        ("acme", GrantOutcome::Done),
+        ("acme", GrantOutcome::Gone),
+    ] {
+        let granted = sessions::grant(conn, &ours, jane(account)).await;
+        assert_eq!(granted.unwrap(), outcome);
+    }
     assert!(sessions::take(conn, &ours).await.unwrap().is_none());
 
     let other = sessions::open(conn, &theirs.browser_hash, &key, HOUR).await;
@@ -104,7 +115,9 @@ async fn each_step_of_a_sign_in_is_done_once_and_by_the_browser_that_began() {
     assert!(found.is_valid(now) && !found.is_valid(now.plus(2 * HOUR)));
     // Operators see it among the sessions, not among the keys.
     assert!(keys::list(&mut at.conn).await.unwrap().is_empty());
-    let all = keys::list_sessions(&mut at.conn).await.unwrap();
+    let all = keys::list_sessions(&mut at.conn, SessionFilter::default())
+        .await
+        .unwrap();
     assert_eq!(all, [found]);
 }
 
@@ -112,22 +125,20 @@ async fn each_step_of_a_sign_in_is_done_once_and_by_the_browser_that_began() {
 async fn sign_in_that_takes_too_long_is_forgotten() {
     let mut at = start().await;
     let mut conn = gateway(&at).await;
-    let (begun, granted) = (sign_in(1, 1), sign_in(2, 2));
+    let (begun, claimable) = (sign_in(1, 1), sign_in(2, 2));
     sessions::begin(&mut conn, &begun, "192.0.2.1", b"sealed")
         .await
         .unwrap();
-    sessions::grant(&mut conn, &granted, "192.0.2.1", jane("acme"))
-        .await
-        .unwrap();
+    granted(&mut conn, &claimable).await;
     let late = "UPDATE sign_ins SET expire_time = clock_timestamp() - interval '1 second'";
     assert_eq!(run(&mut at.conn, late).await, 2);
 
     assert!(sessions::take(&mut conn, &begun).await.unwrap().is_none());
     let key = ApiKey::generate();
-    let opened = sessions::open(&mut conn, &granted.browser_hash, &key, HOUR).await;
+    let opened = sessions::open(&mut conn, &claimable.browser_hash, &key, HOUR).await;
     assert_eq!(opened.unwrap(), None);
-    assert_eq!(sessions::purge(&mut conn, HOUR, 10).await.unwrap(), 2);
-    assert_eq!(sessions::purge(&mut conn, HOUR, 10).await.unwrap(), 0);
+    assert_eq!(sessions::purge(&mut conn, DAY, 10).await.unwrap(), 2);
+    assert_eq!(sessions::purge(&mut conn, DAY, 10).await.unwrap(), 0);
 }
 
 #[tokio::test]
@@ -136,13 +147,11 @@ async fn new_sign_in_replaces_the_oldest_of_an_origin_that_has_too_many() {
     let mut conn = gateway(&at).await;
     let conn = &mut conn;
     let most = u8::try_from(sessions::MAX_PER_ORIGIN).unwrap();
-    let (elsewhere, granted) = (sign_in(201, 1), sign_in(202, 2));
+    let (elsewhere, claimable) = (sign_in(201, 1), sign_in(202, 2));
     sessions::begin(conn, &elsewhere, "192.0.2.2", b"x")
         .await
         .unwrap();
-    sessions::grant(conn, &granted, "192.0.2.1", jane("acme"))
-        .await
-        .unwrap();
+    granted(conn, &claimable).await;
     for number in 0..=most {
         sessions::begin(conn, &sign_in(number, 1), "192.0.2.1", b"x")
             .await
@@ -154,11 +163,11 @@ async fn new_sign_in_replaces_the_oldest_of_an_origin_that_has_too_many() {
         let taken = sessions::take(conn, &kept).await.unwrap();
         assert!(taken.is_some(), "{kept:?}");
     }
-    let opened = sessions::open(conn, &granted.browser_hash, &ApiKey::generate(), HOUR).await;
+    let opened = sessions::open(conn, &claimable.browser_hash, &ApiKey::generate(), HOUR).await;
     assert!(opened.unwrap().is_some());
 
     // One that is being taken is not waited for.
-    for number in [0, 1] {
+    for number in [203, 204] {
         sessions::begin(conn, &sign_in(number, 1), "192.0.2.1", b"x")
             .await
             .unwrap();
@@ -176,8 +185,7 @@ async fn new_sign_in_replaces_the_oldest_of_an_origin_that_has_too_many() {
 async fn sign_in_that_becomes_a_session_is_either_forgotten_or_seen() {
     let mut at = start().await;
     let one = sign_in(1, 1);
-    let granted = sessions::grant(&mut at.conn, &one, "192.0.2.1", jane("acme")).await;
-    assert!(granted.unwrap());
+    granted(&mut at.conn, &one).await;
     let mut opening = gateway(&at).await;
     run(&mut opening, "BEGIN").await;
     let key = ApiKey::generate();
@@ -195,8 +203,32 @@ async fn sign_in_that_becomes_a_session_is_either_forgotten_or_seen() {
             .unwrap(),
         0
     );
-    let all = keys::list_sessions(&mut at.conn).await.unwrap();
+    let all = keys::list_sessions(&mut at.conn, SessionFilter::default())
+        .await
+        .unwrap();
     assert_eq!(all.len(), 1);
+}
+
+#[tokio::test]
+async fn sign_in_whose_person_is_not_known_yet_is_forgotten_with_those_of_anyone() {
+    let mut at = start().await;
+    let mut conn = gateway(&at).await;
+    let (begun, taken) = (sign_in(1, 1), sign_in(2, 2));
+    for one in [&begun, &taken] {
+        sessions::begin(&mut conn, one, "192.0.2.1", b"sealed")
+            .await
+            .unwrap();
+    }
+    let sealed = sessions::take(&mut conn, &taken).await.unwrap();
+    assert!(sealed.is_some());
+    granted(&mut conn, &sign_in(3, 3)).await;
+    let stopped = sessions::forget(&mut at.conn, Some("joe"), Some("acme")).await;
+    assert_eq!(stopped.unwrap(), 1);
+    let outcome = sessions::grant(&mut conn, &taken, jane("acme")).await;
+    assert_eq!(outcome.unwrap(), GrantOutcome::Gone);
+    // The provider decides about a person who is still there.
+    let sealed = sessions::take(&mut conn, &begun).await.unwrap();
+    assert!(sealed.is_some());
 }
 
 #[tokio::test]
@@ -204,8 +236,7 @@ async fn session_whose_process_dies_before_the_commit_is_opened_by_another() {
     let mut at = start().await;
     let (mut dying, mut conn) = (gateway(&at).await, gateway(&at).await);
     let one = sign_in(1, 1);
-    let granted = sessions::grant(&mut conn, &one, "192.0.2.1", jane("acme")).await;
-    assert!(granted.unwrap());
+    granted(&mut conn, &one).await;
     run(&mut dying, "BEGIN").await;
     let lost = ApiKey::generate();
     let opened = sessions::open(&mut dying, &one.browser_hash, &lost, HOUR).await;
@@ -214,7 +245,9 @@ async fn session_whose_process_dies_before_the_commit_is_opened_by_another() {
     let key = ApiKey::generate();
     let opened = sessions::open(&mut conn, &one.browser_hash, &key, HOUR).await;
     assert!(opened.unwrap().is_some());
-    let all = keys::list_sessions(&mut at.conn).await.unwrap();
+    let all = keys::list_sessions(&mut at.conn, SessionFilter::default())
+        .await
+        .unwrap();
     let ids: Vec<_> = all.iter().map(|session| session.id).collect();
     assert_eq!(ids, [key.id]);
 }
@@ -247,7 +280,6 @@ async fn sign_in_whose_process_dies_at_the_provider_is_gone_and_can_be_begun_aga
     assert!(sessions::take(&mut conn, &one).await.unwrap().is_none());
     let opened = sessions::open(&mut conn, &one.browser_hash, &ApiKey::generate(), HOUR).await;
     assert_eq!(opened.unwrap(), None);
-    assert_eq!(at.database.count("sign_ins").await, 0);
     let again = sign_in(2, 1);
     sessions::begin(&mut conn, &again, "192.0.2.1", b"sealed")
         .await
@@ -264,7 +296,7 @@ async fn gateway_ends_and_purges_sessions_but_no_keys() {
     let key = ApiKey::generate();
     let now = Timestamp::now();
     let ended = NewKey {
-        expire_time: Some(now.minus(3 * HOUR)),
+        expire_time: Some(now.minus(3 * DAY)),
         ..NewKey::new(at.fixture.account, &key, Role::Owner)
     };
     keys::insert(&mut at.conn, ended, now).await.unwrap();
@@ -278,10 +310,10 @@ async fn gateway_ends_and_purges_sessions_but_no_keys() {
     let found = keys::find(&mut conn, key.id).await.unwrap().unwrap();
     assert_eq!(found.revoke_time, None);
 
-    assert_eq!(sessions::purge(&mut conn, HOUR, 10).await.unwrap(), 0);
-    let older = "UPDATE api_keys SET expire_time = clock_timestamp() - interval '2 hours' WHERE person IS NOT NULL";
+    assert_eq!(sessions::purge(&mut conn, DAY, 10).await.unwrap(), 0);
+    let older = "UPDATE api_keys SET expire_time = clock_timestamp() - interval '25 hours' WHERE person IS NOT NULL";
     assert_eq!(run(&mut at.conn, older).await, 1);
-    assert_eq!(sessions::purge(&mut conn, HOUR, 10).await.unwrap(), 1);
+    assert_eq!(sessions::purge(&mut conn, DAY, 10).await.unwrap(), 1);
     assert_eq!(keys::find(&mut conn, session.id).await.unwrap(), None);
     let kept = keys::find(&mut conn, key.id).await.unwrap();
     assert!(kept.is_some());
@@ -302,9 +334,16 @@ async fn session_belongs_to_a_person_and_ends_within_a_day() {
         open("NULL", "'7'", "1 hour"),
         open("'jane'", "NULL", "1 hour"),
         open("'jane'", "'7'", "25 hours"),
+        // Less than a day for a comparison of intervals, and 14 years as a sum.
+        open("'jane'", "'7'", "12000 mons -359999 days"),
     ] {
         let refused = sql_query(statement).execute(&mut conn).await.unwrap_err();
         assert!(refused.to_string().contains("within a day"), "{refused}");
+    }
+    for kept in ["23 hours", "-12000 mons 360002 days"] {
+        let purge = format!("SELECT purge_sessions(interval '{kept}', 10)");
+        let refused = sql_query(purge).execute(&mut conn).await.unwrap_err();
+        assert!(refused.to_string().contains("for a day"), "{refused}");
     }
     for service in [Service::Compiler, Service::Scanner, Service::Dispatcher] {
         let url = at.database.url_of(service);
