@@ -2,11 +2,17 @@
 
 use std::time::Duration;
 
-use domain::{ConnectionName, Id, Timestamp};
-use store::digests;
-use test_support::TestDatabase;
+use domain::{ConnectionName, Id, ScanName, Timestamp};
+use store::{
+    AsyncConnection, AsyncPgConnection,
+    deliveries::{self, Want},
+    digests, managers,
+    roles::Service,
+};
+use test_support::{TestDatabase, instructions, post};
+use uuid::Uuid;
 
-use crate::support::{Start, start};
+use crate::support::{Start, purge_step, record, start};
 
 /// A Connection that has gathered a Scan.
 async fn gathered(at: &mut Start, zone: &str, create_time: &str) -> ConnectionName {
@@ -23,6 +29,31 @@ async fn gathered(at: &mut Start, zone: &str, create_time: &str) -> ConnectionNa
         assert_eq!(at.database.run(&sql).await, 1);
     }
     name
+}
+
+/// A Connection that has gathered a Scan of each of two Managers; the newer Scan is the last.
+async fn gathered_of_two(at: &mut Start) -> (ConnectionName, [ScanName; 2]) {
+    let url = "https://receiver.example/";
+    let name = at.fixture.connection(&mut at.conn, url).await;
+    let mut scans = Vec::new();
+    for number in ["1", "2"] {
+        let manager = at
+            .fixture
+            .applied_manager(&mut at.conn, &instructions("rust"), &[name])
+            .await;
+        scans.extend(record(&mut at.conn, manager, &[post(number, "Rust")]).await);
+    }
+    scans.sort_by_key(|scan| scan.scan);
+    at.database
+        .run("UPDATE connections SET digest = 'HOURLY'")
+        .await;
+    let gather = format!(
+        "INSERT INTO digest_scans (namespace_id, connection_id, manager_id, scan_id, create_time) \
+         SELECT namespace_id, '{}', manager_id, id, '2026-01-01 00:00Z' FROM scans",
+        name.connection.to_uuid()
+    );
+    assert_eq!(at.database.run(&gather).await, 2);
+    (name, scans.try_into().unwrap())
 }
 
 /// Sets the database's clock, for connections that are opened afterwards.
@@ -69,6 +100,37 @@ async fn disabled_connection_gathers_for_one_digest() {
         let due = digests::due(&mut at.conn, &[]).await.unwrap();
         assert_eq!(due.len(), count, "{state}");
     }
+}
+
+/// A digest's delivery names only its newest Scan.
+#[tokio::test]
+async fn deleted_manager_leaves_the_scans_of_others_to_the_next_digest() {
+    let mut at = start().await;
+    let (name, [other, newest]) = gathered_of_two(&mut at).await;
+    assert!(digests::make(&mut at.conn, name).await.unwrap());
+    let now = Timestamp::now();
+    managers::delete(&mut at.conn, newest.manager_name(), now)
+        .await
+        .unwrap();
+    let url = at.database.url_of(Service::Compiler);
+    let mut compiler = AsyncPgConnection::establish(&url).await.unwrap();
+    while purge_step(&mut compiler).await.is_some() {}
+    assert_eq!(at.database.count("scans").await, 1);
+
+    let (replica, sealer) = (Uuid::new_v4(), &at.fixture.sealer);
+    let want = Want {
+        connection: name,
+        count: 1,
+    };
+    let claimed = deliveries::claim(&mut at.conn, sealer, replica, &[want]).await;
+    assert_eq!(claimed.unwrap().len(), 0);
+    let freed = deliveries::free_orphans(&mut at.conn, replica, &[], Duration::ZERO, false).await;
+    assert_eq!(freed.unwrap().len(), 1);
+    digests::settle(&mut at.conn).await.unwrap();
+    assert!(digests::make(&mut at.conn, name).await.unwrap());
+    let left = "deliveries WHERE state = 'PENDING'";
+    let left = at.database.texts("scan_id", left).await;
+    assert_eq!(left, [other.scan.to_uuid().to_string()]);
 }
 
 /// Deliveries are dropped by whole weeks.
