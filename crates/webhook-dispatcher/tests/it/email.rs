@@ -546,6 +546,30 @@ async fn without_a_mail_server_deliveries_fail() {
     assert_eq!(world.attempts().await[0], "1 - smtp_not_configured");
 }
 
+#[tokio::test]
+async fn connection_stays_enabled_while_the_mail_server_is_away_for_days() {
+    let mut world = World::new().await;
+    world.config.dispatcher.retry_schedule = vec![Duration::from_secs(3_600)];
+    let connection = confirmed(&world, &["ada@example.com"]).await;
+    let manager = world.manager(&[connection]).await;
+    let replica = world.ready_dispatcher().await;
+    world.publish_scan(manager, "Which kettle?").await;
+    world.until("RETRYING", 1).await;
+    for sql in [
+        "UPDATE connection_lanes SET failing_since = now() - interval '121 hours'",
+        "INSERT INTO deliveries (namespace_id, connection_id, id, create_time, update_time, manager_id, scan_id, state) \
+         SELECT namespace_id, connection_id, gen_random_uuid(), create_time, now(), manager_id, scan_id, 'EXHAUSTED' \
+         FROM deliveries, generate_series(1, 20)",
+    ] {
+        assert!(world.database.run(sql).await > 0);
+    }
+    world.publish_scan(manager, "Which teapot?").await;
+    world.until("RETRYING", 2).await;
+    replica.stop().await;
+    let active = "connections WHERE state = 'ACTIVE'";
+    assert_eq!(world.database.count(active).await, 1);
+}
+
 /// A Manager whose Scans are gathered for a day.
 async fn gathering(world: &World) -> ManagerName {
     let connection = confirmed(world, &["ada@example.com"]).await;
