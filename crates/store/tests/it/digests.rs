@@ -135,6 +135,20 @@ async fn digest_continues_without_the_scans_of_a_deleted_manager() {
     assert_eq!(at.database.count("digests").await, 1);
 }
 
+#[tokio::test]
+async fn digest_does_not_name_a_scan_whose_post_was_deleted() {
+    let mut at = start().await;
+    let (name, [other, newest]) = gathered_of_two(&mut at).await;
+    let erase = format!(
+        "UPDATE posts SET erase_time = now() WHERE id = (SELECT post_id FROM scans WHERE id = '{}')",
+        newest.scan.to_uuid()
+    );
+    assert_eq!(at.database.run(&erase).await, 1);
+    assert!(digests::make(&mut at.conn, name).await.unwrap());
+    let named = at.database.texts("scan_id", "deliveries").await;
+    assert_eq!(named, [other.scan.to_uuid().to_string()]);
+}
+
 /// Deliveries are dropped by whole weeks.
 #[tokio::test]
 async fn scans_of_a_digest_are_kept_as_long_as_its_delivery() {
