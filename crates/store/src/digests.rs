@@ -53,8 +53,8 @@ pub async fn due(
     Ok(due.collect())
 }
 
-/// Makes the delivery of the Scans of all periods that are over. Returns false if there are none, or none that still
-/// exists. Call [`crate::lanes::mark_due`] afterwards.
+/// Makes the delivery of the oldest 20,000 Scans of all periods that are over; others stay due. Returns false if there are
+/// none, or none that still exists. Call [`crate::lanes::mark_due`] afterwards.
 pub async fn make(conn: &mut AsyncPgConnection, name: ConnectionName) -> QueryResult<bool> {
     let delivery = Id::generate();
     let made = query!(
@@ -127,7 +127,8 @@ pub async fn scans(
     Ok((scans.collect(), total))
 }
 
-/// Removes the Scans of digests whose deliveries are not kept any more. Served by `digest_scans_delivery_idx`.
+/// Removes the Scans of digests whose deliveries are not kept any more, and those that have waited as long for a disabled
+/// Connection. Served by `digest_scans_delivery_idx` and `digest_scans_gathered_idx`.
 pub async fn purge(conn: &mut AsyncPgConnection, kept: Duration) -> QueryResult<()> {
     query!(
         "digests/purge",

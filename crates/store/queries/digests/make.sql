@@ -10,7 +10,8 @@ WITH period AS (
     SELECT d.manager_id, d.scan_id FROM digest_scans AS d
     WHERE d.namespace_id = $1 AND d.connection_id = $2 AND d.delivery_id IS NULL
         AND d.create_time < (SELECT end_time FROM period)
-    FOR UPDATE OF d
+    -- The others are still due afterwards, and get another digest.
+    ORDER BY d.create_time LIMIT 20000 FOR UPDATE OF d
 ), taken AS (
     UPDATE digest_scans AS d SET delivery_id = $3 FROM due
     WHERE d.namespace_id = $1 AND d.connection_id = $2 AND d.manager_id = due.manager_id AND d.scan_id = due.scan_id

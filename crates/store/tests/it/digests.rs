@@ -149,6 +149,23 @@ async fn digest_does_not_name_a_scan_whose_post_was_deleted() {
     assert_eq!(named, [other.scan.to_uuid().to_string()]);
 }
 
+#[tokio::test]
+async fn scans_that_are_too_many_for_one_digest_get_another() {
+    let mut at = start().await;
+    let (name, [_, newest]) = gathered_of_two(&mut at).await;
+    // Scans that do not exist any more.
+    let many = "INSERT INTO digest_scans (namespace_id, connection_id, manager_id, scan_id, create_time) \
+                SELECT namespace_id, connection_id, manager_id, gen_random_uuid(), create_time - interval '1 hour' \
+                FROM digest_scans, generate_series(1, 10000)";
+    assert_eq!(at.database.run(many).await, 20_000);
+    assert!(!digests::make(&mut at.conn, name).await.unwrap());
+    assert_eq!(digests::due(&mut at.conn, &[]).await.unwrap().len(), 1);
+    assert!(digests::make(&mut at.conn, name).await.unwrap());
+    let named = at.database.texts("scan_id", "deliveries").await;
+    assert_eq!(named, [newest.scan.to_uuid().to_string()]);
+    assert_eq!(digests::due(&mut at.conn, &[]).await.unwrap().len(), 0);
+}
+
 /// Deliveries are dropped by whole weeks.
 #[tokio::test]
 async fn scans_of_a_digest_are_kept_as_long_as_its_delivery() {
@@ -169,4 +186,24 @@ async fn scans_of_a_digest_are_kept_as_long_as_its_delivery() {
     let left = "count(delivery_id) || ' of ' || count(*)";
     let left = at.database.texts(left, "digest_scans").await;
     assert_eq!(left, ["1 of 2"]);
+}
+
+#[tokio::test]
+async fn scans_of_a_disabled_connection_wait_as_long_as_deliveries_are_kept() {
+    let mut at = start().await;
+    let long_ago = "2020-01-01 00:00Z";
+    gathered(&mut at, "UTC", long_ago).await;
+    let recent = gathered(&mut at, "UTC", "now").await;
+    at.database
+        .run("UPDATE connections SET state = 'DISABLED'")
+        .await;
+    let active = gathered(&mut at, "UTC", long_ago).await;
+    let kept = Duration::from_secs(30 * 86_400);
+    digests::purge(&mut at.conn, kept).await.unwrap();
+    let left = "digest_scans ORDER BY create_time";
+    let left = at.database.texts("connection_id", left).await;
+    assert_eq!(
+        left,
+        [active, recent].map(|name| name.connection.to_uuid().to_string())
+    );
 }
