@@ -53,8 +53,8 @@ pub async fn due(
     Ok(due.collect())
 }
 
-/// Makes the delivery of the Scans of all periods that are over. Returns false if there are none, or none that still
-/// exists. Call [`crate::lanes::mark_due`] afterwards.
+/// Makes the delivery of the oldest 20,000 Scans of all periods that are over; others stay due. Returns false if there are
+/// none, or none that still exists. Call [`crate::lanes::mark_due`] afterwards.
 pub async fn make(conn: &mut AsyncPgConnection, name: ConnectionName) -> QueryResult<bool> {
     let delivery = Id::generate();
     let made = query!(
@@ -69,16 +69,27 @@ pub async fn make(conn: &mut AsyncPgConnection, name: ConnectionName) -> QueryRe
     Ok(made > 0)
 }
 
-/// Forgets digests whose deliveries have ended. If one was cancelled because its newest Scan or post was deleted, the
-/// other Scans wait for the next digest.
-pub async fn settle(conn: &mut AsyncPgConnection) -> QueryResult<()> {
-    query!(
+/// Forgets digests whose deliveries have ended. A delivery that was cancelled because its newest Scan or post was deleted
+/// continues with the others. Returns the Connections of these, for [`crate::lanes::mark_due`].
+pub async fn settle(conn: &mut AsyncPgConnection) -> QueryResult<Vec<ConnectionName>> {
+    #[derive(QueryableByName)]
+    struct Continued {
+        #[diesel(sql_type = SqlUuid)]
+        namespace_id: Uuid,
+        #[diesel(sql_type = SqlUuid)]
+        connection_id: Uuid,
+    }
+    let continued: Vec<Continued> = query!(
         "digests/settle",
         BigInt: SETTLED,
     )
-    .execute(conn)
+    .load(conn)
     .await?;
-    Ok(())
+    let names = continued.into_iter().map(|one| ConnectionName {
+        namespace: Id::from_uuid(one.namespace_id),
+        connection: Id::from_uuid(one.connection_id),
+    });
+    Ok(names.collect())
 }
 
 /// Returns the newest Scans of a digest, up to `limit`, and the number of all. Empty for any other delivery. Served by
@@ -116,7 +127,8 @@ pub async fn scans(
     Ok((scans.collect(), total))
 }
 
-/// Removes the Scans of digests whose deliveries are not kept any more. Served by `digest_scans_delivery_idx`.
+/// Removes the Scans of digests whose deliveries are not kept any more, and those that have waited as long for a disabled
+/// Connection. Served by `digest_scans_delivery_idx` and `digest_scans_gathered_idx`.
 pub async fn purge(conn: &mut AsyncPgConnection, kept: Duration) -> QueryResult<()> {
     query!(
         "digests/purge",

@@ -124,9 +124,11 @@ const PRIVILEGES: &[(&[&str], [&str; 4])] = &[
     (&["mail_recipients"], [ALL, NONE, NONE, CHANGE]),
     (&["account_mail_addresses"], [ALL, NONE, NONE, ALL]),
     (
-        &["mail_addresses", "mail_receipts", "digests"],
+        &["mail_addresses", "mail_receipts"],
         [NONE, NONE, NONE, ALL],
     ),
+    // Purges of Managers do not cancel digests.
+    (&["digests"], [READ, READ, READ, ALL]),
     (&["digest_scans"], [NONE, NONE, READ, ALL]),
 ];
 

@@ -21,8 +21,9 @@ pub struct Oldest {
 }
 
 /// Returns the age of the oldest item of each kind, without Scans and digests that are set aside and backfills that wait
-/// for their account's quota: other alerts and health report these. Served by `scans_not_fanned_out_idx`,
-/// `backfills_waiting_idx` and `digest_scans_gathered_idx`; `look_backs`, `purges` and `service_events` have only unfinished rows.
+/// for their account's quota: other alerts and health report these. Digests of disabled Connections do not count. Served by
+/// `scans_not_fanned_out_idx`, `backfills_waiting_idx` and `digest_scans_gathered_idx`; `look_backs`, `purges` and
+/// `service_events` have only unfinished rows.
 pub async fn oldest(conn: &mut AsyncPgConnection) -> QueryResult<Vec<Oldest>> {
     query!("waiting/oldest").load(conn).await
 }

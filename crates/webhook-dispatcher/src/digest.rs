@@ -30,7 +30,8 @@ impl Work for Digests {
         conn: &mut AsyncPgConnection,
         claim: &mut Claim<'_>,
     ) -> Result<Claimed<ConnectionName>, store::Error> {
-        digests::settle(conn).await?;
+        let continued = digests::settle(conn).await?;
+        lanes::mark_due(conn, &continued).await?;
         digests::purge(conn, self.0.config.retention.deliveries).await?;
         let due = digests::due(conn, claim.known).await?;
         Ok(table::lease(conn, self.settings().kind, due, claim).await?)

@@ -18,7 +18,7 @@ use tracing::{Instrument, Span, field::Empty};
 
 use crate::{
     Dispatcher,
-    breaker::Outcome,
+    breaker::{Hold, Outcome},
     lanes::Ready,
     mail, metrics,
     record::unwritten::Sent,
@@ -233,8 +233,7 @@ fn failed(
 
 struct Attempted {
     result: AttemptResult,
-    /// The pause that the endpoint asked for.
-    hold: Option<Duration>,
+    hold: Option<Hold>,
     /// See [`Outcome::other_form`].
     other_form: bool,
 }
@@ -268,8 +267,7 @@ struct Conclusion {
     address: Option<IpAddr>,
     answer: Option<String>,
     verdict: Verdict,
-    /// The pause that the endpoint asked for.
-    hold: Option<Duration>,
+    hold: Option<Hold>,
     /// See [`Outcome::other_form`].
     other_form: bool,
 }
@@ -392,7 +390,7 @@ async fn send_request(dispatcher: &Arc<Dispatcher>, task: &Task, time: Timestamp
         address: exchange.address,
         answer: exchange.body,
         verdict,
-        hold: schedule::asked_pause(status, exchange.retry_after),
+        hold: schedule::asked_pause(status, exchange.retry_after).map(Hold::Asked),
         other_form: comes_again && request::refuses_form(task, status),
     }
 }
@@ -424,7 +422,7 @@ async fn send_mail(dispatcher: &Arc<Dispatcher>, task: &Task) -> Conclusion {
         address: None,
         answer: sent.reply,
         verdict,
-        hold: sent.pause,
+        hold: sent.pause.map(Hold::OwnLimit),
         // The server was not asked, so this says nothing against it.
         other_form: sent.end == mail::End::NoRecipient,
     }

@@ -331,7 +331,8 @@ settings! {
         pub hello_name: Option<String> = None;
         /// Address of the gateway, as recipients reach it, such as `https://earshot.example.com`. Links in mails begin with it.
         pub public_url: Url;
-        /// Maximum number of mails per minute and replica; half of them for one account. Further ones wait.
+        /// Maximum number of mails per minute and replica; half of them for one account, fewer if others send too. Further
+        /// ones wait.
         pub max_per_minute: u32 = 60, within 2..=100_000;
         /// Time limit for one mail, from connecting to the server's reply after the last byte. At a shutdown, mails end 3 s
         /// before `ops.grace_period`.

@@ -10,18 +10,26 @@ WITH period AS (
     SELECT d.manager_id, d.scan_id FROM digest_scans AS d
     WHERE d.namespace_id = $1 AND d.connection_id = $2 AND d.delivery_id IS NULL
         AND d.create_time < (SELECT end_time FROM period)
-    FOR UPDATE OF d
+    -- The others are still due afterwards, and get another digest.
+    ORDER BY d.create_time LIMIT 20000 FOR UPDATE OF d
 ), taken AS (
     UPDATE digest_scans AS d SET delivery_id = $3 FROM due
     WHERE d.namespace_id = $1 AND d.connection_id = $2 AND d.manager_id = due.manager_id AND d.scan_id = due.scan_id
         AND d.delivery_id IS NULL
     RETURNING d.manager_id, d.scan_id
 ), newest AS (
-    -- A delivery names one Scan, and is cancelled when that is deleted: one that still exists.
+    -- A delivery names one Scan, and is cancelled when that or its post is deleted: one that still exists.
     SELECT t.manager_id, t.scan_id FROM taken AS t
-    WHERE EXISTS (SELECT FROM scans AS s WHERE s.namespace_id = $1 AND s.manager_id = t.manager_id
-        AND s.create_time = id_time(t.scan_id) AND s.id = t.scan_id)
-    ORDER BY t.scan_id DESC LIMIT 1
+    JOIN managers AS m ON m.namespace_id = $1 AND m.id = t.manager_id
+    CROSS JOIN LATERAL (
+        SELECT s.post_receive_time, s.post_id FROM scans AS s
+        WHERE s.namespace_id = $1 AND s.manager_id = t.manager_id
+            AND s.create_time = id_time(t.scan_id) AND s.id = t.scan_id OFFSET 0
+    ) AS s
+    CROSS JOIN LATERAL (
+        SELECT p.erase_time FROM posts AS p WHERE p.receive_time = s.post_receive_time AND p.id = s.post_id OFFSET 0
+    ) AS p
+    WHERE p.erase_time IS NULL ORDER BY t.scan_id DESC LIMIT 1
 ), header AS (
     INSERT INTO digests (delivery_id, namespace_id, connection_id) SELECT $3, $1, $2 FROM newest
 )

@@ -19,12 +19,13 @@ FROM (VALUES
                 ORDER BY connection_id, create_time LIMIT 1
             ) AS next
         )
-        SELECT min(CASE c.digest
-            WHEN 'HOURLY' THEN (date_trunc('hour', one.create_time AT TIME ZONE c.time_zone) + interval '1 hour')
-                AT TIME ZONE c.time_zone
-            WHEN 'DAILY' THEN (date_trunc('day', one.create_time AT TIME ZONE c.time_zone) + interval '1 day')
-                AT TIME ZONE c.time_zone
-            ELSE greatest(one.create_time, c.update_time) END)
+        -- A day has at most 25 hours, and the next one at least 23. A Connection gets its digest when it is enabled.
+        SELECT min(greatest(c.update_time, CASE c.digest
+            WHEN 'HOURLY' THEN digest_period_begin(c.digest, one.create_time, c.time_zone) + interval '1 hour'
+            WHEN 'DAILY' THEN digest_period_begin(c.digest,
+                digest_period_begin(c.digest, one.create_time, c.time_zone) + interval '26 hours', c.time_zone)
+            ELSE one.create_time END))
         FROM one JOIN connections AS c ON c.namespace_id = one.namespace_id AND c.id = one.connection_id
+            AND c.state = 'ACTIVE'
         WHERE NOT EXISTS (SELECT FROM leases AS l WHERE l.kind = 'digest' AND l.key = one.connection_id::text
             AND l.leased_by IS NULL AND l.next_time > clock_timestamp())))) AS work (kind, since)

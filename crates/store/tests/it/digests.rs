@@ -2,11 +2,17 @@
 
 use std::time::Duration;
 
-use domain::{ConnectionName, Id, Timestamp};
-use store::digests;
-use test_support::TestDatabase;
+use domain::{ConnectionName, Id, ScanName, Timestamp};
+use store::{
+    AsyncConnection, AsyncPgConnection,
+    deliveries::{self, Want},
+    digests, managers,
+    roles::Service,
+};
+use test_support::{TestDatabase, instructions, post};
+use uuid::Uuid;
 
-use crate::support::{Start, start};
+use crate::support::{Start, purge_step, record, start};
 
 /// A Connection that has gathered a Scan.
 async fn gathered(at: &mut Start, zone: &str, create_time: &str) -> ConnectionName {
@@ -23,6 +29,31 @@ async fn gathered(at: &mut Start, zone: &str, create_time: &str) -> ConnectionNa
         assert_eq!(at.database.run(&sql).await, 1);
     }
     name
+}
+
+/// A Connection that has gathered a Scan of each of two Managers; the newer Scan is the last.
+async fn gathered_of_two(at: &mut Start) -> (ConnectionName, [ScanName; 2]) {
+    let url = "https://receiver.example/";
+    let name = at.fixture.connection(&mut at.conn, url).await;
+    let mut scans = Vec::new();
+    for number in ["1", "2"] {
+        let manager = at
+            .fixture
+            .applied_manager(&mut at.conn, &instructions("rust"), &[name])
+            .await;
+        scans.extend(record(&mut at.conn, manager, &[post(number, "Rust")]).await);
+    }
+    scans.sort_by_key(|scan| scan.scan);
+    at.database
+        .run("UPDATE connections SET digest = 'HOURLY'")
+        .await;
+    let gather = format!(
+        "INSERT INTO digest_scans (namespace_id, connection_id, manager_id, scan_id, create_time) \
+         SELECT namespace_id, '{}', manager_id, id, '2026-01-01 00:00Z' FROM scans",
+        name.connection.to_uuid()
+    );
+    assert_eq!(at.database.run(&gather).await, 2);
+    (name, scans.try_into().unwrap())
 }
 
 /// Sets the database's clock, for connections that are opened afterwards.
@@ -71,6 +102,70 @@ async fn disabled_connection_gathers_for_one_digest() {
     }
 }
 
+/// A digest's delivery names only its newest Scan.
+#[tokio::test]
+async fn digest_continues_without_the_scans_of_a_deleted_manager() {
+    let mut at = start().await;
+    let (name, [other, newest]) = gathered_of_two(&mut at).await;
+    assert!(digests::make(&mut at.conn, name).await.unwrap());
+    let now = Timestamp::now();
+    managers::delete(&mut at.conn, newest.manager_name(), now)
+        .await
+        .unwrap();
+    let url = at.database.url_of(Service::Compiler);
+    let mut compiler = AsyncPgConnection::establish(&url).await.unwrap();
+    while purge_step(&mut compiler).await.is_some() {}
+    assert_eq!(at.database.count("scans").await, 1);
+
+    let (replica, sealer) = (Uuid::new_v4(), &at.fixture.sealer);
+    let want = Want {
+        connection: name,
+        count: 1,
+    };
+    let claimed = deliveries::claim(&mut at.conn, sealer, replica, &[want]).await;
+    assert_eq!(claimed.unwrap().len(), 0);
+    let freed = deliveries::free_orphans(&mut at.conn, replica, &[], Duration::ZERO, false).await;
+    assert_eq!(freed.unwrap().len(), 1);
+    assert_eq!(digests::settle(&mut at.conn).await.unwrap(), [name]);
+    let left = at
+        .database
+        .texts("state || ' ' || scan_id", "deliveries")
+        .await;
+    assert_eq!(left, [format!("PENDING {}", other.scan.to_uuid())]);
+    assert_eq!(at.database.count("digests").await, 1);
+}
+
+#[tokio::test]
+async fn digest_does_not_name_a_scan_whose_post_was_deleted() {
+    let mut at = start().await;
+    let (name, [other, newest]) = gathered_of_two(&mut at).await;
+    let erase = format!(
+        "UPDATE posts SET erase_time = now() WHERE id = (SELECT post_id FROM scans WHERE id = '{}')",
+        newest.scan.to_uuid()
+    );
+    assert_eq!(at.database.run(&erase).await, 1);
+    assert!(digests::make(&mut at.conn, name).await.unwrap());
+    let named = at.database.texts("scan_id", "deliveries").await;
+    assert_eq!(named, [other.scan.to_uuid().to_string()]);
+}
+
+#[tokio::test]
+async fn scans_that_are_too_many_for_one_digest_get_another() {
+    let mut at = start().await;
+    let (name, [_, newest]) = gathered_of_two(&mut at).await;
+    // Scans that do not exist any more.
+    let many = "INSERT INTO digest_scans (namespace_id, connection_id, manager_id, scan_id, create_time) \
+                SELECT namespace_id, connection_id, manager_id, gen_random_uuid(), create_time - interval '1 hour' \
+                FROM digest_scans, generate_series(1, 10000)";
+    assert_eq!(at.database.run(many).await, 20_000);
+    assert!(!digests::make(&mut at.conn, name).await.unwrap());
+    assert_eq!(digests::due(&mut at.conn, &[]).await.unwrap().len(), 1);
+    assert!(digests::make(&mut at.conn, name).await.unwrap());
+    let named = at.database.texts("scan_id", "deliveries").await;
+    assert_eq!(named, [newest.scan.to_uuid().to_string()]);
+    assert_eq!(digests::due(&mut at.conn, &[]).await.unwrap().len(), 0);
+}
+
 /// Deliveries are dropped by whole weeks.
 #[tokio::test]
 async fn scans_of_a_digest_are_kept_as_long_as_its_delivery() {
@@ -91,4 +186,24 @@ async fn scans_of_a_digest_are_kept_as_long_as_its_delivery() {
     let left = "count(delivery_id) || ' of ' || count(*)";
     let left = at.database.texts(left, "digest_scans").await;
     assert_eq!(left, ["1 of 2"]);
+}
+
+#[tokio::test]
+async fn scans_of_a_disabled_connection_wait_as_long_as_deliveries_are_kept() {
+    let mut at = start().await;
+    let long_ago = "2020-01-01 00:00Z";
+    gathered(&mut at, "UTC", long_ago).await;
+    let recent = gathered(&mut at, "UTC", "now").await;
+    at.database
+        .run("UPDATE connections SET state = 'DISABLED'")
+        .await;
+    let active = gathered(&mut at, "UTC", long_ago).await;
+    let kept = Duration::from_secs(30 * 86_400);
+    digests::purge(&mut at.conn, kept).await.unwrap();
+    let left = "digest_scans ORDER BY create_time";
+    let left = at.database.texts("connection_id", left).await;
+    assert_eq!(
+        left,
+        [active, recent].map(|name| name.connection.to_uuid().to_string())
+    );
 }

@@ -115,6 +115,8 @@ async fn digest_waits_from_the_end_of_its_period() {
         let digest = oldest.into_iter().find(|one| one.kind == "digest");
         digest.unwrap().seconds
     };
+    // A Connection that was not changed since.
+    run(conn, "UPDATE connections SET update_time = '2020-01-01'").await;
     let zone = "Asia/Kolkata";
     let begin = |unit: &str| format!("date_trunc('{unit}', now(), '{zone}')");
     // The period of its Scan is still to end, was the last one, or ended two before that.
@@ -141,6 +143,15 @@ async fn digest_waits_from_the_end_of_its_period() {
             assert!(waited >= least, "{digest} {periods}: {waited}");
         }
     }
+    run(conn, "UPDATE connections SET time_zone = 'Mars/Olympus'").await;
+    assert!(seconds(conn).await > 86_400.0);
+    run(conn, "UPDATE connections SET state = 'DISABLED'").await;
+    assert!(seconds(conn).await < 1.0);
+    let enable =
+        "UPDATE connections SET state = 'ACTIVE', update_time = now() - interval '90 seconds'";
+    run(conn, enable).await;
+    let waited = seconds(conn).await;
+    assert!((90.0..3_600.0).contains(&waited), "{waited}");
     // Its owner has ended the digests.
     run(
         conn,

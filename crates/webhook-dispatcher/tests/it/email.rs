@@ -19,7 +19,10 @@ use serde_json::Value;
 use store::{connections, mail};
 use test_support::{TIMEOUT, eventually};
 
-use crate::{erased::erase, support::World};
+use crate::{
+    erased::{erase, retry_now},
+    support::World,
+};
 
 /// Prints its port, and then a line for each mail. The local part of a recipient decides the replies.
 const SERVER: &str = r#"
@@ -594,6 +597,30 @@ async fn without_a_mail_server_deliveries_fail() {
     assert_eq!(world.attempts().await[0], "1 - smtp_not_configured");
 }
 
+#[tokio::test]
+async fn connection_stays_enabled_while_the_mail_server_is_away_for_days() {
+    let mut world = World::new().await;
+    world.config.dispatcher.retry_schedule = vec![Duration::from_secs(3_600)];
+    let connection = confirmed(&world, &["ada@example.com"]).await;
+    let manager = world.manager(&[connection]).await;
+    let replica = world.ready_dispatcher().await;
+    world.publish_scan(manager, "Which kettle?").await;
+    world.until("RETRYING", 1).await;
+    for sql in [
+        "UPDATE connection_lanes SET failing_since = now() - interval '121 hours'",
+        "INSERT INTO deliveries (namespace_id, connection_id, id, create_time, update_time, manager_id, scan_id, state) \
+         SELECT namespace_id, connection_id, gen_random_uuid(), create_time, now(), manager_id, scan_id, 'EXHAUSTED' \
+         FROM deliveries, generate_series(1, 20)",
+    ] {
+        assert!(world.database.run(sql).await > 0);
+    }
+    world.publish_scan(manager, "Which teapot?").await;
+    world.until("RETRYING", 2).await;
+    replica.stop().await;
+    let active = "connections WHERE state = 'ACTIVE'";
+    assert_eq!(world.database.count(active).await, 1);
+}
+
 /// A Manager whose Scans are gathered for a day.
 async fn gathering(world: &World) -> ManagerName {
     let connection = confirmed(world, &["ada@example.com"]).await;
@@ -710,21 +737,33 @@ async fn two_dispatchers_make_one_digest_although_one_is_killed() {
     }
 }
 
-/// A delivery names one Scan, the newest. When it is deleted, the others are not lost.
+/// A delivery names one Scan, the newest. When its post is deleted, the others come, once to each recipient.
 #[tokio::test]
-async fn cancelled_digest_gives_its_other_scans_back() {
-    let mut world = World::new().await;
+async fn cancelled_digest_continues_with_its_other_scans() {
+    let Some(server) = MailServer::start() else {
+        return;
+    };
+    let mut world = world(&server).await;
     world.config.dispatcher.retry_schedule = vec![Duration::from_secs(3_600)];
-    let manager = gathering(&world).await;
+    let connection = confirmed(&world, &["ada@example.com", "later@example.com"]).await;
+    world
+        .database
+        .run("UPDATE connections SET digest = 'DAILY'")
+        .await;
+    let manager = world.manager(&[connection]).await;
     let replica = world.ready_dispatcher().await;
     gather(&world, manager, 2).await;
     end_day(&world).await;
     world.until("RETRYING", 1).await;
-    let cancel = "UPDATE deliveries SET state = 'CANCELLED', next_attempt_time = NULL, last_error = 'scan_deleted'";
-    world.database.run(cancel).await;
-    world.until("RETRYING", 1).await;
+    erase(&world, "kettle 1").await;
+    retry_now(&world).await;
+    world.until("SUCCEEDED", 1).await;
     replica.stop().await;
-    let others =
-        "digest_scans AS s JOIN deliveries AS d ON d.id = s.delivery_id WHERE d.state = 'RETRYING'";
-    assert_eq!(world.database.count(others).await, 1);
+    server.until(2).await;
+    assert_eq!(server.to("ada@example.com").len(), 1);
+    let mail = unwrapped(&server.to("later@example.com")[0]);
+    assert!(
+        mail.contains("kettle 0") && !mail.contains("kettle 1"),
+        "{mail}"
+    );
 }

@@ -14,7 +14,7 @@ pub(crate) async fn erase(world: &World, title: &str) {
 }
 
 /// Makes the retries due.
-async fn retry_now(world: &World) {
+pub(crate) async fn retry_now(world: &World) {
     for due in [
         "UPDATE deliveries SET next_attempt_time = now() WHERE state = 'RETRYING'",
         "UPDATE connection_lanes SET next_due_time = now()",
