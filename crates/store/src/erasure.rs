@@ -30,7 +30,7 @@ use crate::{
 
 /// Number of rows, of any platform, that a walk reads at a time.
 const STRETCH: i64 = 5_000;
-/// Maximum number of service events that a Namespace gets of posts that are blanked together.
+/// Maximum number of service events that a Namespace gets of posts that are blanked, or found edited, together.
 const MAX_EVENTS: i64 = 100;
 
 /// Blanks the posts with these ids (see `domain::Post`), and returns how many were stored and not blank yet. Posts

@@ -290,25 +290,32 @@ async fn feed_with_many_gaps_causes_one_event_an_hour() {
 }
 
 #[tokio::test]
-async fn deletion_of_many_posts_causes_a_hundred_events_of_each_namespace() {
+async fn change_of_many_posts_causes_a_hundred_events_of_each_namespace() {
     let mut at = sending(1).await;
-    let connection = at.connections[0];
-    receive(&mut at, connection, "{POST_DELETED}").await;
+    let (connection, types) = (at.connections[0], "{POST_DELETED,POST_EDITED}");
+    receive(&mut at, connection, types).await;
     let conn = &mut at.at.conn;
     let other = at.at.fixture.beside(conn, "other").await;
     let foreign = other.connection(conn, "https://other.example/").await;
     let manager = other.manager(conn, &instructions("a"), &[foreign]).await;
-    receive(&mut at, foreign, "{POST_DELETED}").await;
+    receive(&mut at, foreign, types).await;
     let conn = &mut at.at.conn;
     let ids: Vec<String> = (0..120).map(|n| format!("forum:{n}")).collect();
     let posts: Vec<_> = ids.iter().map(|id| post(id, "t")).collect();
     record(conn, at.manager, &posts).await;
     record(conn, manager, &posts[..3]).await;
+    let edited: Vec<_> = { ids.iter() }
+        .map(|id| current(id, Some("edited")))
+        .collect();
+    edits::record(conn, &edited).await.unwrap();
     assert_eq!(erasure::erase(conn, &ids).await.unwrap(), 120);
     for (namespace, expected) in [(at.at.fixture.namespace, 100), (other.namespace, 3)] {
         let id = namespace.to_uuid();
-        let events = format!("service_events WHERE namespace_id = '{id}'");
-        assert_eq!(at.at.database.count(&events).await, expected);
+        for event in ["POST_EDITED", "POST_DELETED"] {
+            let events =
+                format!("service_events WHERE namespace_id = '{id}' AND event_type = '{event}'");
+            assert_eq!(at.at.database.count(&events).await, expected, "{event}");
+        }
     }
 }
 
