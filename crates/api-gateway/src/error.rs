@@ -199,9 +199,7 @@ fn shortened(message: &str) -> String {
 
 /// Error on `field` that names the exceeded quota.
 pub(crate) fn refusal(field: &str, exceeded: &Exceeded) -> ApiError {
-    let mut issues = Issues::default();
-    issues.add_with_hint(field, Issue::QuotaExceeded, exceeded.to_string());
-    issues.into()
+    Issues::one_with_hint(field, Issue::QuotaExceeded, exceeded.to_string()).into()
 }
 
 impl From<QueryError> for ApiError {

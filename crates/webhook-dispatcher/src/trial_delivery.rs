@@ -7,10 +7,7 @@
 
 use std::{sync::Arc, time::Duration};
 
-use backbone::{
-    Backbone,
-    work::{Settings, Work},
-};
+use backbone::work::{Settings, Work};
 use domain::{
     ConnectionName, Id, Post, PostType, ScanName, Subforum, Timestamp, User, connection::Format,
     trial_delivery::TestResult,
@@ -20,7 +17,7 @@ use store::{
     AsyncPgConnection, connections,
     deliveries::Subject,
     trial_deliveries,
-    work::{Claim, Claimed, Leased, Setback},
+    work::{Claim, Claimed, Leased},
 };
 
 use crate::{Dispatcher, mail, request::Parts};
@@ -61,16 +58,6 @@ impl Work for TrialDeliveries {
         if let Ok(id) = leased.key.parse() {
             make(&self.0, id, leased.item).await;
         }
-        Ok(())
-    }
-
-    async fn set_aside(
-        &self,
-        _conn: &mut AsyncPgConnection,
-        _backbone: &Backbone,
-        _leased: &Leased<ConnectionName>,
-        _setback: &Setback,
-    ) -> Result<(), store::Error> {
         Ok(())
     }
 

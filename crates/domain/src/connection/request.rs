@@ -131,10 +131,8 @@ impl ConnectionChange {
         let stored = current;
         let named = patch.merged_into("headers");
         if named.is_some() && current.headers == Headers::unreadable() {
-            let mut issues = Issues::default();
             let hint = "stored ones cannot be read, replace them all with updateMask=headers";
-            issues.add_with_hint("headers", Issue::Conflict, hint);
-            return Err(issues);
+            return Err(Issues::one_with_hint("headers", Issue::Conflict, hint));
         }
         let mut current = current.clone();
         // Names are case-insensitive: a header in the patch replaces the stored one.
@@ -156,10 +154,8 @@ impl ConnectionChange {
         let format = change.format.unwrap_or(stored.format);
         // Scans that wait for a digest, and the answers of recipients, belong to the format.
         if (format == Format::Email) != (stored.format == Format::Email) {
-            let mut issues = Issues::default();
             let hint = "it cannot change to or from EMAIL: create another Connection";
-            issues.add_with_hint("format", Issue::Conflict, hint);
-            return Err(issues);
+            return Err(Issues::one_with_hint("format", Issue::Conflict, hint));
         }
         let is_moved = change.format.is_some() || change.url.is_some();
         let url = is_moved.then(|| change.url.as_deref().unwrap_or(&stored.url));

@@ -24,6 +24,7 @@ use platforms::{
     hackernews::HackerNews,
     lemmy::Lemmy,
     linkedin::LinkedIn,
+    lobsters::Lobsters,
     mastodon::Mastodon,
     reddit::Reddit,
     x::X,
@@ -254,6 +255,13 @@ pub(crate) fn linkedin(data: &[u8]) {
             "202610".into(),
             answers,
         ))
+    });
+}
+
+pub(crate) fn lobsters(data: &[u8]) {
+    let ids = ["l:abc123", "l:q2wv3x"];
+    drive(data, &["newest", "t/rust"], &ids, |answers| {
+        Box::new(Lobsters::new("l".into(), base(), answers))
     });
 }
 

@@ -45,6 +45,8 @@ async fn a_story_carries_every_field() {
     assert_eq!(json["url"], "https://lobste.rs/s/q2wv3x");
     assert_eq!(json["title"], "Kettles in Rust");
     assert_eq!(json["text"], "Hello there");
+    let site = json!({"id": "lobsters", "name": "lobsters", "url": "https://lobste.rs/"});
+    assert_eq!(json["subforum"], site);
     assert_eq!(json["user"]["name"], "ana");
     assert_eq!(json["user"]["url"], "https://lobste.rs/~ana");
     assert_eq!(polled.posts[0].user.name, "bob");

@@ -6,10 +6,7 @@
 
 use std::{sync::Arc, time::Duration};
 
-use backbone::{
-    Backbone,
-    work::{Settings, Work},
-};
+use backbone::work::{Settings, Work};
 use domain::{
     ConnectionName, Id, Timestamp,
     connection::{RecipientState, Recipients},
@@ -17,7 +14,7 @@ use domain::{
 use store::{
     AsyncPgConnection, connections,
     mail::{self as recipients, Digest, token::Purpose},
-    work::{Claim, Claimed, Leased, Setback},
+    work::{Claim, Claimed, Leased},
 };
 
 use super::{Mail, Mailer, short};
@@ -76,16 +73,6 @@ impl Work for Confirmations {
             tracing::warn!(connection.name = %connection, "a recipient cannot be asked to confirm: {error:#}");
         }
         // Not again at once, even if it failed.
-        Ok(())
-    }
-
-    async fn set_aside(
-        &self,
-        _conn: &mut AsyncPgConnection,
-        _backbone: &Backbone,
-        _leased: &Leased<Recipient>,
-        _setback: &Setback,
-    ) -> Result<(), store::Error> {
         Ok(())
     }
 
