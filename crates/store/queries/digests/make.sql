@@ -7,15 +7,14 @@ WITH period AS (
         ELSE digest_period_begin(digest, statement_timestamp() - interval '15 seconds', time_zone) END AS end_time
     FROM connections WHERE namespace_id = $1 AND id = $2
 ), due AS (
-    SELECT d.manager_id, d.scan_id FROM digest_scans AS d
+    SELECT d.ctid FROM digest_scans AS d
     WHERE d.namespace_id = $1 AND d.connection_id = $2 AND d.delivery_id IS NULL
         AND d.create_time < (SELECT end_time FROM period)
     -- The others are still due afterwards, and get another digest.
     ORDER BY d.create_time LIMIT 20000 FOR UPDATE OF d
 ), taken AS (
-    UPDATE digest_scans AS d SET delivery_id = $3 FROM due
-    WHERE d.namespace_id = $1 AND d.connection_id = $2 AND d.manager_id = due.manager_id AND d.scan_id = due.scan_id
-        AND d.delivery_id IS NULL
+    -- By ctid: no plan compares each row with each other, also before the table was analyzed.
+    UPDATE digest_scans AS d SET delivery_id = $3 WHERE d.ctid = ANY (ARRAY(SELECT ctid FROM due))
     RETURNING d.manager_id, d.scan_id
 ), newest AS (
     -- A delivery names one Scan, and is cancelled when that or its post is deleted: one that still exists.
