@@ -54,7 +54,7 @@ pub async fn due(
 }
 
 /// Makes the delivery of the oldest 20,000 Scans of all periods that are over; others stay due. Returns false if there are
-/// none, or none that still exists. Call [`crate::lanes::mark_due`] afterwards.
+/// none, none that still exists, or no Connection. Call [`crate::lanes::mark_due`] afterwards.
 pub async fn make(conn: &mut AsyncPgConnection, name: ConnectionName) -> QueryResult<bool> {
     let delivery = Id::generate();
     let made = query!(

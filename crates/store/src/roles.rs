@@ -129,7 +129,7 @@ const PRIVILEGES: &[(&[&str], [&str; 4])] = &[
     ),
     // Purges of Managers do not cancel digests.
     (&["digests"], [READ, READ, READ, ALL]),
-    (&["digest_scans"], [NONE, NONE, READ, ALL]),
+    (&["digest_scans"], [REMOVE, REMOVE, REMOVE, ALL]),
 ];
 
 /// A service that can have a separate role.

@@ -5,7 +5,8 @@
 WITH period AS (
     SELECT CASE WHEN digest IS NULL THEN 'infinity'::timestamptz
         ELSE digest_period_begin(digest, statement_timestamp() - interval '15 seconds', time_zone) END AS end_time
-    FROM connections WHERE namespace_id = $1 AND id = $2
+    -- Waits for a deletion, and then finds nothing.
+    FROM connections WHERE namespace_id = $1 AND id = $2 FOR KEY SHARE
 ), due AS (
     SELECT d.ctid FROM digest_scans AS d
     WHERE d.namespace_id = $1 AND d.connection_id = $2 AND d.delivery_id IS NULL
