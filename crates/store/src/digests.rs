@@ -4,11 +4,9 @@
 //! inserts their delivery. So a Scan is in exactly one digest, wherever a process dies. A digest is sent, retried and
 //! logged like any other delivery.
 
-use std::time::Duration;
-
 use diesel::{
     QueryableByName,
-    sql_types::{Array, BigInt, Double, Text, Timestamptz, Uuid as SqlUuid},
+    sql_types::{Array, BigInt, Text, Timestamptz, Uuid as SqlUuid},
 };
 use diesel_async::{AsyncPgConnection, RunQueryDsl};
 use domain::{ConnectionName, Id, ScanName};
@@ -125,16 +123,4 @@ pub async fn scans(
         scan: Id::from_uuid(one.scan_id),
     });
     Ok((scans.collect(), total))
-}
-
-/// Removes the Scans of digests whose deliveries are not kept any more, and those that have waited as long for a disabled
-/// Connection. Served by `digest_scans_delivery_idx` and `digest_scans_gathered_idx`.
-pub async fn purge(conn: &mut AsyncPgConnection, kept: Duration) -> QueryResult<()> {
-    query!(
-        "digests/purge",
-        Double: kept.as_secs_f64(),
-    )
-    .execute(conn)
-    .await?;
-    Ok(())
 }

@@ -32,7 +32,6 @@ impl Work for Digests {
     ) -> Result<Claimed<ConnectionName>, store::Error> {
         let continued = digests::settle(conn).await?;
         lanes::mark_due(conn, &continued).await?;
-        digests::purge(conn, self.0.config.retention.deliveries).await?;
         let due = digests::due(conn, claim.known).await?;
         Ok(table::lease(conn, self.settings().kind, due, claim).await?)
     }

@@ -6,13 +6,15 @@ use domain::{ConnectionName, Id, ScanName, Timestamp};
 use store::{
     AsyncConnection, AsyncPgConnection,
     deliveries::{self, Want},
-    digests, managers,
+    digests, managers, retention,
     roles::Service,
 };
 use test_support::{TestDatabase, instructions, post};
 use uuid::Uuid;
 
 use crate::support::{Start, purge_step, record, start};
+
+const DAY: Duration = Duration::from_secs(86_400);
 
 /// A Connection that has gathered a Scan.
 async fn gathered(at: &mut Start, zone: &str, create_time: &str) -> ConnectionName {
@@ -166,10 +168,14 @@ async fn scans_that_are_too_many_for_one_digest_get_another() {
     assert_eq!(digests::due(&mut at.conn, &[]).await.unwrap().len(), 0);
 }
 
+/// Since when deliveries are kept.
+fn before() -> Timestamp {
+    Timestamp::now().minus(30 * DAY)
+}
+
 /// Deliveries are dropped by whole weeks.
 #[tokio::test]
 async fn scans_of_a_digest_are_kept_as_long_as_its_delivery() {
-    const DAY: Duration = Duration::from_secs(86_400);
     let mut at = start().await;
     for _ in 0..3 {
         gathered(&mut at, "UTC", "2020-01-01 00:00Z").await;
@@ -182,7 +188,8 @@ async fn scans_of_a_digest_are_kept_as_long_as_its_delivery() {
         );
         assert_eq!(at.database.run(&sql).await, 1);
     }
-    digests::purge(&mut at.conn, 30 * DAY).await.unwrap();
+    let purged = retention::purge_digests(&mut at.conn, before(), 10).await;
+    assert_eq!(purged.unwrap(), 1);
     let left = "count(delivery_id) || ' of ' || count(*)";
     let left = at.database.texts(left, "digest_scans").await;
     assert_eq!(left, ["1 of 2"]);
@@ -198,8 +205,8 @@ async fn scans_of_a_disabled_connection_wait_as_long_as_deliveries_are_kept() {
         .run("UPDATE connections SET state = 'DISABLED'")
         .await;
     let active = gathered(&mut at, "UTC", long_ago).await;
-    let kept = Duration::from_secs(30 * 86_400);
-    digests::purge(&mut at.conn, kept).await.unwrap();
+    let purged = retention::purge_digests(&mut at.conn, before(), 10).await;
+    assert_eq!(purged.unwrap(), 1);
     let left = "digest_scans ORDER BY create_time";
     let left = at.database.texts("connection_id", left).await;
     assert_eq!(
