@@ -4,7 +4,9 @@
 
 use std::{
     collections::BTreeSet,
+    fs,
     io::{BufRead, BufReader},
+    path::Path,
     process::{Child, Command, Stdio},
     sync::{Arc, Mutex},
     time::Duration,
@@ -17,16 +19,17 @@ use domain::{
 use runtime::config::{Smtp, SmtpEncryption};
 use serde_json::Value;
 use store::{connections, mail};
-use test_support::{TIMEOUT, eventually};
+use test_support::{TIMEOUT, certificates::Authority, eventually};
 
 use crate::{
     erased::{erase, retry_now},
     support::World,
 };
 
-/// Prints its port, and then a line for each mail. The local part of a recipient decides the replies.
+/// Prints its port, and then a line for each mail. The local part of a recipient decides the replies. With a file that has a
+/// certificate and its key, it takes mail only after STARTTLS and a login.
 const SERVER: &str = r#"
-import asyncio, json, sys
+import asyncio, json, ssl, sys
 from aiosmtpd.smtp import SMTP
 
 class Handler:
@@ -63,7 +66,13 @@ class Handler:
 async def main():
     handler = Handler()
     loop = asyncio.get_running_loop()
-    make = lambda: SMTP(handler, hostname="mail.example.com")
+    options = {}
+    for identity in sys.argv[1:]:
+        context = ssl.create_default_context(ssl.Purpose.CLIENT_AUTH)
+        context.load_cert_chain(identity)
+        login = lambda mechanism, user, password: (user, password) == (b"earshot", b"open sesame")
+        options = dict(tls_context=context, require_starttls=True, auth_required=True, auth_callback=login)
+    make = lambda: SMTP(handler, hostname="mail.example.com", **options)
     server = await loop.create_server(make, "127.0.0.1", 0)
     print(server.sockets[0].getsockname()[1], flush=True)
     await server.serve_forever()
@@ -84,6 +93,11 @@ struct MailServer {
 impl MailServer {
     /// `None` if the library is missing.
     fn start() -> Option<Self> {
+        Self::start_with(None)
+    }
+
+    /// With the file of a certificate and its key, it requires STARTTLS and a login.
+    fn start_with(identity: Option<&Path>) -> Option<Self> {
         let import = Command::new("python3")
             .args(["-c", "import aiosmtpd"])
             .stderr(Stdio::null())
@@ -94,6 +108,7 @@ impl MailServer {
         }
         let mut python = Command::new("python3")
             .args(["-c", SERVER])
+            .args(identity)
             .stdout(Stdio::piped())
             .spawn()
             .unwrap();
@@ -375,12 +390,12 @@ async fn mail_may_take_longer_than_a_request() {
     assert_eq!(world.attempts().await, ["1 250 -"]);
 }
 
-/// Number of mails that timed out.
-fn timeouts() -> f64 {
+/// Number of mails that failed for this reason, which the operator has to solve.
+fn failures(reason: &str) -> f64 {
     let text = prometheus::TextEncoder::new().encode_to_string(&prometheus::gather());
     let text = text.unwrap();
-    let counted = "earshot_mail_failures_total{reason=\"timeout\"} ";
-    let number = text.lines().find_map(|line| line.strip_prefix(counted));
+    let counted = format!("earshot_mail_failures_total{{reason=\"{reason}\"}} ");
+    let number = text.lines().find_map(|line| line.strip_prefix(&counted));
     number.map_or(0.0, |number| number.parse().unwrap())
 }
 
@@ -395,12 +410,12 @@ async fn mail_server_that_hangs_is_counted() {
     let connection = confirmed(&world, &["hang@example.com"]).await;
     let manager = world.manager(&[connection]).await;
     let replica = world.ready_dispatcher().await;
-    let before = timeouts();
+    let before = failures("timeout");
     world.publish_scan(manager, "Which kettle?").await;
     world.until("EXHAUSTED", 1).await;
     replica.stop().await;
     assert_eq!(world.attempts().await[0], "1 - timeout");
-    assert!(timeouts() >= before + 4.0);
+    assert!(failures("timeout") >= before + 4.0);
 }
 
 #[tokio::test]
@@ -582,6 +597,63 @@ async fn delivery_of_a_killed_dispatcher_is_taken_over() {
         header(&mails[0], "Message-ID"),
         header(&mails[1], "Message-ID")
     );
+}
+
+#[tokio::test]
+async fn mail_waits_until_the_login_is_right_and_comes_over_starttls() {
+    let folder = tempfile::tempdir().unwrap();
+    let [trusted, identity] = ["ca.pem", "server.pem"].map(|name| folder.path().join(name));
+    let authority = Authority::new();
+    let (certificate, key) = authority.certify("127.0.0.1");
+    fs::write(&trusted, authority.pem()).unwrap();
+    fs::write(&identity, certificate + &key).unwrap();
+    let Some(server) = MailServer::start_with(Some(&identity)) else {
+        return;
+    };
+    let mut world = world(&server).await;
+    world.config.dispatcher.retry_schedule = vec![Duration::from_secs(3_600)];
+    let connection = confirmed(&world, &["ada@example.com"]).await;
+    let manager = world.manager(&[connection]).await;
+    let refused = "smtp_login_refused";
+    for (password, state) in [("sesame", "RETRYING"), ("open sesame", "SUCCEEDED")] {
+        let smtp = world.config.dispatcher.smtp.as_mut().unwrap();
+        smtp.encryption = SmtpEncryption::StartTls;
+        smtp.ca_certificates_file = trusted.display().to_string();
+        smtp.user = Some("earshot".to_owned());
+        smtp.password = Some(password.into());
+        let before = failures(refused);
+        let replica = world.ready_dispatcher().await;
+        if state == "RETRYING" {
+            world.publish_scan(manager, "Which kettle?").await;
+        } else {
+            retry_now(&world).await;
+        }
+        world.until(state, 1).await;
+        replica.stop().await;
+        let is_counted = failures(refused) > before;
+        assert_eq!(is_counted, state == "RETRYING", "{password}");
+    }
+    server.until(1).await;
+    let attempts = world.attempts().await;
+    assert_eq!(attempts, ["1 - smtp_login_refused", "2 250 -"]);
+}
+
+#[tokio::test]
+async fn server_without_starttls_gets_no_mail() {
+    let Some(server) = MailServer::start() else {
+        return;
+    };
+    let mut world = world(&server).await;
+    let smtp = world.config.dispatcher.smtp.as_mut().unwrap();
+    smtp.encryption = SmtpEncryption::StartTls;
+    let connection = confirmed(&world, &["ada@example.com"]).await;
+    let manager = world.manager(&[connection]).await;
+    let replica = world.ready_dispatcher().await;
+    world.publish_scan(manager, "Which kettle?").await;
+    world.until("EXHAUSTED", 1).await;
+    replica.stop().await;
+    assert_eq!(world.attempts().await[0], "1 - tls_failure");
+    assert_eq!(server.count(), 0);
 }
 
 #[tokio::test]
