@@ -703,15 +703,16 @@ async fn gathering(world: &World) -> ManagerName {
     world.manager(&[connection]).await
 }
 
-/// Publishes Scans, and waits until they are gathered.
+/// Publishes Scans, and waits until all Connections have gathered them.
 async fn gather(world: &World, manager: ManagerName, count: i64) {
     for number in 0..count {
         world
             .publish_scan(manager, &format!("kettle {number}"))
             .await;
     }
+    let connections = world.database.count("connections").await;
     eventually("all are gathered", async || {
-        world.database.count("digest_scans").await == count
+        world.database.count("digest_scans").await == count * connections
     })
     .await;
     assert_eq!(world.database.count("deliveries").await, 0);
@@ -806,6 +807,57 @@ async fn two_dispatchers_make_one_digest_although_one_is_killed() {
     assert_eq!(ids.len(), 1);
     for mail in &mails {
         assert_eq!(header(mail, "Subject"), "2 new posts");
+    }
+}
+
+/// The first is killed after a mail, while other digests are sent or not yet made. The second is killed when as many mails
+/// came as there are digests, some of them perhaps twice.
+#[tokio::test]
+async fn each_digest_comes_although_two_dispatchers_are_killed_while_they_send() {
+    // More than one process makes at once.
+    const COUNT: i64 = 9;
+    let Some(server) = MailServer::start() else {
+        return;
+    };
+    let world = world(&server).await;
+    let addresses: Vec<String> = (0..COUNT)
+        .map(|number| format!("slow{number}@example.com"))
+        .collect();
+    let mut connections = Vec::new();
+    for address in &addresses {
+        connections.push(confirmed(&world, &[address]).await);
+    }
+    world
+        .database
+        .run("UPDATE connections SET digest = 'DAILY'")
+        .await;
+    let manager = world.manager(&connections).await;
+    let mut replica = world.ready_dispatcher().await;
+    gather(&world, manager, 2).await;
+    end_day(&world).await;
+    for mails in [1, addresses.len()] {
+        eventually("it sends", async || server.count() >= mails).await;
+        replica.kill();
+        replica = world.ready_dispatcher().await;
+    }
+    world.until("SUCCEEDED", COUNT).await;
+    replica.stop().await;
+    assert_eq!(world.database.count("deliveries").await, COUNT);
+    eventually("each digest came", async || {
+        addresses
+            .iter()
+            .all(|address| !server.to(address).is_empty())
+    })
+    .await;
+    for address in &addresses {
+        let mails = server.to(address);
+        let ids: BTreeSet<String> = { mails.iter() }
+            .map(|mail| header(mail, "Message-ID"))
+            .collect();
+        assert_eq!(ids.len(), 1, "{address}: {ids:?}");
+        for mail in &mails {
+            assert_eq!(header(mail, "Subject"), "2 new posts");
+        }
     }
 }
 
