@@ -4,7 +4,6 @@ import "./context.mjs";
 import "./customer.mjs";
 import "./receiver.mjs";
 import "./access.mjs";
-import "./sign-in.mjs";
 import "./failing.mjs";
 import "./hostile.mjs";
 import "./pages.mjs";

@@ -6,8 +6,7 @@
 //! responses; the gateway serves it, and tests compare the responses with it.
 //!
 //! The gateway starts even if its dependencies are unavailable. Without a database it answers 503. Without a broker
-//! it works, and readers of events find the work by themselves. It calls no one except the provider of sign-ins
-//! ([`sign_in`]).
+//! it works, and readers of events find the work by themselves. It makes no outgoing calls to platforms or customers.
 
 mod answer;
 mod authenticate;
@@ -27,7 +26,6 @@ mod idempotency;
 mod in_flight;
 mod in_process;
 mod inner_api;
-mod link_rates;
 mod observe;
 mod own;
 mod packed;
@@ -41,7 +39,6 @@ mod request_id;
 mod routes;
 mod server;
 mod shares;
-mod sign_in;
 mod state;
 mod test_mode;
 mod tls;

@@ -6,9 +6,8 @@
 //! deletion may leave rows after the last batch, so an entry stays for ten minutes and is checked again.
 //!
 //! For a Manager: its Scans, newest first (lists skip these first), with their unfinished deliveries cancelled, its
-//! keys of posts, and its statistics. Digests are not cancelled here, because they have Scans of other Managers. For a
-//! Connection: unfinished deliveries are cancelled, and statistics deleted; the log stays until retention. For a
-//! Namespace: everything.
+//! keys of posts, and its statistics. For a Connection: unfinished deliveries are cancelled, and statistics
+//! deleted; the log stays until retention. For a Namespace: everything.
 //!
 //! Cost: a step reads and deletes by primary keys and the indexes named below, at most [`BATCH`] rows of each kind.
 

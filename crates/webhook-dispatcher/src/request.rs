@@ -2,13 +2,10 @@
 
 use bytes::Bytes;
 use domain::{
-    Id, Timestamp,
+    Id, Post, ScanName, Timestamp,
     connection::{Format, Headers, Method, SigningSecret},
 };
-use store::{
-    connections::Endpoint,
-    deliveries::{Subject, Task},
-};
+use store::{connections::Endpoint, deliveries::Task};
 
 use crate::format::{self, Shape};
 
@@ -20,7 +17,8 @@ const UNPROCESSABLE: u16 = 422;
 pub(crate) struct Parts<'a> {
     /// Message id for the receiver, identical at each attempt.
     id: Id,
-    subject: &'a Subject,
+    scan: ScanName,
+    post: &'a Post,
     method: Method,
     headers: &'a Headers,
     format: Format,
@@ -32,7 +30,8 @@ impl<'a> Parts<'a> {
     pub(crate) fn of(task: &'a Task) -> Self {
         Self {
             id: task.delivery.delivery,
-            subject: &task.subject,
+            scan: task.scan,
+            post: &task.post,
             method: task.method,
             headers: &task.headers,
             format: task.format,
@@ -42,10 +41,11 @@ impl<'a> Parts<'a> {
     }
 
     /// Content of an event without a delivery.
-    pub(crate) fn of_sample(endpoint: &'a Endpoint, subject: &'a Subject) -> Self {
+    pub(crate) fn of_sample(endpoint: &'a Endpoint, scan: ScanName, post: &'a Post) -> Self {
         Self {
             id: Id::generate(),
-            subject,
+            scan,
+            post,
             method: endpoint.method,
             headers: &endpoint.headers,
             format: endpoint.format,
@@ -56,7 +56,7 @@ impl<'a> Parts<'a> {
 
     /// The body. It is identical at each attempt, except after a chat service refused it.
     pub(crate) fn body(&self) -> Result<Bytes, serde_json::Error> {
-        format::body(self.format, self.shape, self.subject)
+        format::body(self.format, self.shape, self.scan, self.post)
     }
 
     /// Our headers come first: a header of the customer with the same name replaces ours. Signatures come last, and
@@ -99,7 +99,7 @@ fn shape(task: &Task) -> Shape {
 /// Discord, the two plain forms take turns for as long as they are refused.
 pub(crate) fn refuses_form(task: &Task, status: Option<u16>) -> bool {
     let has_another = match task.format {
-        Format::Earshot | Format::Email => false,
+        Format::Earshot => false,
         Format::Slack | Format::Teams => shape(task) == Shape::Full,
         Format::Discord => true,
     };

@@ -46,11 +46,13 @@ pub(crate) async fn create(
 }
 
 fn too_many() -> ApiError {
+    let mut issues = Issues::default();
     let hint = format!(
         "{} replays of this connection run already, cancel one or wait",
         replays::MAX_RUNNING
     );
-    Issues::one_with_hint("replays", Issue::TooMany, hint).into()
+    issues.add_with_hint("replays", Issue::TooMany, hint);
+    issues.into()
 }
 
 /// `GET /v1/namespaces/{namespaceId}/connections/{connectionId}/replays`

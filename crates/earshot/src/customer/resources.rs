@@ -52,8 +52,6 @@ pub(crate) const CONNECTIONS: Columns = Columns {
         "method",
         "format",
         "maxPerSecond",
-        "digest.period",
-        "digest.timeZone",
         "createTime",
         "health.successRate",
         "health.pending",
@@ -100,7 +98,6 @@ pub(crate) const DELIVERIES: Columns = Columns {
     csv: &[
         "name",
         "scan",
-        "event.type",
         "createTime",
         "state",
         "attemptCount",

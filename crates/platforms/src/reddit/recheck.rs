@@ -1,4 +1,4 @@
-//! Checks whether posts and comments still exist, and what they say now, a hundred at a time.
+//! Checks whether posts and comments still exist, a hundred at a time.
 //!
 //! Reddit silently leaves unknown posts out of its response. Because a response may be short for other reasons,
 //! a post counts as gone only if two consecutive responses leave it out. Responses that know none of many posts
@@ -6,18 +6,16 @@
 
 use std::collections::{HashMap, HashSet};
 
-use domain::Timestamp;
-
 use super::{
     Reddit,
     listing::Listing,
     thing::{Thing, is_fullname},
 };
-use crate::{PollError, RecheckResult, adapter::refuse_if_all_gone};
+use crate::{PollError, adapter::refuse_if_all_gone};
 
 pub(super) const BATCH: usize = 100;
 
-pub(super) async fn check(platform: &Reddit, ids: &[String]) -> Result<RecheckResult, PollError> {
+pub(super) async fn gone(platform: &Reddit, ids: &[String]) -> Result<Vec<String>, PollError> {
     let mut by_name: HashMap<&str, &String> = HashMap::new();
     for id in ids.iter().take(BATCH) {
         let name = id.strip_prefix(&platform.name);
@@ -40,31 +38,23 @@ pub(super) async fn check(platform: &Reddit, ids: &[String]) -> Result<RecheckRe
     let gone: HashSet<&str> = asked
         .into_iter()
         .filter(|name| match first.get(*name).or(again.get(*name)) {
-            Some(thing) => thing.is_gone(),
+            Some(gone) => *gone,
             None => true,
         })
         .collect();
-    let gone = ids.iter().filter(|id| {
-        by_name
-            .iter()
-            .any(|(name, own)| own == id && gone.contains(name))
-    });
-    let now = Timestamp::now();
-    let things = first.values().chain(again.values());
-    let current = things
-        .filter(|thing| by_name.contains_key(thing.name.as_str()))
-        .filter_map(|thing| {
-            let post = thing.post(&platform.name, thing.time().unwrap_or(now));
-            post.ok().flatten()
-        });
-    Ok(RecheckResult {
-        gone: gone.cloned().collect(),
-        current: current.collect(),
-    })
+    Ok(ids
+        .iter()
+        .filter(|id| {
+            by_name
+                .iter()
+                .any(|(name, own)| own == id && gone.contains(name))
+        })
+        .cloned()
+        .collect())
 }
 
-/// Returns the posts that the platform knows, by name.
-async fn look_up(platform: &Reddit, names: &[&str]) -> Result<HashMap<String, Thing>, PollError> {
+/// Returns, for each post that the platform knows, whether it is gone.
+async fn look_up(platform: &Reddit, names: &[&str]) -> Result<HashMap<String, bool>, PollError> {
     if names.is_empty() {
         return Ok(HashMap::new());
     }
@@ -76,5 +66,7 @@ async fn look_up(platform: &Reddit, names: &[&str]) -> Result<HashMap<String, Th
         .children
         .iter()
         .filter_map(|child| Thing::parse(child).ok());
-    Ok(things.map(|thing| (thing.name.clone(), thing)).collect())
+    Ok(things
+        .map(|thing| (thing.name.clone(), thing.is_gone()))
+        .collect())
 }

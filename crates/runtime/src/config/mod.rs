@@ -13,7 +13,6 @@ mod check;
 mod database_tls;
 mod error;
 mod filter;
-mod grant;
 mod key;
 mod kinds;
 mod load;
@@ -28,7 +27,6 @@ mod tree;
 pub use access::Access;
 pub use error::{ConfigError, Problem};
 pub use filter::LogFilter;
-pub use grant::Grant;
 pub use key::EncryptionKey;
 pub use kinds::Kind;
 pub use load::load;
@@ -36,6 +34,6 @@ pub use platform::PlatformConfig;
 pub use reference::reference;
 pub use root::{Config, Loader};
 pub use sections::{
-    Bus, Compiler, Database, Dispatcher, Gateway, Judge, Log, LogFormat, Model, Oidc, Ops,
-    Outbound, PostReader, Quotas, Retention, Scanner, Secrets, Smtp, SmtpEncryption,
+    Bus, Compiler, Database, Dispatcher, Gateway, Judge, Log, LogFormat, Model, Ops, Outbound,
+    PostReader, Quotas, Retention, Scanner, Secrets,
 };

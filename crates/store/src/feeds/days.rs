@@ -10,12 +10,9 @@ use diesel::{
     },
 };
 use diesel_async::{AsyncPgConnection, RunQueryDsl};
-use domain::{
-    FeedName, Id, ServiceEventType, Timestamp,
-    service_event::{CoverageGap, Details},
-};
+use domain::{FeedName, Id, Timestamp};
 
-use crate::{QueryResult, prepared::query, service_events, words};
+use crate::{QueryResult, prepared::query, words};
 
 /// Days in an answer, including today.
 const DAYS: i32 = 7;
@@ -164,19 +161,13 @@ fn all_signed(ids: &[u64]) -> Vec<i64> {
     ids.iter().copied().map(signed).collect()
 }
 
-/// Stores a service event too, unless the feed had another gap within the last hour. Served by `feed_gaps_feed_idx`: at most
-/// [`MAX_GAPS`] entries are read.
+/// Served by `feed_gaps_feed_idx`: at most [`MAX_GAPS`] entries are read.
 async fn record_gap(
     conn: &mut AsyncPgConnection,
     feed: &FeedName,
     gap: &FeedGap,
 ) -> QueryResult<()> {
-    #[derive(QueryableByName)]
-    struct Recorded {
-        #[diesel(sql_type = Bool)]
-        is_repeated: bool,
-    }
-    let recorded: Recorded = query!(
+    query!(
         "feeds/record_gap",
         Text: feed.as_str(),
         Nullable<Timestamptz>: gap.from.map(Timestamp::to_chrono),
@@ -184,21 +175,9 @@ async fn record_gap(
         Text: words::text(&gap.reason),
         BigInt: MAX_GAPS,
     )
-    .get_result(conn)
+    .execute(conn)
     .await?;
-    if recorded.is_repeated {
-        return Ok(());
-    }
-    let details = Details {
-        gap: Some(CoverageGap {
-            feed: feed.masked().into_owned(),
-            from: gap.from,
-            to: gap.to,
-            reason: gap.reason.clone(),
-        }),
-        ..Details::default()
-    };
-    service_events::record_of_feed(conn, feed, ServiceEventType::CoverageGap, &details).await
+    Ok(())
 }
 
 /// Returns the last days of these feeds, newest first, without what was before the Namespace's account watched them.

@@ -6,12 +6,11 @@ use diesel::{
     sql_query,
     sql_types::{Array, BigInt, Bool, Double, SmallInt, Text, Uuid as SqlUuid},
 };
-use diesel_async::{AsyncConnection, AsyncPgConnection, RunQueryDsl};
+use diesel_async::{AsyncPgConnection, RunQueryDsl};
 use domain::{
-    FeedName, Id, Instructions, ManagerName, ServiceEventType, Timestamp,
+    FeedName, Id, Instructions, ManagerName, Timestamp,
     manager::{ApplyError, Input, ManagerState, Mode, Origin, SourceType},
     screen::Kinds,
-    service_event::Details,
 };
 use uuid::Uuid;
 
@@ -21,7 +20,7 @@ use crate::{
     prepared::query,
     quotas::{ContentBytes, Limits},
     schema::managers,
-    service_events, words,
+    words,
     work::{
         self, Claim, Claimed, Leased, SUSPECT,
         candidates::{self, CandidateRow},
@@ -256,7 +255,7 @@ pub async fn apply(
     let Some(applied) = applied else {
         return Ok(None);
     };
-    let updated: Option<(bool, String)> = diesel::update(pending_generation(name, generation))
+    let enabled: Option<bool> = diesel::update(pending_generation(name, generation))
         .set((
             managers::state.eq(ManagerState::Applied.as_str()),
             managers::instructions.eq(write(instructions)?),
@@ -265,11 +264,11 @@ pub async fn apply(
             managers::apply_error_message.eq(None::<String>),
             managers::update_time.eq(now.to_chrono()),
         ))
-        .returning((managers::enable, managers::nickname))
+        .returning(managers::enable)
         .get_result(conn)
         .await
         .optional()?;
-    let Some((enabled, nickname)) = updated else {
+    let Some(enabled) = enabled else {
         return Ok(None);
     };
     content.check(conn).await?;
@@ -279,11 +278,6 @@ pub async fn apply(
     if applied.is_none() {
         backfills::request_first(conn, name).await?;
     }
-    let details = Details {
-        nickname: Some(nickname),
-        ..Details::default()
-    };
-    record_event(conn, name, ServiceEventType::ManagerApplied, &details).await?;
     plans::log(conn, name, now)
         .await
         .map(Some)
@@ -299,39 +293,16 @@ pub async fn fail(
     error: &ApplyError,
     now: Timestamp,
 ) -> QueryResult<bool> {
-    conn.transaction(async |conn| {
-        let nickname: Option<String> = diesel::update(pending_generation(name, generation))
-            .set((
-                managers::state.eq(ManagerState::ApplyFailed.as_str()),
-                managers::apply_error_code.eq(error.code.as_str()),
-                managers::apply_error_message.eq(words::text(&error.message)),
-                managers::update_time.eq(now.to_chrono()),
-            ))
-            .returning(managers::nickname)
-            .get_result(conn)
-            .await
-            .optional()?;
-        let Some(nickname) = nickname else {
-            return Ok(false);
-        };
-        let details = Details {
-            nickname: Some(nickname),
-            error: Some(error.clone()),
-            ..Details::default()
-        };
-        record_event(conn, name, ServiceEventType::ManagerApplyFailed, &details).await?;
-        Ok(true)
-    })
-    .await
-}
-
-async fn record_event(
-    conn: &mut AsyncPgConnection,
-    name: ManagerName,
-    event_type: ServiceEventType,
-    details: &Details,
-) -> QueryResult<()> {
-    service_events::record(conn, name.namespace, event_type, &name.to_string(), details).await
+    let changed = diesel::update(pending_generation(name, generation))
+        .set((
+            managers::state.eq(ManagerState::ApplyFailed.as_str()),
+            managers::apply_error_code.eq(error.code.as_str()),
+            managers::apply_error_message.eq(words::text(&error.message)),
+            managers::update_time.eq(now.to_chrono()),
+        ))
+        .execute(conn)
+        .await?;
+    Ok(changed > 0)
 }
 
 #[diesel::dsl::auto_type(no_type_alias)]

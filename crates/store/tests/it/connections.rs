@@ -1,5 +1,5 @@
 use domain::{
-    Connection, ConnectionName, Id, ServiceEventType, Timestamp,
+    Connection, ConnectionName, Id, Timestamp,
     connection::{ConnectionChange, ConnectionState, CreateConnection, Format, Headers, Method},
     list::CONNECTION_FIELDS,
 };
@@ -26,8 +26,6 @@ fn draft() -> CreateConnection {
         format: Format::Slack,
         max_per_second: Some(50),
         signing_secrets: vec![SECRET.parse().unwrap()],
-        events: vec![ServiceEventType::CoverageGap],
-        digest: None,
     }
 }
 

@@ -1,1 +1,0 @@
-DROP INDEX connections_events_idx;

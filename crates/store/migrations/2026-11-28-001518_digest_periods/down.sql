@@ -1,1 +1,0 @@
-DROP FUNCTION digest_period_begin(text, timestamptz, text);
