@@ -22,6 +22,8 @@ SECRET_FILES = {
     "encryption/keys": "keys",
     "model/api-key": "",
     "reddit/client-secret": "",
+    "oidc/client-secret": "",
+    "smtp/password": "",
     "proxy/url": "proxy",
     "company-ca/ca.crt": "authority",
     "store/database-url": "database",
@@ -187,6 +189,18 @@ def by_proxy(objects):
                 yield f"{obj['metadata']['name']}: reaches the internet past the proxy"
 
 
+def signs_in_and_mails(objects):
+    """The gateway reaches the internet for the provider, and the dispatcher the port of the mail server."""
+    web = {80, 443}
+    wanted = {"api-gateway": web, "manager-compiler": web, "scanner": web, "webhook-dispatcher": web | {2525}}
+    for obj in objects:
+        if obj["kind"] == "NetworkPolicy":
+            rules = [rule for rule in obj["spec"]["egress"] if any("ipBlock" in peer for peer in rule.get("to", []))]
+            ports = {port["port"] for rule in rules for port in rule["ports"]}
+            if ports != wanted.get(obj["metadata"]["name"].removeprefix("release-earshot-"), set()):
+                yield f"{obj['metadata']['name']}: reaches the ports {sorted(ports)} of the internet"
+
+
 def without_secrets(objects):
     """Secrets are files, and all accounts exist before."""
     for name, pod in pods(objects):
@@ -255,6 +269,7 @@ PROMISES = {
     "ipv6": on_ipv6,
     "dual-stack": on_both,
     "proxy": by_proxy,
+    "sign-in-and-mail": signs_in_and_mails,
 }
 
 

@@ -165,6 +165,11 @@ def map_body(context, body):
         body["notices"] = [notice for notice in notices if not is_notice(notice)]
     if "startTime" in body and all(TIME.fullmatch(str(body.get(end, SPAN[end]))) for end in SPAN):
         body.update({end: SPAN[end] for end in SPAN if end in body})
+    # A Connection cannot become one for e-mail, which alone has addresses of mail and a digest.
+    if body.get("format") == "EMAIL":
+        body["format"] = "EARSHOT"
+    if is_digest(body.get("digest")):
+        del body["digest"]
     # A new source may not fit the feeds of instructions that stay.
     if context.operation.method.lower() == "patch" and body.get("source") in SOURCES:
         del body["source"]
@@ -199,6 +204,22 @@ def choose_one_subject(preview):
             good = good and all(isinstance(url, str) and 1 <= len(url) <= 2048 for url in value)
         if good:
             del preview[key]
+    # Only stored posts have pages.
+    for end in SPAN:
+        if "recent" not in preview and TIME.fullmatch(str(preview.get(end))):
+            del preview[end]
+
+
+ZONE = re.compile(r"[A-Za-z0-9/_+-]{1,64}")
+
+
+def is_digest(value):
+    return (
+        isinstance(value, dict)
+        and {"period"} <= set(value) <= {"period", "timeZone"}
+        and value["period"] in ["HOURLY", "DAILY"]
+        and ZONE.fullmatch(str(value.get("timeZone", "UTC")))
+    )
 
 
 def is_manager(body):

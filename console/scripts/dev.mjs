@@ -13,7 +13,7 @@ export async function serve(api, port, { once = false, ...options } = {}) {
   let made = new Map();
   const server = createServer(async (incoming, answer) => {
     const path = new URL(incoming.url, "http://x").pathname;
-    if (!path.startsWith("/console/")) {
+    if (!path.startsWith("/console/") || path.startsWith("/console/sign-in")) {
       const onward = request(new URL(incoming.url, api), { method: incoming.method, headers: { ...incoming.headers, host: new URL(api).host } }, (came) => {
         answer.writeHead(came.statusCode, came.headers);
         came.pipe(answer);

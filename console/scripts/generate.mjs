@@ -8,7 +8,7 @@ import { files, root } from "./build.mjs";
 
 const check = process.argv.includes("--check");
 /** Gzipped bytes that a browser may have to load. */
-const BUDGET = { js: 60 * 1024, css: 10 * 1024 };
+const BUDGET = { js: 64 * 1024, css: 10 * 1024 };
 const different = [];
 
 async function put(path, content) {

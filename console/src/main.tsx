@@ -44,7 +44,7 @@ function pageOf(path: string[]): ComponentChildren {
   if (first === "audit") {
     return mayAudit.value ? <AuditLog /> : <Nowhere />;
   }
-  if (first === "namespaces" || first === undefined) {
+  if (first === "namespaces" || first === "sign-in" || first === undefined) {
     return <Namespaces />;
   }
   if (first !== "n" || namespace === undefined || !ID.test(namespace)) {

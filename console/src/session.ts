@@ -1,13 +1,16 @@
 // Whose console this is: the key, what it may do, and what the browser remembers.
 //
-// The key is in sessionStorage alone, and leaves it when its owner signs out or the API refuses it.
+// The key is in sessionStorage alone, and leaves it when its owner signs out or the API refuses it. Who signs in by a
+// provider gets one that ends by itself.
 import { computed, signal } from "@preact/signals";
 import { api } from "./api";
-import { ApiError, use } from "./api/client";
+import { ApiError, endSession, signInStep, use } from "./api/client";
 import type { Caller } from "./api/types";
 import { clearQueries } from "./parts/query";
+import { go, href, route } from "./router";
 
 const KEY = "earshot.key";
+const PLACE = "earshot.place";
 const THEME = "earshot.theme";
 const SHORTCUTS = "earshot.shortcuts";
 
@@ -16,7 +19,7 @@ export type Theme = "auto" | "light" | "dark";
 export const key = signal<string | null>(stored(sessionStorage, KEY));
 export const caller = signal<Caller | null>(null);
 /** Why there is no key any more. */
-export const ended = signal<"refused" | "signed-out" | null>(null);
+export const ended = signal<"refused" | "signed-out" | "not-revoked" | null>(null);
 export const theme = signal<Theme>((stored(localStorage, THEME) as Theme | null) ?? "auto");
 /** Whether single letters do something. */
 export const shortcuts = signal(stored(localStorage, SHORTCUTS) !== "off");
@@ -57,11 +60,15 @@ export async function signIn(candidate: string): Promise<void> {
     use(key.value, () => end("refused"));
     throw error;
   }
+  keep(candidate);
+}
+
+function keep(taken: string): void {
   clearQueries();
   ended.value = null;
-  key.value = candidate;
-  store(sessionStorage, KEY, candidate);
-  use(candidate, () => end("refused"));
+  key.value = taken;
+  store(sessionStorage, KEY, taken);
+  use(taken, () => end("refused"));
 }
 
 /** Asks what the key at hand may do. */
@@ -72,6 +79,33 @@ export async function resume(): Promise<void> {
     if (!(error instanceof ApiError && error.status === 401)) {
       throw error;
     }
+  }
+}
+
+/** Remembers the page to come back to from the provider, also after a sign-in that failed. */
+export function leave(): void {
+  if (route.value.path[0] !== "sign-in") {
+    store(sessionStorage, PLACE, location.hash);
+  }
+}
+
+/**
+ * Takes the token of somebody who came back from the provider, and shows the page that they left. The token is kept before
+ * the first request with it, which may fail: no one else could end its session.
+ */
+export async function comeBack(): Promise<void> {
+  const { token } = await signInStep<{ token: string }>("sign-in/token");
+  go(stored(sessionStorage, PLACE) ?? href(""), true);
+  store(sessionStorage, PLACE, null);
+  keep(token);
+}
+
+/** Forgets the key. A session ends at the server, too. */
+export async function signOut(): Promise<void> {
+  const session = caller.value?.person === undefined ? null : key.value;
+  end("signed-out");
+  if (session !== null) {
+    await endSession(session).catch(() => { ended.value = "not-revoked"; });
   }
 }
 

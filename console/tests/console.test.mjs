@@ -4,6 +4,7 @@ import "./context.mjs";
 import "./customer.mjs";
 import "./receiver.mjs";
 import "./access.mjs";
+import "./sign-in.mjs";
 import "./failing.mjs";
 import "./hostile.mjs";
 import "./pages.mjs";

@@ -49,11 +49,12 @@ export class Earshot {
     const told = Object.fromEntries(line.split(" ").slice(2).map((word) => [word.slice(0, word.indexOf("=")), word.slice(word.indexOf("=") + 1)]));
     // For those who change the console: its sources over the gateway, without building that.
     const sources = process.env.CONSOLE_FROM_SOURCES ? await serve(told.api, 0, { once: true }) : undefined;
-    return new Earshot(child, home, sources?.url ?? told.api, told.key, sources);
+    return new Earshot(child, home, sources?.url ?? told.api, told.key, sources, log);
   }
 
-  constructor(child, home, url, key, sources) {
-    Object.assign(this, { child, home, url, key, sources, data: join(home, "data") });
+  /** `log` is the end of what it has logged. */
+  constructor(child, home, url, key, sources, log) {
+    Object.assign(this, { child, home, url, key, sources, log, data: join(home, "data") });
     this.console = `${url}/console/`;
   }
 

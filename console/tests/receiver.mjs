@@ -95,3 +95,34 @@ test("a receiver that fails: seen, tested, retried, replayed", async ({ attempt 
   await page.getByRole("heading", { name: "Connections" }).waitFor();
   await close();
 });
+
+test("e-mail: a daily digest, and who has to confirm", async ({ attempt }) => {
+  const name = `Our ${["morning", "noon", "evening"][attempt]} mail`;
+  const { page, seen, close } = await signedIn(`${ns()}/connections/new`);
+  await page.getByLabel("Name", { exact: true }).fill(name);
+  await page.getByLabel("Address").fill("mailto:ada@example.com");
+  await page.getByLabel("Format").selectOption("EMAIL");
+  assert.equal(await page.getByRole("button", { name: "Add a header" }).count(), 0);
+  await page.getByLabel("Mails").selectOption("DAILY");
+  seen.expected.push(STATUS(400));
+  await page.getByLabel("Time zone").fill("Europe/Nowhere");
+  await page.getByRole("button", { name: "Save without a test" }).click();
+  await page.locator(".field .hint.bad").waitFor();
+  await page.getByLabel("Time zone").fill("Europe/Berlin");
+  await hold(page, "state-mail", seen, { whole: false });
+  await page.getByRole("button", { name: "Save without a test" }).click();
+  await page.getByRole("heading", { name }).waitFor();
+  const { connections } = await earshot.call("GET", `${demo.namespace}/connections?pageSize=100`);
+  const connection = connections.find((one) => one.nickname === name);
+  assert.deepEqual(connection.digest, { period: "DAILY", timeZone: "Europe/Berlin" });
+  await go(page, `${ns()}/connections/${id(connection.name)}/settings`);
+  await page.getByText("has not confirmed yet").waitFor();
+  assert.equal(await page.getByLabel("Mails").inputValue(), "DAILY");
+  await hold(page, "state-mail-settings", seen);
+  await page.getByLabel("Mails").selectOption("SINGLE");
+  await page.getByRole("button", { name: "Save", exact: true }).click();
+  await until("no digest", async () => (await earshot.call("GET", connection.name)).digest === undefined);
+  seen.check();
+  await earshot.call("DELETE", connection.name);
+  await close();
+});

@@ -121,6 +121,10 @@ export class Earshot {
     return this.#act<Schemas["PreviewResults"]>(path(MANAGER, name), "preview", body);
   }
 
+  previewManagerDraft(namespace: string, body: Schemas["PreviewDraft"]) {
+    return this.#act<Schemas["PreviewResults"]>(`${path(NAMESPACE, namespace)}/managers`, "preview", body);
+  }
+
   backfillManager(name: string, body: Schemas["CreateBackfill"] = {}) {
     return this.#act<Schemas["Backfill"]>(path(MANAGER, name), "backfill", body);
   }

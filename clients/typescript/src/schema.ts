@@ -114,6 +114,31 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/v1/namespaces/{namespaceId}/managers:preview": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /** @description The last segment of the Namespace's `name`. */
+                namespaceId: components["parameters"]["NamespaceId"];
+            };
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /**
+         * Try posts on a draft
+         * @description Decides on posts as `previewManager` does, by a Manager that does not exist. Use it to see what a new Manager, or
+         *     changed `mutes` and `languages`, would find. Nothing is stored. Mutes of the Namespace apply. Without feeds in
+         *     `instructions`, the newest posts of the platforms of its source are read.
+         */
+        post: operations["previewManagerDraft"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/v1/namespaces/{namespaceId}/managers/{managerId}": {
         parameters: {
             query?: never;
@@ -668,7 +693,7 @@ export interface paths {
         };
         /**
          * List deliveries
-         * @description The delivery log: one delivery for each Scan and Connection. Fields to filter and order by: `name`, `createTime`,
+         * @description The delivery log: one delivery for each Scan or service event and Connection. Fields to filter and order by: `name`, `createTime`,
          *     `updateTime`, `scan`, `state`, `attemptCount`, `lastAttemptTime`, `nextAttemptTime`, `lastStatusCode`, `lastError`.
          *     Pages in the order of `createTime`, of all deliveries or those of one `scan` or of a `state` of `EXHAUSTED` or
          *     `CANCELLED`, cost the same however long the log is.
@@ -947,6 +972,8 @@ export interface components {
             /** @description Those that the key is narrowed to; absent when it is not. */
             namespaces?: components["schemas"]["NamespaceName"][];
             expireTime?: components["schemas"]["Timestamp"];
+            /** @description Who signed in to the console, if the key is a session. */
+            person?: string;
             /** @description Points that the key may spend in a minute. */
             rateLimitPerMinute: number;
             /** @description Points that all keys of the account together may spend in a minute. */
@@ -1633,7 +1660,7 @@ export interface components {
             /**
              * Format: filter
              * @description Only Scans that meet this condition are delivered to the Connection; absent for all. The grammar and the fields are those
-             *     of the `filter` of a list of Scans. It is evaluated once, when a Scan is new: `value` is `false` and `labels` are empty then.
+             *     of the `filter` of a list of Scans. It is evaluated once, when a Scan is new: `value` is `true` and `labels` are empty then.
              *     A later change applies to later Scans. An error names the column.
              * @example match.score > 0.8 AND post.text : "price"
              */
@@ -1680,13 +1707,16 @@ export interface components {
             /**
              * Format: uri
              * @description Where deliveries go. It is a secret, since who knows the address of a hook can post there: it is stored encrypted,
-             *     cannot be filtered or ordered by, and a key without write permission sees scheme and host alone.
+             *     cannot be filtered or ordered by, and a key without write permission sees scheme and host alone. For `EMAIL` it is
+             *     `mailto:` and up to 10 addresses, separated by commas.
              */
             url: string;
             method: components["schemas"]["DeliveryMethod"];
             headers: components["schemas"]["Headers"];
             format: components["schemas"]["Format"];
             maxPerSecond?: components["schemas"]["MaxPerSecond"];
+            events?: components["schemas"]["Events"];
+            digest?: components["schemas"]["Digest"];
             /**
              * @description Nothing is sent to a disabled Connection.
              * @enum {string}
@@ -1695,6 +1725,43 @@ export interface components {
             /** @description Why it is disabled. */
             stateReason?: string;
             health?: components["schemas"]["ConnectionHealth"];
+            /** @description Who gets the mails of a Connection with the format `EMAIL`. Given where a Connection is read or listed. */
+            recipients?: components["schemas"]["Recipient"][];
+        };
+        /**
+         * @description For the format `EMAIL`: the Scans of an hour or a day come in one mail when it is over, if there are any. It lists the
+         *     newest 20, and says how many there are. Without it, each Scan is a mail.
+         * @example {
+         *       "period": "DAILY",
+         *       "timeZone": "Europe/Berlin"
+         *     }
+         */
+        Digest: {
+            /** @enum {string} */
+            period: "HOURLY" | "DAILY";
+            /**
+             * @description Where hours and days begin, as a name of the IANA time zone database.
+             * @default UTC
+             */
+            timeZone?: string;
+        };
+        /**
+         * @example {
+         *       "address": "ada@example.com",
+         *       "state": "CONFIRMED"
+         *     }
+         */
+        Recipient: {
+            /** @description A key without write permission sees `***` in place of what is before the `@`. */
+            address: string;
+            /**
+             * @description `PENDING` until the recipient confirms the address, by a link in a mail that is sent once; setting `url` again, 30 days
+             *     later at the earliest, sends another one. None is sent to an address that has unsubscribed from another Connection of
+             *     the account. Only `CONFIRMED` recipients get mail. `REFUSED`: the mail server answered
+             *     that there is no such address. Without a recipient who is `PENDING` or `CONFIRMED`, the Connection is disabled.
+             * @enum {string}
+             */
+            state: "PENDING" | "CONFIRMED" | "UNSUBSCRIBED" | "REFUSED";
         };
         /**
          * @description How deliveries fare. Given where a Connection is read or listed.
@@ -1728,7 +1795,8 @@ export interface components {
             type: components["schemas"]["ConnectionType"];
             /**
              * Format: uri
-             * @description `https` on a public host, without credentials; `http` where the operators allow it.
+             * @description `https` on a public host, without credentials; `http` where the operators allow it. For the format `EMAIL`, and only
+             *     for it, `mailto:` and up to 10 addresses, separated by commas.
              */
             url: string;
             method?: components["schemas"]["DeliveryMethod"];
@@ -1736,6 +1804,8 @@ export interface components {
             format?: components["schemas"]["Format"];
             maxPerSecond?: components["schemas"]["MaxPerSecond"];
             signingSecrets?: components["schemas"]["SigningSecrets"];
+            events?: components["schemas"]["Events"];
+            digest?: components["schemas"]["Digest"];
         };
         /** @description What changes of a Connection. Output-only fields are ignored where they are given. */
         UpdateConnection: {
@@ -1749,9 +1819,15 @@ export interface components {
                 [key: string]: string | null;
             } | null;
             /** @enum {string|null} */
-            format?: "EARSHOT" | "SLACK" | "DISCORD" | "TEAMS" | null;
+            format?: "EARSHOT" | "SLACK" | "DISCORD" | "TEAMS" | "EMAIL" | null;
             maxPerSecond?: number | null;
             signingSecrets?: string[] | null;
+            events?: components["schemas"]["ServiceEventType"][] | null;
+            digest?: {
+                /** @enum {string} */
+                period?: "HOURLY" | "DAILY";
+                timeZone?: string | null;
+            } | null;
             /**
              * @description Pauses and resumes.
              * @enum {string}
@@ -1759,15 +1835,17 @@ export interface components {
             state?: "ACTIVE" | "DISABLED";
         };
         /**
-         * @description The shape of the body that is sent: our own, or what the incoming webhooks of a chat service take.
+         * @description The shape of the body that is sent: our own, or what the incoming webhooks of a chat service take. `EMAIL` sends mail to
+         *     the addresses in a `mailto:` URL; `method`, `headers` and `signingSecrets` have no meaning for it. A Connection cannot
+         *     change to or from `EMAIL` (`conflict`): create another one.
          * @default EARSHOT
          * @enum {string}
          */
-        Format: "EARSHOT" | "SLACK" | "DISCORD" | "TEAMS";
+        Format: "EARSHOT" | "SLACK" | "DISCORD" | "TEAMS" | "EMAIL";
         /**
          * @description The most requests in a second; without it, as many as the Connection takes, or what the chat service of its `format`
          *     takes: one a second for `SLACK`, four a second for `TEAMS`. `DISCORD` gets 28 a minute whatever it is, which is what a
-         *     channel takes.
+         *     channel takes. `EMAIL` gets what the operators allow in a minute.
          */
         MaxPerSecond: number;
         /**
@@ -1775,6 +1853,73 @@ export interface components {
          *     `whsec_` and the base64 of 24 to 64 bytes. Written and never shown; stored encrypted.
          */
         SigningSecrets: string[];
+        /**
+         * @description The types of service events that the Connection receives, from its whole Namespace; absent for none. A type concerns
+         *     what happens after it was added.
+         * @example [
+         *       "MANAGER_APPLY_FAILED",
+         *       "CONNECTION_DISABLED"
+         *     ]
+         */
+        Events: components["schemas"]["ServiceEventType"][];
+        /**
+         * @description - `MANAGER_APPLIED`: the instructions of a Manager came into use.
+         *     - `MANAGER_APPLY_FAILED`: a Manager could not be compiled; earlier instructions stay in use.
+         *     - `CONNECTION_DISABLED`: the service disabled another Connection, because its server answered 410, nothing has arrived
+         *       there for five days, or no recipient of its mails is left. What its owner disables causes no event.
+         *     - `COVERAGE_GAP`: posts of a feed that a Manager watches may be missing. A later look may still find them.
+         *       Gaps of a feed that are less than an hour apart cause one event.
+         *     - `POST_DELETED`: the post of a Scan was deleted at its source, or at the request of its author. Its text and author are
+         *       removed from the Scan. If many posts are deleted at once, the newest 100 Scans cause an event.
+         *     - `POST_EDITED`: the text of a Scan's post was edited at its source. The Scan keeps the text that matched. An edit is
+         *       found up to about a day later, and only on platforms whose posts are checked again and that show their text then.
+         * @enum {string}
+         */
+        ServiceEventType: "MANAGER_APPLIED" | "MANAGER_APPLY_FAILED" | "CONNECTION_DISABLED" | "COVERAGE_GAP" | "POST_DELETED" | "POST_EDITED";
+        /**
+         * @description What a Connection receives for each service event. It contains nothing of a post but its id. More fields may come.
+         * @example {
+         *       "type": "MANAGER_APPLY_FAILED",
+         *       "id": "01jd3yc5r6s7t8v9w0x1y2z3a4",
+         *       "time": "2026-11-21T01:02:03.000123Z",
+         *       "name": "namespaces/01jd3y8k6q9v2w4x5z7a8b9c0d/managers/01jd3y9m1r2s3t4v5w6x7y8z9a",
+         *       "nickname": "Backup tools",
+         *       "error": {
+         *         "code": "no_reachable_url",
+         *         "message": "https://example.com/ answered 404"
+         *       }
+         *     }
+         */
+        ServiceEvent: {
+            type: components["schemas"]["ServiceEventType"];
+            /** @description The same for all Connections, and in each attempt. */
+            id: components["schemas"]["Id"];
+            /** @description When it happened; for a deleted or edited post, when that was found. */
+            time: components["schemas"]["Timestamp"];
+            /**
+             * @description What it is about: the `name` of the Manager, of the Connection, of the Scan for `POST_DELETED` and `POST_EDITED`, or
+             *     of the Namespace for `COVERAGE_GAP`.
+             */
+            name: string;
+            /** @description That of the Manager or Connection. */
+            nickname?: string;
+            error?: components["schemas"]["ApplyError"];
+            /** @description Why the Connection was disabled. */
+            reason?: string;
+            /** @description Of which time posts may be missing; with `COVERAGE_GAP`. */
+            gap?: {
+                /** @description The name of the feed, with the query of an address as `***`. */
+                feed: string;
+                /** @description Absent if it is not known. */
+                from?: components["schemas"]["Timestamp"];
+                to: components["schemas"]["Timestamp"];
+                reason: string;
+            };
+            /** @description The post of the Scan; with `POST_DELETED` and `POST_EDITED`. */
+            post?: {
+                id: string;
+            };
+        };
         /**
          * @example {
          *       "connections": [
@@ -1838,7 +1983,8 @@ export interface components {
          * @description Why there was no answer, or the delivery was given up: `dns_failure`, `forbidden_address`, `connect_refused`,
          *     `connect_timeout`, `unreachable`, `tls_failure`, `proxy_failure`, `timeout`, `reset`, `protocol_error`, `invalid_request`,
          *     `expired`, `scan_expired`, `scan_deleted`, `post_deleted`, `connection_deleted`, `undecryptable_headers`, `unreadable`,
-         *     `internal_error`. More may come.
+         *     `internal_error`. By e-mail also `no_confirmed_recipient`, `invalid_recipient`, `smtp_not_configured`, `smtp_unavailable`,
+         *     `smtp_login_refused` and `too_many_mails`, which the operators' server or limit caused, or the recipients. More may come.
          * @example timeout
          */
         DeliveryError: string;
@@ -1859,13 +2005,15 @@ export interface components {
             name: components["schemas"]["DeliveryName"];
             createTime: components["schemas"]["Timestamp"];
             updateTime: components["schemas"]["Timestamp"];
-            scan: components["schemas"]["ScanName"];
+            /** @description Absent for a service event. */
+            scan?: components["schemas"]["ScanName"];
+            event?: components["schemas"]["ServiceEvent"];
             state: components["schemas"]["DeliveryState"];
             attemptCount: number;
             lastAttemptTime?: components["schemas"]["Timestamp"];
             /** @description When it is sent next at the earliest; of PENDING and RETRYING alone. */
             nextAttemptTime?: components["schemas"]["Timestamp"];
-            /** @description The status of the last attempt, if it was answered. */
+            /** @description The status of the last attempt, if it was answered; by e-mail the reply of the mail server, such as 250 or 550. */
             lastStatusCode?: number;
             lastError?: components["schemas"]["DeliveryError"];
         };
@@ -1901,13 +2049,15 @@ export interface components {
             name: components["schemas"]["DeliveryName"];
             createTime: components["schemas"]["Timestamp"];
             updateTime: components["schemas"]["Timestamp"];
-            scan: components["schemas"]["ScanName"];
+            /** @description Absent for a service event. */
+            scan?: components["schemas"]["ScanName"];
+            event?: components["schemas"]["ServiceEvent"];
             state: components["schemas"]["DeliveryState"];
             attemptCount: number;
             lastAttemptTime?: components["schemas"]["Timestamp"];
             /** @description When it is sent next at the earliest; of PENDING and RETRYING alone. */
             nextAttemptTime?: components["schemas"]["Timestamp"];
-            /** @description The status of the last attempt, if it was answered. */
+            /** @description The status of the last attempt, if it was answered; by e-mail the reply of the mail server, such as 250 or 550. */
             lastStatusCode?: number;
             lastError?: components["schemas"]["DeliveryError"];
             attempts: components["schemas"]["DeliveryAttempt"][];
@@ -1982,7 +2132,7 @@ export interface components {
              * @enum {string}
              */
             action: "CREATE" | "UPDATE" | "DELETE" | "APPLY" | "BACKFILL" | "ENABLE" | "TEST" | "REPLAY" | "CANCEL" | "RETRY" | "READ_SECRETS" | "REVOKE";
-            /** @description The name of the changed resource, which may be deleted by now; `keys/…` for an API key, `quotas` for those of the account. */
+            /** @description The name of the changed resource, which may be deleted by now; `keys/…` for an API key, `people/…/sessions/…` for a sign-in to the console, `quotas` for those of the account. */
             resource: string;
             /** @description Names of the fields that an update sent. */
             fields?: string[];
@@ -2201,11 +2351,40 @@ export interface components {
              *     Namespace watches, or that have everything new on a platform.
              */
             recent?: number;
+            startTime?: components["schemas"]["RecentStartTime"];
+            endTime?: components["schemas"]["RecentEndTime"];
             /** @description Posts that were read, by `url` or `id`. */
             urls?: string[];
             /** @description A draft, in the place of those at work; required where none are. */
             instructions?: components["schemas"]["Instructions"];
         };
+        /** @description A draft of a Manager, and exactly one of `posts`, `recent` and `urls`. */
+        PreviewDraft: {
+            source: components["schemas"]["Source"];
+            instructions: components["schemas"]["Instructions"];
+            mutes?: components["schemas"]["Mutes"];
+            languages?: components["schemas"]["Languages"];
+            /** @description For `posts` of yours. Of `recent` ones and `urls`, the feeds decide: comments have feeds of their own. */
+            kinds?: components["schemas"]["Kinds"];
+            posts?: components["schemas"]["PreviewPost"][];
+            /** @description As for `previewManager`. */
+            recent?: number;
+            startTime?: components["schemas"]["RecentStartTime"];
+            endTime?: components["schemas"]["RecentEndTime"];
+            /** @description Posts that were read, by `url` or `id`. */
+            urls?: string[];
+        };
+        /**
+         * Format: date-time
+         * @description Only with `recent`. Leaves out posts that are older than this.
+         */
+        RecentStartTime: string;
+        /**
+         * Format: date-time
+         * @description Only with `recent`. Leaves out posts of this time, and younger ones. To read more than 100 posts, send the `time` of
+         *     the oldest one plus a microsecond: other posts of the same time may be missing, and this one comes again.
+         */
+        RecentEndTime: string;
         /**
          * @description A post in the form of `Post`. Its `id` begins with the platform and a colon, as those of Scans do, if it is to be held
          *     against the feeds.
@@ -2273,6 +2452,11 @@ export interface components {
                  */
                 reason: "MATCHED" | "BELOW_THRESHOLD" | "REQUIRE" | "EXCLUDE" | "MUTED" | "LANGUAGE" | "NOT_WATCHED" | "NEVER_SEEN";
             }[];
+            /**
+             * @description Only with `recent`: since then, all posts of the feeds are stored, and of some feeds longer. Earlier days are not covered.
+             *     Absent if a feed stores none yet. Feeds that no Manager of the Namespace watches are left out.
+             */
+            keptSince?: components["schemas"]["Timestamp"];
         };
         /** @description Words of your own, each once. A filter finds one by a part of it: `labels : "lead"`. */
         Labels: string[];
@@ -2673,8 +2857,8 @@ export interface components {
             };
         };
         /**
-         * @description The key, or its account, has spent its points for now, its account reads two costly lists already or has more requests open than are
-         *     served at a time, or too many keys that do not work came from this address. `Retry-After` says when to come again.
+         * @description The key, or its account, has spent its points for now, its account reads two costly lists already, has more requests open than are
+         *     served at a time or leaves responses unread, or too many keys that do not work came from this address. `Retry-After` says when to come again.
          */
         TooManyRequests: {
             headers: {
@@ -3335,6 +3519,90 @@ export interface operations {
                 };
                 content: {
                     "application/json": components["schemas"]["Manager"];
+                };
+            };
+            400: components["responses"]["BadRequest"];
+            401: components["responses"]["Unauthorized"];
+            403: components["responses"]["Forbidden"];
+            404: components["responses"]["NotFound"];
+            408: components["responses"]["Timeout"];
+            413: components["responses"]["TooLarge"];
+            415: components["responses"]["UnsupportedMediaType"];
+            429: components["responses"]["TooManyRequests"];
+            431: components["responses"]["HeadTooLarge"];
+            500: components["responses"]["InternalError"];
+            503: components["responses"]["Unavailable"];
+        };
+    };
+    previewManagerDraft: {
+        parameters: {
+            query?: never;
+            header?: {
+                /**
+                 * @description `true` or `yes`, in any case, turn test mode on: the request is checked and executed for real, its answer is the one
+                 *     that the real call would give, and nothing is stored or sent. `false` and `no` turn it off.
+                 * @example true
+                 */
+                "x-test"?: components["parameters"]["XTest"];
+                /**
+                 * @description Up to 128 visible ASCII characters, which the answer repeats. Without it, or when it is anything else, the service
+                 *     makes one up.
+                 * @example 5f0c1f7e-import-17
+                 */
+                "x-request-id"?: components["parameters"]["XRequestId"];
+            };
+            path: {
+                /** @description The last segment of the Namespace's `name`. */
+                namespaceId: components["parameters"]["NamespaceId"];
+            };
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                /**
+                 * @example {
+                 *       "source": {
+                 *         "type": "FORUM"
+                 *       },
+                 *       "instructions": {
+                 *         "include": [
+                 *           {
+                 *             "text": "backup",
+                 *             "weight": 2.5
+                 *           },
+                 *           {
+                 *             "text": "offsite",
+                 *             "weight": 1
+                 *           }
+                 *         ],
+                 *         "threshold": 3
+                 *       },
+                 *       "mutes": [
+                 *         {
+                 *           "type": "TERM",
+                 *           "value": "hiring"
+                 *         }
+                 *       ],
+                 *       "recent": 100,
+                 *       "startTime": "2026-11-20T00:00:00Z"
+                 *     }
+                 */
+                "application/json": components["schemas"]["PreviewDraft"];
+            };
+        };
+        responses: {
+            /** @description A result for each post, in their order; of `recent` ones the newest first. */
+            200: {
+                headers: {
+                    "X-Request-Id": components["headers"]["XRequestId"];
+                    "X-RateLimit-Limit": components["headers"]["RateLimitLimit"];
+                    "X-RateLimit-Remaining": components["headers"]["RateLimitRemaining"];
+                    "X-RateLimit-Reset": components["headers"]["RateLimitReset"];
+                    "X-Test": components["headers"]["XTest"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["PreviewResults"];
                 };
             };
             400: components["responses"]["BadRequest"];

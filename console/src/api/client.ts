@@ -104,6 +104,50 @@ function quoted(text: string): string {
   return `'${text.replaceAll("'", "'\\''")}'`;
 }
 
+/**
+ * Sign-in by a provider, which is no part of the API: next to the page, with its cookie or, to sign out, a token. Steps
+ * of a sign-in are never repeated, because each works once.
+ */
+export async function signInStep<T>(path: "sign-in" | "sign-in/token" | "sign-in/end", token?: string): Promise<T> {
+  const headers: Record<string, string> = { accept: "application/json" };
+  if (token !== undefined) {
+    headers["authorization"] = `Bearer ${token}`;
+  }
+  const { answer, text } = await fetched(new URL(path, document.baseURI), AbortSignal.timeout(TIMEOUT_MS), {
+    method: path === "sign-in" ? "GET" : "POST",
+    headers,
+    credentials: token === undefined ? "same-origin" : "omit",
+    // Closing the page does not take it back.
+    keepalive: path === "sign-in/end",
+  });
+  const body = parsed(text);
+  if (!answer.ok || body === undefined) {
+    throw new ApiError(answer.status, `status ${answer.status}`, [], answer.headers.get("x-request-id") ?? undefined);
+  }
+  return body as T;
+}
+
+/** Ends a session. It is repeated: a session that stays valid is a risk, and ending it twice does no harm. */
+export async function endSession(token: string): Promise<void> {
+  for (let tries = 1; ; tries += 1) {
+    try {
+      await signInStep("sign-in/end", token);
+      return;
+    } catch (error) {
+      const status = error instanceof ApiError ? error.status : undefined;
+      if (status === 401) {
+        // It has ended before.
+        return;
+      }
+      const again = error instanceof Unreachable || status === 429 || status === 503;
+      if (!again || tries === TRIES) {
+        throw error;
+      }
+      await sleep(FIRST_WAIT_MS * 2 ** (tries - 1) * (0.5 + Math.random()), undefined);
+    }
+  }
+}
+
 export async function call<T>(path: string, ask: Ask = {}): Promise<T> {
   const method = ask.method ?? "GET";
   const repeatable = (method === "GET" || ask.create === true) && !ask.background;
@@ -146,6 +190,20 @@ function broken(state: "offline" | "failing", retryAt: number): void {
   link.value = { state, since, retryAt };
 }
 
+/** The whole answer of a request that is not repeated, cached or led elsewhere. */
+async function fetched(url: URL, timeout: AbortSignal, ask: RequestInit, stop?: AbortSignal): Promise<{ answer: Response; text: string }> {
+  const signal = stop ? AbortSignal.any([stop, timeout]) : timeout;
+  try {
+    const answer = await fetch(url, { ...ask, signal, cache: "no-store", redirect: "error" });
+    return { answer, text: await answer.text() };
+  } catch (cause) {
+    if (stop?.aborted) {
+      throw cause;
+    }
+    throw new Unreachable(timeout.aborted ? "no answer in time" : "the server cannot be reached", { cause });
+  }
+}
+
 async function once<T>(path: string, ask: Ask, idempotencyKey: string | undefined): Promise<T> {
   const headers: Record<string, string> = { accept: "application/json" };
   if (key !== null) {
@@ -165,26 +223,12 @@ async function once<T>(path: string, ask: Ask, idempotencyKey: string | undefine
     throw new Error("the key is for this origin alone");
   }
   const usedKey = key;
-  const timeout = AbortSignal.timeout(ask.timeoutMs ?? TIMEOUT_MS);
-  let answer: Response;
-  let text: string;
-  try {
-    answer = await fetch(url, {
-      method: ask.method ?? "GET",
-      headers,
-      body: ask.body === undefined ? null : JSON.stringify(ask.body),
-      signal: ask.signal ? AbortSignal.any([ask.signal, timeout]) : timeout,
-      credentials: "omit",
-      cache: "no-store",
-      redirect: "error",
-    });
-    text = await answer.text();
-  } catch (cause) {
-    if (ask.signal?.aborted) {
-      throw cause;
-    }
-    throw new Unreachable(timeout.aborted ? "no answer in time" : "the server cannot be reached", { cause });
-  }
+  const { answer, text } = await fetched(url, AbortSignal.timeout(ask.timeoutMs ?? TIMEOUT_MS), {
+    method: ask.method ?? "GET",
+    headers,
+    body: ask.body === undefined ? null : JSON.stringify(ask.body),
+    credentials: "omit",
+  }, ask.signal);
   const body = parsed(text);
   if (answer.ok && body !== undefined) {
     return body as T;

@@ -11,6 +11,7 @@ export type Connection = S["Connection"];
 export type Delivery = S["Delivery"];
 export type DeliveryState = S["DeliveryState"];
 export type DeliveryWithAttempts = S["DeliveryWithAttempts"];
+export type ServiceEventType = S["ServiceEventType"];
 export type Attempt = S["DeliveryAttempt"];
 export type Replay = S["Replay"];
 export type Post = S["Post"];
@@ -39,6 +40,7 @@ export type Feed = S["Feed"];
 
 export const ACTIONS: Action[] = ["CREATE", "UPDATE", "DELETE", "APPLY", "BACKFILL", "ENABLE", "TEST", "REPLAY", "CANCEL", "RETRY", "READ_SECRETS", "REVOKE"];
 export const DELIVERY_STATES: DeliveryState[] = ["PENDING", "IN_FLIGHT", "SUCCEEDED", "RETRYING", "EXHAUSTED", "CANCELLED"];
+export const SERVICE_EVENTS: ServiceEventType[] = ["MANAGER_APPLIED", "MANAGER_APPLY_FAILED", "CONNECTION_DISABLED", "COVERAGE_GAP", "POST_DELETED", "POST_EDITED"];
 export const FOCUSES: Focus[] = ["SALES", "COMPETITOR", "CRISIS"];
 /** All settings, strictest first. */
 export const SENSITIVITIES: Sensitivity[] = ["PRECISE", "BALANCED", "BROAD"];

@@ -120,6 +120,10 @@ function Health({ connection }: { connection: Connection }) {
   );
 }
 
+function Recipients({ all }: { all: NonNullable<Connection["recipients"]> }) {
+  return <>{all.map((one) => <p key={one.address}><Foreign>{one.address}</Foreign> <span class="faint">{w.connection.recipientStates[one.state]}</span></p>)}</>;
+}
+
 function Settings({ connection, put }: { connection: Connection; put: (connection: Connection) => void }) {
   const draft = useSignal(draftOf(connection));
   const failed = useSignal<unknown>(undefined);
@@ -129,7 +133,9 @@ function Settings({ connection, put }: { connection: Connection; put: (connectio
     return (
       <dl class="facts card">
         <dt>{w.newConnection.url}</dt><dd><Foreign>{connection.url}</Foreign></dd>
+        {connection.recipients && <><dt>{w.connection.recipients}</dt><dd><Recipients all={connection.recipients} /></dd></>}
         <dt>{w.newConnection.format}</dt><dd>{w.newConnection.formats[connection.format]}</dd>
+        {connection.digest && <><dt>{w.newConnection.digest}</dt><dd>{w.newConnection.periods[connection.digest.period]} ({connection.digest.timeZone})</dd></>}
         <dt>{w.newConnection.headers}</dt><dd>{Object.keys(connection.headers).map((name) => <p key={name}><code>{name}</code>: •••</p>)}</dd>
       </dl>
     );
@@ -158,7 +164,10 @@ function Settings({ connection, put }: { connection: Connection; put: (connectio
   return (
     <div class="settings">
       <form noValidate class="part card" onSubmit={(event) => { event.preventDefault(); }}>
-        <div class="part-words"><h2>{w.connection.what}</h2><p class="faint">{w.connection.whatHint}</p></div>
+        <div class="part-words">
+          <h2>{w.connection.what}</h2><p class="faint">{w.connection.whatHint}</p>
+          {connection.recipients && <><h3>{w.connection.recipients}</h3><Recipients all={connection.recipients} /></>}
+        </div>
         <div class="part-fields">
           <ConnectionFields draft={draft} failed={failed.value} isNew={false} />
           {failed.value !== undefined && <Failed error={failed.value} />}

@@ -66,17 +66,18 @@ export function DeliveryPage({ connection: connectionName, delivery }: { connect
 }
 
 function Request({ delivery, connection }: { delivery: DeliveryWithAttempts; connection: Connection | undefined }) {
-  const scan = useQuery(delivery.scan, (read) => api.scan(delivery.scan, read), null);
-  const body = scan.data && { type: "SCAN", name: scan.data.name, post: scan.data.post };
+  const scan = useQuery(delivery.scan ?? null, (read) => api.scan(delivery.scan ?? "", read), null);
+  const body = delivery.event ?? (scan.data && { type: "SCAN", name: scan.data.name, post: scan.data.post });
   return (
     <section class="block">
       <h2>{w.delivery.request}</h2>
       {connection && <p class="mono request-line">{connection.method} <Foreign>{connection.url}</Foreign></p>}
       {connection && Object.keys(connection.headers).length > 0 && <p class="small faint">{w.delivery.headers} {Object.keys(connection.headers).map((name) => <code key={name}>{name}: ••• </code>)}</p>}
       {scan.error !== undefined && <Failed error={scan.error} retry={scan.reload} />}
-      {scan.data && (
+      {body && (
         <>
-          <p><a href={href(`n/${delivery.name.split("/")[1]}/inbox`, { scan: `${parent(scan.data.name).split("/").pop()}.${scan.data.name.split("/").pop()}` })}><Foreign>{headline(scan.data.post)}</Foreign></a></p>
+          {delivery.event && <p>{w.delivery.events[delivery.event.type]}</p>}
+          {scan.data && <p><a href={href(`n/${delivery.name.split("/")[1]}/inbox`, { scan: `${parent(scan.data.name).split("/").pop()}.${scan.data.name.split("/").pop()}` })}><Foreign>{headline(scan.data.post)}</Foreign></a></p>}
           {connection?.format === undefined || connection.format === "EARSHOT"
             ? <details><summary>{w.delivery.body}</summary><pre class="code" tabIndex={0}>{JSON.stringify(body, null, 2)}</pre></details>
             : <p class="faint">{w.delivery.otherFormat(w.newConnection.formats[connection.format])}</p>}

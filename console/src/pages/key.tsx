@@ -1,15 +1,15 @@
-// One field for the key; and once there is one, what it may do.
-import { useId } from "preact/hooks";
+// One field for the key, next to sign-in by a provider; and once there is a key, what it may do.
+import { useEffect, useId } from "preact/hooks";
 import { useSignal } from "@preact/signals";
-import { ApiError } from "../api/client";
+import { ApiError, signInStep } from "../api/client";
 import { id } from "../api/types";
 import { Act, Page } from "../parts/basics";
 import { errorText } from "../parts/errors";
 import { useNamespaces } from "../parts/names";
 import { Brand } from "../parts/shell";
 import { Time, moment, number } from "../parts/time";
-import { href } from "../router";
-import { caller, end, ended, signIn } from "../session";
+import { href, route } from "../router";
+import { caller, comeBack, ended, leave, signIn, signOut } from "../session";
 import { w } from "../words/en";
 
 const FORM = /^esk_[0-9a-z]{26}_[0-9A-Za-z_-]{43}$/;
@@ -20,6 +20,28 @@ export function SignIn() {
   const visible = useSignal(false);
   const problem = useSignal<string | null>(null);
   const busy = useSignal(false);
+  const provider = useSignal<string | undefined>(undefined);
+  const failed = useSignal<string | undefined>(undefined);
+  const back = useSignal(false);
+
+  useEffect(() => {
+    // Without an answer, the field for the key is there.
+    signInStep<{ provider?: string }>("sign-in").then((answer) => { provider.value = answer.provider; }, () => undefined);
+    const { path, query } = route.value;
+    if (path[0] !== "sign-in") {
+      return;
+    }
+    const reason = query.get("failed");
+    if (reason !== null) {
+      failed.value = w.key.failed[reason] ?? w.key.failed["unavailable"];
+    } else if (query.has("done")) {
+      back.value = true;
+      comeBack().catch((error: unknown) => {
+        back.value = false;
+        failed.value = error instanceof ApiError && error.status === 401 ? w.key.failed["expired"] : errorText(error);
+      });
+    }
+  }, []);
 
   const enter = async () => {
     const candidate = typed.value.trim();
@@ -42,9 +64,14 @@ export function SignIn() {
     <main class="sign-in">
       <div class="card">
         <Brand />
-        <h1>{w.key.title}</h1>
+        <h1>{provider.value === undefined ? w.key.title : w.key.signIn}</h1>
         {ended.value === "refused" && <p class="notice warn" role="status">{w.key.ended}</p>}
         {ended.value === "signed-out" && <p class="notice" role="status">{w.key.signedOut}</p>}
+        {ended.value === "not-revoked" && <p class="notice warn" role="status">{w.key.notRevoked}</p>}
+        {failed.value !== undefined && <p class="notice bad" role="alert">{failed.value}</p>}
+        {back.value && <p class="notice" role="status">{w.key.signingIn}</p>}
+        {provider.value !== undefined && <a class="button primary" href="sign-in/begin" onClick={leave}>{w.key.with(provider.value)}</a>}
+        {provider.value !== undefined && <p class="faint small">{w.key.or}</p>}
         <form noValidate onSubmit={(event) => { event.preventDefault(); void enter(); }}>
           <div class="field">
             <label for={input}>{w.key.label}</label>
@@ -76,6 +103,7 @@ export function KeyPage() {
   return (
     <Page title={w.key.page}>
       <dl class="facts card">
+        {me.person !== undefined && <><dt>{w.key.person}</dt><dd><bdi dir="auto">{me.person}</bdi></dd></>}
         <dt>{w.key.account}</dt><dd>{me.account}</dd>
         <dt>{w.key.role}</dt><dd>{w.roles[me.role]} <span class="faint">{w.key.roleMeans[me.role]}</span></dd>
         <dt>{w.key.namespaces}</dt>
@@ -94,7 +122,7 @@ export function KeyPage() {
           <p>{w.key.accountPoints(number(me.accountRateLimitPerMinute))}</p>
         </dd>
       </dl>
-      <p class="actions"><Act run={async () => end("signed-out")}>{w.nav.signOut}</Act></p>
+      <p class="actions"><Act run={signOut}>{w.nav.signOut}</Act></p>
       <p class="faint small">{w.key.kept}</p>
     </Page>
   );

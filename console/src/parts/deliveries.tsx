@@ -53,6 +53,7 @@ export function Deliveries({ connection }: { connection: string }) {
   const filter = toFilter(query);
   const managers = useManagers(parent(connection));
   const nickname = (scan: string) => managers.data?.find((one) => one.name === parent(scan))?.nickname;
+  const subject = ({ scan, event }: Delivery) => (event ? w.delivery.events[event.type] : titles.get(scan ?? "") ?? id(scan ?? ""));
   // The log names Scans. Titles of recent Scans are loaded already.
   const all = `${parent(connection)}/managers/-`;
   const scans = useQuery(`${all}/titles`, (read) => api.scans(all, {}, read));
@@ -133,7 +134,7 @@ export function Deliveries({ connection }: { connection: string }) {
             <tbody>
               {list.value.map((one) => (
                 <tr key={one.name}>
-                  <th scope="row"><a href={pageOf(connection, `deliveries/${id(one.name)}`)}><Foreign>{titles.get(one.scan) ?? id(one.scan)}</Foreign></a>{(managers.data ?? []).length > 1 && <span class="faint small"><Foreign>{nickname(one.scan) ?? ""}</Foreign></span>}</th>
+                  <th scope="row"><a href={pageOf(connection, `deliveries/${id(one.name)}`)}><Foreign>{subject(one)}</Foreign></a>{(managers.data ?? []).length > 1 && <span class="faint small"><Foreign>{one.event ? one.event.nickname ?? "" : nickname(one.scan ?? "") ?? ""}</Foreign></span>}</th>
                   <td><DeliveryMark state={one.state} /></td>
                   <td data-label={w.delivery.answer}>{one.lastStatusCode ?? (one.lastError ? <span class="bad">{w.delivery.errors[one.lastError] ?? one.lastError}</span> : <span class="faint">–</span>)}</td>
                   <td data-label={w.delivery.attempts} class={one.attemptCount > 1 ? "num" : "num none"}>{one.attemptCount}</td>

@@ -33,6 +33,8 @@ interface Props {
 
 /** In the query: which Scan is open. */
 const OPEN = "scan";
+/** In the query: the open Scan is about to be muted. */
+const MUTE = "mute";
 
 export function ScanList({ scans, list, managers, namespace, empty, showManager, focusFilter }: Props) {
   const open = route.value.query.get(OPEN);
@@ -73,6 +75,14 @@ export function ScanList({ scans, list, managers, namespace, empty, showManager,
     const at = list.findIndex((scan) => short(scan) === from);
     choose(list[at === -1 ? 0 : Math.max(0, Math.min(list.length - 1, at + by))]);
   };
+  // A mail leads here, where the Scan is about to be muted.
+  const mutes = route.value.query.get(MUTE) !== null;
+  useEffect(() => {
+    if (mutes && selected && mayWrite.value) {
+      dialog.value = "mute";
+      setQuery({ [MUTE]: undefined });
+    }
+  }, [mutes, selected?.name]);
   useEffect(() => {
     rows.current?.querySelector("[aria-current=true]")?.scrollIntoView({ block: "nearest" });
   }, [open]);

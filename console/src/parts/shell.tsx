@@ -5,7 +5,7 @@ import { useSignal } from "@preact/signals";
 import { lastAnswer, limitedUntil, link, retryNow } from "../api/client";
 import { id } from "../api/types";
 import { go, href, route } from "../router";
-import { caller, end, mayAudit, mayWrite, setTheme, theme, type Theme } from "../session";
+import { caller, mayAudit, mayWrite, setTheme, signOut, theme, type Theme } from "../session";
 import { w } from "../words/en";
 import { Menu } from "./dialog";
 import { useNamespaces } from "./names";
@@ -90,12 +90,12 @@ function Account() {
           <button type="button" key={one} aria-pressed={theme.value === one} onClick={() => setTheme(one)}>{w.nav.themes[one]}</button>
         ))}
       </div>
-      <button type="button" onClick={() => end("signed-out")}>{w.nav.signOut}</button>
+      <button type="button" onClick={() => void signOut()}>{w.nav.signOut}</button>
     </Menu>
   );
 }
 
-/** From then on, a key that expires is announced on each page. */
+/** From then on, a key that expires is announced on each page. Who has a session signs in again. */
 const EXPIRES_SOON_MS = 14 * 86_400_000;
 
 /** The network, the rate limit, the end of the key, and what it may not do. */
@@ -125,7 +125,7 @@ function Banners() {
       {limited && (
         <div class="banner warn" role="status">{w.banner.limited(Math.ceil((limitedUntil.value - at.value) / 1000))}</div>
       )}
-      {expires !== undefined && Date.parse(expires) - now.value < EXPIRES_SOON_MS && (
+      {expires !== undefined && caller.value?.person === undefined && Date.parse(expires) - now.value < EXPIRES_SOON_MS && (
         <div class="banner warn" role="status"><span>{w.banner.expires} <Time iso={expires} focusable />. {w.banner.rotate}</span></div>
       )}
       {caller.value !== null && !mayWrite.value && <p class="read-only">{w.banner.readOnly}</p>}

@@ -1,5 +1,5 @@
 // Every word that the console says, in English.
-import type { Action, Connection, Delivery, Feed, Focus, Kind, Manager, Match, Mute, Sensitivity, SourceType } from "../api/types";
+import type { Action, Connection, Delivery, Feed, Focus, Kind, Manager, Match, Mute, Sensitivity, ServiceEventType, SourceType } from "../api/types";
 
 type ByWord = Record<string, string | undefined>;
 
@@ -82,9 +82,16 @@ export const w = {
 
   key: {
     title: "Sign in with an API key", label: "API key", show: "Show", enter: "Continue", checking: "Checking…", hint: "Your operators make keys:",
-    kept: "The key stays in this tab, and is forgotten when it closes.", ended: "The server does not take your key any more. Enter one to go on where you were.",
+    kept: "The key stays in this tab, and is forgotten when it closes.", ended: "The server does not take your key any more. Sign in again to go on where you were.",
     signedOut: "You are signed out; the key is forgotten.", missing: "Enter a key.", malformed: "A key looks like esk_…, an underscore, and 43 more characters.",
     refused: "The server does not know this key, or it has expired or been revoked.",
+    signIn: "Sign in", with: (provider: string) => `Sign in with ${provider}`, or: "Or enter an API key.", signingIn: "Signing in…", person: "Person",
+    notRevoked: "You are signed out in this tab, but the server could not be reached. Your session ends at its time.",
+    failed: {
+      unavailable: "Signing in does not work now. Try again in a moment, or ask your operator.", expired: "This sign-in was used before, took too long, or began in another browser. Try again.",
+      refused: "Your provider did not sign you in.", invalid: "Your provider's answer cannot be used. Try again, or ask your operator.",
+      "not-allowed": "You are signed in at your provider, but none of your groups may use Earshot. Ask your operator.", "too-many": "Too many people are signing in from your network. Try again in a few minutes.",
+    } as ByWord,
     page: "This key", account: "Account", role: "Role", namespaces: "Namespaces", expires: "Expires", rate: "Rate limit", all: "All of the account:", never: "never",
     quotas: "Quotas of the account",
     quota: {
@@ -265,26 +272,32 @@ export const w = {
     breakerMeans: { CLOSED: "all is sent", OPEN: "given a rest", HALF_OPEN: "one delivery tells" } satisfies Record<NonNullable<Connection["health"]>["breaker"], string>,
     openBreaker: "It has failed so often that it is given a rest. Retrying one delivery by hand goes through at once.", ofLast: "of the last attempts", nobodyWaits: "nothing waits", oldest: (age: string) => `oldest for ${age}`,
     test: "Send test", pause: "Pause", enable: "Enable", enabled: "Enabled: what waits is sent now.", pausedNow: "Paused: what comes waits.", chart: "Deliveries, 24 hours",
+    recipients: "Recipients", recipientStates: { PENDING: "has not confirmed yet", CONFIRMED: "gets mail", UNSUBSCRIBED: "unsubscribed", REFUSED: "does not exist" } satisfies Record<NonNullable<Connection["recipients"]>[number]["state"], string>,
     what: "Where it delivers", whatHint: "Changes hold for what is sent from now on, and for what is tried again.", tabs: { deliveries: "Deliveries", replays: "Replays", settings: "Settings" }, delete: "Delete this Connection", deleteMeans: "Nothing more is sent to it; it is taken out of the Managers that name it, and what waits is cancelled. This cannot be undone.",
   },
   newConnection: {
-    title: "New Connection", lead: "A server that answers any 2xx within 10 seconds, or a chat channel's incoming webhook.", url: "Address", urlHint: "https, on a public host.", format: "Format", formatHint: "The shape of what is sent.",
-    formats: { EARSHOT: "Earshot's own", SLACK: "Slack", DISCORD: "Discord", TEAMS: "Microsoft Teams" } satisfies Record<NonNullable<Connection["format"]>, string>,
+    title: "New Connection", lead: "A server that answers any 2xx within 10 seconds, a chat channel's incoming webhook, or e-mail.", url: "Address", urlHint: "https, on a public host. For e-mail: mailto: and up to ten addresses, separated by commas; each recipient has to confirm.", format: "Format", formatHint: "The shape of what is sent.",
+    formats: { EARSHOT: "Earshot's own", SLACK: "Slack", DISCORD: "Discord", TEAMS: "Microsoft Teams", EMAIL: "E-mail" } satisfies Record<NonNullable<Connection["format"]>, string>,
     headers: "Headers", headersHint: "Sent with every delivery, so that your server knows us. Values are written and never shown again.", headerName: "Header", headerValue: "Value", addHeader: "Add a header", keep: "as it is",
-    more: "Method, pace and signature", method: "Method", max: "Requests a second, at most", maxHint: "Empty: as many as it takes, or as the chat service allows.", secret: "Signing secret", secretHint: "Recommended. Deliveries are signed with it, so your server can refuse forged ones. Copy it to your server now; it is not shown again.",
-    secretKept: "Empty keeps what is there. A new one takes its place.", makeSecret: "Make one", test: "Test it", testAgain: "Test again", keepIt: "Keep it", keepUntested: "Save without a test", saved: "The Connection is saved. Managers can send to it now.",
+    digest: "Mails", digestHint: "A digest lists the newest 20 Scans; without Scans, none comes.",
+    periods: { SINGLE: "One for each Scan", HOURLY: "A digest every hour", DAILY: "A digest every day" } satisfies Record<"SINGLE" | NonNullable<Connection["digest"]>["period"], string>,
+    timeZone: "Time zone", timeZoneHint: "Where hours and days begin, such as Europe/Berlin.",
+    more: "Method, pace, signature and service events", moreOfMail: "Pace and service events", method: "Method", max: "Requests a second, at most", maxHint: "Empty: as many as it takes, or as the chat service allows.", secret: "Signing secret", secretHint: "Recommended. Deliveries are signed with it, so your server can refuse forged ones. Copy it to your server now; it is not shown again.",
+    secretKept: "Empty keeps what is there. A new one takes its place.", makeSecret: "Make one", events: "Service events", eventsHint: "Also sent here, for the whole Namespace.", test: "Test it", testAgain: "Test again", keepIt: "Keep it", keepUntested: "Save without a test", saved: "The Connection is saved. Managers can send to it now.",
     testMeans: "The test saves it and sends one made-up Scan. Nothing else goes there until a Manager names it; leaving without keeping it takes it away again.",
   },
   test: { ok: "Acknowledged", failed: "Not acknowledged", answered: (status: number) => `Answered ${status}`, within: (time: string) => `within ${time}.`, means: "One made-up Scan was sent. It is in no log and no statistics." },
   delivery: {
     one: "Delivery", filters: "Filters", state: "State", status: "Answer", noAnswer: "No answer", anyFailed: "Failed, any", none: "Nothing was delivered yet", noneSuch: "No such delivery", noneWhy: "A delivery is made for each Scan of the Managers that name this Connection.",
     created: "Made", scan: "Scan", fresh: (count: number, page: number) => `${count >= page ? `${page} or more` : count} new – show`, answer: "Answer", attempts: "Attempts", next: "Next attempt", createdAt: "made", nextAt: "next attempt", retry: "Retry", again: "Send again", retried: "It is sent again now.", request: "Request", headers: "With headers", body: "Body",
+    events: { MANAGER_APPLIED: "Manager applied", MANAGER_APPLY_FAILED: "Manager could not be applied", CONNECTION_DISABLED: "Connection disabled by the service", COVERAGE_GAP: "Posts may be missing", POST_DELETED: "Post of a Scan deleted", POST_EDITED: "Post of a Scan edited" } satisfies Record<ServiceEventType, string>,
     otherFormat: (format: string) => `Sent in the form of ${format}.`, notYet: "Not sent yet.", newestOnly: (count: number) => `The newest ${count} are shown.`, total: "total",
     states: { PENDING: "To be sent", IN_FLIGHT: "Being sent", SUCCEEDED: "Acknowledged", RETRYING: "Retrying", EXHAUSTED: "Given up", CANCELLED: "Cancelled" } satisfies Record<Delivery["state"], string>,
     phases: { dns: "DNS", connect: "Connect", tls: "TLS", firstByte: "First byte", rest: "Rest" },
     errors: {
       dns_failure: "Name not found", forbidden_address: "Address not allowed", connect_refused: "Connection refused", connect_timeout: "No connection in time", unreachable: "Unreachable", tls_failure: "TLS failed", proxy_failure: "Stopped at the proxy", timeout: "No answer in time",
       reset: "Connection cut", protocol_error: "Not HTTP", invalid_request: "Cannot be sent", expired: "Too old", scan_expired: "Scan not kept", scan_deleted: "Scan deleted", connection_deleted: "Connection deleted",
+      no_confirmed_recipient: "No recipient has confirmed", invalid_recipient: "No such address", smtp_not_configured: "E-mail is not set up", smtp_unavailable: "Mail server away", smtp_login_refused: "Mail server refused us", too_many_mails: "Too many mails at once",
       undecryptable_headers: "Headers unreadable", unreadable: "Unreadable", internal_error: "Our fault",
     } as ByWord,
   },

@@ -7,6 +7,7 @@
 //! Response times reveal nothing about keys. A key is found by its id, which is not secret, and the hash of its
 //! secret is compared in constant time, even if no such key exists. All invalid keys get the same response.
 
+pub(crate) mod expiring;
 pub(crate) mod guesses;
 pub(crate) mod key_cache;
 
@@ -41,6 +42,7 @@ use store::{
     rates::Payer,
 };
 
+use self::guesses::Guesses;
 use crate::{
     ApiError,
     in_flight::{self, Reserved},
@@ -291,14 +293,19 @@ pub(crate) async fn authenticate_reader(
     Ok(answer)
 }
 
+/// Returns the bearer of the request's key, for a path outside of these middlewares. Costs no points.
+pub(crate) async fn bearer_of(request: &HttpRequest) -> Result<Caller, ApiError> {
+    let key = bearer(request.headers()).and_then(|text| text.parse().ok());
+    caller(request, key).await
+}
+
 async fn admit(
     request: ServiceRequest,
     next: Next<impl MessageBody + 'static>,
     key: Option<ApiKey>,
 ) -> Result<ServiceResponse<EitherBody<impl MessageBody, BoxBody>>, Error> {
-    match caller(&request, key).await {
+    match caller(request.request(), key).await {
         Ok(caller) => {
-            tracing::Span::current().record("api_key.id", caller.key.id.to_string());
             // The path as the router sees it, percent-decoded.
             let cost = rates::cost(request.method(), request.match_info().as_str());
             let state = Arc::clone(&caller.state);
@@ -309,13 +316,14 @@ async fn admit(
             {
                 Ok(standing) => {
                     if !caller.key.allows(caller.address) {
+                        Guesses::refused_network();
                         let refusal =
                             ApiError::Forbidden("api key not permitted from this address");
                         let mut answer = request.into_response(refusal.error_response());
                         standing.add_to(answer.headers_mut());
                         return Ok(answer.map_into_right_body());
                     }
-                    state.keys.record_use(&state.database, &caller.key).await;
+                    state.keys.record_use(&caller.key);
                     let is_read = rates::is_read(request.method(), request.match_info().as_str());
                     request.extensions_mut().insert(caller.clone());
                     let answer = next.call(request).await?;
@@ -353,7 +361,7 @@ fn payer(key: &KeyRecord) -> Payer {
     }
 }
 
-async fn caller(request: &ServiceRequest, key: Option<ApiKey>) -> Result<Caller, ApiError> {
+async fn caller(request: &HttpRequest, key: Option<ApiKey>) -> Result<Caller, ApiError> {
     let state = request
         .app_data::<web::Data<AppState>>()
         .cloned()
@@ -385,6 +393,7 @@ async fn caller(request: &ServiceRequest, key: Option<ApiKey>) -> Result<Caller,
             None => ApiError::Unauthenticated,
         });
     };
+    tracing::Span::current().record("api_key.id", record.id.to_string());
     Ok(Caller {
         key: record,
         // An invalid value is reported later, with the request's other invalid fields.

@@ -21,6 +21,8 @@ const MAX_DETAILS: usize = 1_000;
 /// Maximum number of fields named in the message, which is for people.
 const MAX_NAMED: usize = 5;
 const MAX_MESSAGE_CHARS: usize = 300;
+/// In seconds. The client has waited for five already, and a statement ends after 30 at the latest.
+const READS_RETRY_AFTER: &str = "10";
 
 #[derive(Debug, thiserror::Error)]
 pub enum ApiError {
@@ -47,6 +49,10 @@ pub enum ApiError {
     /// Clients of the account do not read the responses that it has.
     #[error("too many bytes of responses wait to be read: read them first")]
     TooManyBytes,
+    /// The account's share of memory for responses is reserved by reads that have no answer yet, for example because
+    /// the database is silent.
+    #[error("too many lists or previews of the account have no answer yet: wait for them")]
+    TooManyReads,
     #[error("method not allowed")]
     MethodNotAllowed {
         /// Methods that the path supports.
@@ -98,9 +104,10 @@ impl ResponseError for ApiError {
             Self::Unauthenticated => StatusCode::UNAUTHORIZED,
             Self::Forbidden(_) => StatusCode::FORBIDDEN,
             Self::NotFound(_) => StatusCode::NOT_FOUND,
-            Self::RateLimited { .. } | Self::TooManyAtOnce | Self::TooManyBytes => {
-                StatusCode::TOO_MANY_REQUESTS
-            }
+            Self::RateLimited { .. }
+            | Self::TooManyAtOnce
+            | Self::TooManyBytes
+            | Self::TooManyReads => StatusCode::TOO_MANY_REQUESTS,
             Self::MethodNotAllowed { .. } => StatusCode::METHOD_NOT_ALLOWED,
             Self::BodyTimeout => StatusCode::REQUEST_TIMEOUT,
             Self::BodyTooLarge(_) => StatusCode::PAYLOAD_TOO_LARGE,
@@ -128,6 +135,9 @@ impl ResponseError for ApiError {
             }
             Self::Unavailable(_) | Self::TooManyAtOnce | Self::TooManyBytes => {
                 answer.insert_header((header::RETRY_AFTER, "1"));
+            }
+            Self::TooManyReads => {
+                answer.insert_header((header::RETRY_AFTER, READS_RETRY_AFTER));
             }
             _ => {}
         }
@@ -189,9 +199,7 @@ fn shortened(message: &str) -> String {
 
 /// Error on `field` that names the exceeded quota.
 pub(crate) fn refusal(field: &str, exceeded: &Exceeded) -> ApiError {
-    let mut issues = Issues::default();
-    issues.add_with_hint(field, Issue::QuotaExceeded, exceeded.to_string());
-    issues.into()
+    Issues::one_with_hint(field, Issue::QuotaExceeded, exceeded.to_string()).into()
 }
 
 impl From<QueryError> for ApiError {

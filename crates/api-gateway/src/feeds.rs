@@ -75,6 +75,18 @@ pub(crate) struct AccountFeeds<'a> {
 }
 
 impl AccountFeeds<'_> {
+    /// Returns the newest posts of each platform of the source: what a Manager without feeds watches.
+    pub(crate) fn newest(&self, source: SourceType) -> Vec<FeedName> {
+        let platforms = self.feeds.platforms.iter();
+        let open = platforms.filter(|it| it.source == source && it.is_open_to(self.account));
+        open.filter_map(|platform| {
+            let kind = registry::kind(platform.kind.as_str())?;
+            let what = (kind.newest)(platform.base_url.as_ref())?;
+            format!("{}:{what}", platform.name).parse().ok()
+        })
+        .collect()
+    }
+
     /// Same as [`ConfiguredFeeds::is_configured`], if the platform is open to the account.
     pub(crate) fn is_configured(&self, feed: &FeedName) -> bool {
         let platform = self.feeds.platform(feed.platform());

@@ -17,6 +17,7 @@ pub(crate) mod deliveries;
 pub(crate) mod docs;
 pub(crate) mod documents;
 pub(crate) mod feeds;
+pub(crate) mod mail;
 pub(crate) mod managers;
 pub(crate) mod mcp;
 pub(crate) mod namespaces;

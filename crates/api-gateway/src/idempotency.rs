@@ -127,9 +127,8 @@ impl Caller {
                 return if first.body_hash == body_hash {
                     Ok(Outcome::of(Made::Before(first), None))
                 } else {
-                    let mut issues = Issues::default();
-                    issues.add_with_hint(FIELD, Issue::Conflict, "came before with another body");
-                    Err(issues.into())
+                    let hint = "came before with another body";
+                    Err(Issues::one_with_hint(FIELD, Issue::Conflict, hint).into())
                 };
             }
             let outcome = work(conn).await?;

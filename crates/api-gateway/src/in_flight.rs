@@ -3,14 +3,15 @@
 //!
 //! A client that reads slowly, or not at all, keeps its response in memory. Each account has a share of the bytes,
 //! and all accounts together have a limit. Lists reserve the size of a page before they read it, and return what it
-//! does not need. Responses of up to [`CHUNK_BYTES`] do not count in HTTP/1.1: the HTTP library copies them into its
+//! does not need. A refusal says whether clients do not read, or reads have no answer yet. Responses of up to [`CHUNK_BYTES`] do not count in HTTP/1.1: the HTTP library copies them into its
 //! buffers at once. In HTTP/2, a hundred of them may wait on each connection, so only those of up to [`SMALL_BYTES`] do
 //! not count. Nor do bodies of requests of up to [`CHUNK_BYTES`].
 
 use std::{
+    collections::{HashMap, hash_map::Entry},
     convert::Infallible,
     pin::Pin,
-    sync::Arc,
+    sync::{Arc, Mutex, MutexGuard, PoisonError},
     task::{Context, Poll},
 };
 
@@ -50,13 +51,20 @@ pub(crate) struct InFlight {
     accounts: Shares,
     process: Arc<Semaphore>,
     account_bytes: usize,
+    unread: Arc<Unread>,
 }
 
 /// Bytes that count as in flight until this is dropped.
 pub(crate) struct Reserved {
+    account: Id,
     of_account: OwnedSemaphorePermit,
     of_process: OwnedSemaphorePermit,
+    unread: Arc<Unread>,
 }
+
+/// Bytes of responses that clients have yet to read, by account.
+#[derive(Default)]
+struct Unread(Mutex<HashMap<Id, usize>>);
 
 impl InFlight {
     pub(crate) fn of_responses() -> Self {
@@ -72,6 +80,7 @@ impl InFlight {
             accounts: Shares::each(account_bytes),
             process: Arc::new(Semaphore::new(process_bytes)),
             account_bytes,
+            unread: Arc::default(),
         }
     }
 
@@ -80,19 +89,36 @@ impl InFlight {
         let count = u32::try_from(bytes.min(self.account_bytes)).unwrap_or(u32::MAX);
         let of_account = self.accounts.take_many(account, count).await;
         let of_account = of_account.map_err(|error| match error {
-            ApiError::TooManyAtOnce => ApiError::TooManyBytes,
+            ApiError::TooManyAtOnce => self.refusal(account, count as usize),
             other => other,
         })?;
         let process = Arc::clone(&self.process).acquire_many_owned(count);
         match timeout(PATIENCE, process).await {
             Ok(of_process) => Ok(Reserved {
+                account,
                 of_account,
                 of_process: of_process.map_err(|error| ApiError::Internal(error.into()))?,
+                unread: Arc::clone(&self.unread),
             }),
             Err(_) => Err(ApiError::Unavailable(anyhow::anyhow!(
                 "too many bytes of requests or responses wait for clients"
             ))),
         }
+    }
+
+    /// Returns why `account` may not have so many bytes.
+    fn refusal(&self, account: Id, bytes: usize) -> ApiError {
+        let unread = self.unread.lock().get(&account).copied().unwrap_or(0);
+        match unread + bytes > self.account_bytes {
+            true => ApiError::TooManyBytes,
+            false => ApiError::TooManyReads,
+        }
+    }
+}
+
+impl Unread {
+    fn lock(&self) -> MutexGuard<'_, HashMap<Id, usize>> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
@@ -112,9 +138,10 @@ impl Reserved {
             Err(body) => return body,
         };
         self.keep(body.len());
+        *self.unread.lock().entry(self.account).or_default() += self.of_account.num_permits();
         BoxBody::new(CountedBody {
             rest: body,
-            _reserved: self,
+            reserved: self,
         })
     }
 }
@@ -136,7 +163,19 @@ pub(crate) fn counted(size: BodySize, version: Version) -> Option<usize> {
 /// written.
 struct CountedBody {
     rest: Bytes,
-    _reserved: Reserved,
+    reserved: Reserved,
+}
+
+impl Drop for CountedBody {
+    fn drop(&mut self) {
+        let mut unread = self.reserved.unread.lock();
+        if let Entry::Occupied(mut bytes) = unread.entry(self.reserved.account) {
+            *bytes.get_mut() -= self.reserved.of_account.num_permits();
+            if *bytes.get() == 0 {
+                bytes.remove();
+            }
+        }
+    }
 }
 
 impl MessageBody for CountedBody {
@@ -184,6 +223,28 @@ mod tests {
         assert_eq!(body.size(), BodySize::Sized(MAX_PAGE_BYTES as u64));
         assert_eq!(to_bytes(body).await.unwrap().len(), MAX_PAGE_BYTES);
         assert!(in_flight.reserve(account, MAX_PAGE_BYTES).await.is_ok());
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn refusal_names_reads_without_an_answer_until_clients_alone_use_up_the_share() {
+        let (in_flight, account) = (InFlight::of_responses(), Id::generate());
+        let mut reads = Vec::new();
+        for _ in 0..ACCOUNT_BYTES / MAX_PAGE_BYTES {
+            reads.push(in_flight.reserve(account, MAX_PAGE_BYTES).await.unwrap());
+        }
+        let mut bodies = Vec::new();
+        for read in reads {
+            let refused = in_flight.reserve(account, MAX_PAGE_BYTES).await;
+            assert!(matches!(refused, Err(ApiError::TooManyReads)));
+            bodies.push(read.hold(BoxBody::new(vec![b'x'; MAX_PAGE_BYTES])));
+        }
+        let refused = in_flight.reserve(account, MAX_PAGE_BYTES).await;
+        assert!(matches!(refused, Err(ApiError::TooManyBytes)));
+
+        drop(bodies);
+        let _read = in_flight.reserve(account, ACCOUNT_BYTES).await.unwrap();
+        let refused = in_flight.reserve(account, 1).await;
+        assert!(matches!(refused, Err(ApiError::TooManyReads)));
     }
 
     #[tokio::test(start_paused = true)]

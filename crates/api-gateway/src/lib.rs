@@ -6,7 +6,8 @@
 //! responses; the gateway serves it, and tests compare the responses with it.
 //!
 //! The gateway starts even if its dependencies are unavailable. Without a database it answers 503. Without a broker
-//! it works, and readers of events find the work by themselves. It makes no outgoing calls to platforms or customers.
+//! it works, and readers of events find the work by themselves. It calls no one except the provider of sign-ins
+//! ([`sign_in`]).
 
 mod answer;
 mod authenticate;
@@ -26,6 +27,7 @@ mod idempotency;
 mod in_flight;
 mod in_process;
 mod inner_api;
+mod link_rates;
 mod observe;
 mod own;
 mod packed;
@@ -39,6 +41,7 @@ mod request_id;
 mod routes;
 mod server;
 mod shares;
+mod sign_in;
 mod state;
 mod test_mode;
 mod tls;

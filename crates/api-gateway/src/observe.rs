@@ -141,6 +141,9 @@ fn span(
     } else {
         format!("{method} {route}")
     };
+    // The path of a link in a mail has a token, which anyone could use.
+    let has_token = request.path().starts_with("/mail/");
+    let path = if has_token { route } else { request.path() };
     let span = tracing::info_span!(
         "request",
         otel.name = name,
@@ -150,7 +153,7 @@ fn span(
         http.route = route,
         http.response.status_code = Empty,
         error.type = Empty,
-        url.path = request.path(),
+        url.path = path,
         url.scheme = scheme,
         network.protocol.version = ?request.version(),
         request.id = request_id,
@@ -239,4 +242,41 @@ fn with_error_body<B: MessageBody>(
     let (request, _) = answer.into_parts();
     let error = ApiError::Framework(status).error_response();
     ServiceResponse::new(request, error).map_into_right_body()
+}
+
+#[cfg(test)]
+mod tests {
+    use std::time::Duration;
+
+    use actix_web::{http::StatusCode, test::TestRequest};
+
+    use super::{conclude, span, template};
+
+    #[actix_web::test]
+    async fn tokens_of_links_in_mails_are_not_recorded() {
+        let log = tempfile::NamedTempFile::new().unwrap();
+        let subscriber = tracing_subscriber::fmt()
+            .with_ansi(false)
+            .with_writer(log.reopen().unwrap())
+            .finish();
+        tracing::subscriber::with_default(subscriber, || {
+            for path in [
+                "/mail/confirm/5ec2e7",
+                "/mail/unsubscribe/5ec2e7",
+                "/mail/confirm/5ec2e7/",
+                "/v1/namespaces/n",
+            ] {
+                let request = TestRequest::with_uri(path).to_srv_request();
+                let route = template(path);
+                let span = span(&request, "https", "GET", route, "id", false);
+                span.in_scope(|| conclude(&span, "GET", route, StatusCode::OK, Duration::ZERO));
+            }
+        });
+        let log = std::fs::read_to_string(log.path()).unwrap();
+        assert_eq!(log.lines().count(), 4, "{log}");
+        assert!(!log.contains("5ec2e7"), "{log}");
+        for path in ["/mail/unsubscribe/{token}", "/v1/namespaces/n"] {
+            assert!(log.contains(&format!("url.path=\"{path}\"")), "{log}");
+        }
+    }
 }

@@ -132,9 +132,7 @@ where
 }
 
 fn too_costly() -> Issues {
-    let mut issues = Issues::default();
     let hint = "too many items to look at one by one: bound createTime, for example \
                 createTime > \"2026-11-20T00:00:00Z\", search fewer texts, and order by createTime";
-    issues.add_with_hint("filter", Issue::TooCostly, hint);
-    issues
+    Issues::one_with_hint("filter", Issue::TooCostly, hint)
 }

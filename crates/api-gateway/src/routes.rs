@@ -24,9 +24,10 @@ use crate::{
     authenticate::{authenticate, authenticate_reader},
     console, feeds_of_scans,
     handlers::{
-        audit_events, backfills, caller, connections, deliveries, docs, documents, feeds, managers,
-        mcp, namespaces, previews, replays, scans, stats, trial_deliveries,
+        audit_events, backfills, caller, connections, deliveries, docs, documents, feeds, mail,
+        managers, mcp, namespaces, previews, replays, scans, stats, trial_deliveries,
     },
+    sign_in,
 };
 
 const VERSION: &str = "/v1";
@@ -85,6 +86,10 @@ fn resources() -> Vec<Path> {
         path(
             "/namespaces/{namespaceId}/managers",
             [get(managers::list), post(managers::create)],
+        ),
+        path(
+            "/namespaces/{namespaceId}/managers:preview",
+            [post(previews::preview_draft)],
         ),
         path(
             "/namespaces/{namespaceId}/managers/{managerId}",
@@ -189,13 +194,26 @@ fn documents() -> Vec<Path> {
     ]
 }
 
-/// Assets of pages, which are not part of the API.
+/// Pages and their assets, and sign-in to the console, which are not part of the API.
 fn files() -> Vec<Path> {
     vec![
         path("/docs/{file}", [get(docs::file)]),
         path("/console", [get(console::folder)]),
         path("/console/", [get(console::page)]),
+        path("/console/sign-in", [get(sign_in::describe)]),
+        path("/console/sign-in/begin", [get(sign_in::begin)]),
+        path("/console/sign-in/callback", [get(sign_in::callback)]),
+        path("/console/sign-in/token", [post(sign_in::token)]),
+        path("/console/sign-in/end", [post(sign_in::end)]),
         path("/console/{file}", [get(console::file)]),
+        path(
+            "/mail/confirm/{token}",
+            [get(mail::confirm_page), post(mail::confirm)],
+        ),
+        path(
+            "/mail/unsubscribe/{token}",
+            [get(mail::unsubscribe_page), post(mail::unsubscribe)],
+        ),
     ]
 }
 

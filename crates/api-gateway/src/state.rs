@@ -23,8 +23,10 @@ use crate::{
     database::Database,
     feeds::{AccountFeeds, ConfiguredFeeds},
     in_flight::{InFlight, MAX_BODY_BYTES, Reserved},
+    link_rates::LinkRates,
     rates::RateLimiter,
     shares::Shares,
+    sign_in::client::SignIns,
 };
 
 /// Number of previews that a replica computes for one account at a time.
@@ -40,6 +42,8 @@ pub(crate) struct AppState {
     pub(crate) sealer: Sealer,
     pub(crate) keys: KeyCache,
     pub(crate) guesses: Guesses,
+    pub(crate) link_rates: LinkRates,
+    pub(crate) sign_in_rates: LinkRates,
     pub(crate) rates: Arc<RateLimiter>,
     pub(crate) in_flight: InFlight,
     bodies_in_flight: InFlight,
@@ -53,6 +57,10 @@ pub(crate) struct AppState {
     pub(crate) serves_tls: bool,
     pub(crate) cors_allowed_origins: Vec<String>,
     pub(crate) serves_console: bool,
+    /// `None` if people cannot sign in.
+    pub(crate) sign_ins: Option<SignIns>,
+    /// How long ended sessions stay, so that the audit events that name them can be read.
+    pub(crate) keep_sessions: Duration,
     /// Time limit for a whole body: a slow client must not hold a connection for long.
     pub(crate) body_timeout: Duration,
     draining: AtomicBool,
@@ -73,6 +81,8 @@ impl AppState {
             sealer: backbone::sealer(config).context("the API gateway seals header values")?,
             keys: KeyCache::default(),
             guesses: Guesses::new(config.gateway.trusted_proxies.clone()),
+            link_rates: LinkRates::default(),
+            sign_in_rates: LinkRates::default(),
             rates: Arc::new(RateLimiter::new(Limits {
                 key: config.gateway.rate_limit_per_minute,
                 account: config.gateway.account_rate_limit(),
@@ -86,6 +96,8 @@ impl AppState {
             serves_tls: !config.gateway.tls_certificate_file.is_empty(),
             cors_allowed_origins: config.gateway.cors_allowed_origins.clone(),
             serves_console: config.gateway.console,
+            sign_ins: SignIns::new(config).context("gateway.oidc")?,
+            keep_sessions: config.retention.audit_events,
             body_timeout: config.gateway.body_timeout,
             draining: AtomicBool::new(false),
             bodies: CancellationToken::new(),
@@ -136,7 +148,7 @@ impl AppState {
     pub(crate) async fn reserve_body(&self, account: Id) -> Result<Reserved, ApiError> {
         let reserved = self.bodies_in_flight.reserve(account, MAX_BODY_BYTES).await;
         reserved.map_err(|error| match error {
-            ApiError::TooManyBytes => ApiError::TooManyAtOnce,
+            ApiError::TooManyReads => ApiError::TooManyAtOnce,
             other => other,
         })
     }

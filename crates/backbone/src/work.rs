@@ -84,7 +84,8 @@ pub trait Work: Send + Sync + 'static {
         leased: &Leased<Self::Item>,
     ) -> impl Future<Output = Result<(), store::Error>> + Send;
 
-    /// Ends the lease of an item that must not be tried again soon, and stores the reason where its owner sees it.
+    /// Ends the lease of an item that must not be tried again soon, and stores the reason where its owner sees it. The
+    /// default only changes [`table`], which is enough for items without an owner, and for those that are claimed once.
     fn set_aside(
         &self,
         conn: &mut AsyncPgConnection,

@@ -69,6 +69,8 @@ impl Request {
         // The rate limit refuses before anything is done. A POST can be refused for other reasons, too.
         let limited = error.refusal().is_some_and(|it| it.status == 429);
         self.method == Method::GET
+            // It stores nothing.
+            || self.path.ends_with(":preview")
             || self.idempotency_key.is_some()
             || (limited && matches!(self.method, Method::PATCH | Method::DELETE))
     }

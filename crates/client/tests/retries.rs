@@ -84,6 +84,23 @@ async fn creates_are_retried_with_one_idempotency_key() {
 }
 
 #[tokio::test]
+async fn previews_wait_for_the_rate_limit_and_other_actions_do_not() {
+    let limited = || {
+        let body = json!({"code": 429, "message": "rate limit exceeded"});
+        answer("429 Too Many Requests", "retry-after: 0\r\n", &body)
+    };
+    let tried = answer("200 OK", "", &json!({"results": []}));
+    let (client, heads) = server(vec![limited(), tried, limited()]).await;
+    let name = "namespaces/x/managers/y";
+    let body = json!({"recent": 1});
+    let tried: Value = client.act(name, "preview", &body).await.unwrap();
+    assert_eq!(tried, json!({"results": []}));
+    let refused = client.act::<Value>(name, "apply", &json!({})).await;
+    assert_eq!(refused.unwrap_err().refusal().unwrap().status, 429);
+    assert_eq!(heads.lock().unwrap().len(), 3);
+}
+
+#[tokio::test]
 async fn changes_are_sent_once() {
     let (client, heads) = server(vec![busy()]).await;
     let body = json!({"enable": false});

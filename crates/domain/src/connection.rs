@@ -4,13 +4,17 @@ use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
 
-use crate::{ConnectionName, Timestamp};
+use crate::{ConnectionName, ServiceEventType, Timestamp};
 
+mod digest;
 mod health;
+mod recipients;
 mod request;
 mod secret;
 
+pub use digest::{Digest, Period};
 pub use health::{Breaker, ConnectionWithHealth, Health, MAX_COUNTED};
+pub use recipients::{MAX_RECIPIENTS, MailAddress, Recipient, RecipientState, Recipients};
 pub use request::{ConnectionChange, CreateConnection, PATHS};
 pub use secret::{ParseSecretError, SigningSecret};
 
@@ -69,6 +73,8 @@ pub enum Format {
     Slack,
     Discord,
     Teams,
+    /// E-mail to the recipients in the `mailto:` URL.
+    Email,
 }
 
 impl Format {
@@ -78,6 +84,7 @@ impl Format {
             Self::Slack => "SLACK",
             Self::Discord => "DISCORD",
             Self::Teams => "TEAMS",
+            Self::Email => "EMAIL",
         }
     }
 }
@@ -126,21 +133,31 @@ pub struct Connection {
     pub format: Format,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub max_per_second: Option<u32>,
+    /// Service events that it receives, each type once.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub events: Vec<ServiceEventType>,
+    /// For e-mail: Scans are gathered. `None` if each is sent at once.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub digest: Option<Digest>,
     pub state: ConnectionState,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub state_reason: Option<String>,
 }
 
 impl Connection {
-    /// The Connection as a key without write permission sees it: only the URL's scheme and host, and the
-    /// headers' names.
+    /// The Connection as a key without write permission sees it: only the URL's scheme and host, the domains of
+    /// recipients, and the headers' names.
     #[must_use]
     pub fn masked(mut self) -> Self {
+        self.headers = self.headers.masked();
+        if let Ok(recipients) = self.url.parse::<Recipients>() {
+            self.url = recipients.masked();
+            return self;
+        }
         let host = self.url.find("://").map_or(0, |at| at + "://".len());
         let end = self.url[host..].find(['/', '?', '#']);
         self.url
             .truncate(end.map_or(self.url.len(), |end| host + end));
-        self.headers = self.headers.masked();
         self
     }
 }
@@ -167,6 +184,8 @@ mod tests {
             headers: Headers(headers.into()),
             format: Format::Earshot,
             max_per_second: Some(5),
+            events: Vec::new(),
+            digest: None,
             state: ConnectionState::Active,
             state_reason: None,
         }
@@ -182,6 +201,10 @@ mod tests {
             ("https://a.example:8443?key=x", "https://a.example:8443"),
             ("http://a.example#x", "http://a.example"),
             ("https://a.example", "https://a.example"),
+            (
+                "mailto:ada@a.example,b@b.example",
+                "mailto:***@a.example,***@b.example",
+            ),
             ("", ""),
         ] {
             let mut connection = sample();

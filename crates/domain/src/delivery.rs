@@ -1,8 +1,8 @@
-//! Deliveries: one Scan for one Connection.
+//! Deliveries: one Scan or service event for one Connection.
 
 use serde::{Deserialize, Serialize};
 
-use crate::{DeliveryName, ScanName, Timestamp};
+use crate::{DeliveryName, ScanName, ServiceEvent, Timestamp};
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "SCREAMING_SNAKE_CASE")]
@@ -98,7 +98,11 @@ pub struct Delivery {
     pub name: DeliveryName,
     pub create_time: Timestamp,
     pub update_time: Timestamp,
-    pub scan: ScanName,
+    /// Absent for a service event.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub scan: Option<ScanName>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub event: Option<ServiceEvent>,
     pub state: DeliveryState,
     pub attempt_count: u32,
     #[serde(default, skip_serializing_if = "Option::is_none")]

@@ -41,11 +41,9 @@ impl Filter {
     /// One issue on `filter`, whose hint names the column.
     pub fn parse(text: &str, fields: &'static [Field]) -> Result<Self, Issues> {
         if text.len() > MAX_BYTES {
-            let mut issues = Issues::default();
             let column = text.chars().count() + 1;
             let hint = format!("column {column}: {} bytes, {MAX_BYTES} at most", text.len());
-            issues.add_with_hint("filter", Issue::TooLong, hint);
-            return Err(issues);
+            return Err(Issues::one_with_hint("filter", Issue::TooLong, hint));
         }
         Parser {
             lexer: Lexer::new(text),
@@ -54,13 +52,8 @@ impl Filter {
         }
         .filter()
         .map_err(|fault| {
-            let mut issues = Issues::default();
-            issues.add_with_hint(
-                "filter",
-                fault.issue,
-                format!("column {}: {}", fault.column, fault.reason),
-            );
-            issues
+            let hint = format!("column {}: {}", fault.column, fault.reason);
+            Issues::one_with_hint("filter", fault.issue, hint)
         })
     }
 }

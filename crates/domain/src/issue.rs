@@ -66,6 +66,12 @@ impl Issues {
         issues
     }
 
+    pub fn one_with_hint(field: impl Into<String>, issue: Issue, hint: impl Into<String>) -> Self {
+        let mut issues = Self::default();
+        issues.add_with_hint(field, issue, hint);
+        issues
+    }
+
     pub fn add(&mut self, field: impl Into<String>, issue: Issue) {
         self.0.push(FieldIssue {
             field: field.into(),

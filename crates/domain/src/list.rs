@@ -70,7 +70,7 @@ pub const CONNECTION_FIELDS: &[Field] = &[
     text("nickname"),
     word("type", &["HTTP_CONNECTION"]),
     word("method", &["POST", "PUT", "PATCH"]),
-    word("format", &["EARSHOT", "SLACK", "DISCORD", "TEAMS"]),
+    word("format", &["EARSHOT", "SLACK", "DISCORD", "TEAMS", "EMAIL"]),
     number("maxPerSecond"),
     word("state", &["ACTIVE", "DISABLED"]),
     text("stateReason"),
@@ -247,13 +247,8 @@ impl ListQuery {
 
 /// The issue of a token that is damaged or belongs to another list.
 pub fn foreign_token() -> Issues {
-    let mut issues = Issues::default();
-    issues.add_with_hint(
-        "pageToken",
-        Issue::InvalidFormat,
-        "not a token of this list",
-    );
-    issues
+    let hint = "not a token of this list";
+    Issues::one_with_hint("pageToken", Issue::InvalidFormat, hint)
 }
 
 fn parse_page_size(text: Option<&str>) -> Result<u32, Issues> {

@@ -19,6 +19,8 @@ pub use create::{CreateManager, Origin};
 pub use fields::NamedConnection;
 pub use rules::Rules;
 
+pub(crate) use fields::source as parse_source;
+
 /// The paths that a PATCH may name.
 pub const PATHS: Paths = Paths {
     settable: &[

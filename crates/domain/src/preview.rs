@@ -6,8 +6,13 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use crate::{
-    Instructions, Issue, Issues, Match, Post, PostType, Subforum, Timestamp, User, feed::FeedRules,
-    instructions, json::Object, manager::SourceType,
+    Instructions, Issue, Issues, Match, Post, PostType, Subforum, Timestamp, User,
+    feed::FeedRules,
+    instructions,
+    json::Object,
+    manager::{SourceType, parse_source},
+    replay::parse_time,
+    screen::{self, Screen},
 };
 
 pub const MAX_RECENT: u32 = 100;
@@ -25,12 +30,20 @@ pub struct Preview {
     pub instructions: Option<Instructions>,
 }
 
+/// A valid request to try a Manager that does not exist. Its preview has instructions.
+#[derive(Debug, Clone, PartialEq)]
+pub struct PreviewDraft {
+    pub source: SourceType,
+    pub screen: Screen,
+    pub preview: Preview,
+}
+
 /// Selection of posts.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Subject {
     Given(Vec<Post>),
-    /// This many of the newest posts from the Manager's feeds.
-    Recent(u32),
+    /// The newest posts from the Manager's feeds.
+    Recent(Recent),
     /// Posts that were read, by their addresses.
     Urls(Vec<String>),
 }
@@ -39,6 +52,14 @@ impl Default for Subject {
     fn default() -> Self {
         Self::Given(Vec::new())
     }
+}
+
+/// A number of recent posts, and bounds on their times. The end is excluded.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Recent {
+    pub count: u32,
+    pub start_time: Option<Timestamp>,
+    pub end_time: Option<Timestamp>,
 }
 
 /// Result for one post.
@@ -80,17 +101,52 @@ impl Preview {
     pub fn parse(body: &Value, source: SourceType, feeds: &dyn FeedRules) -> Result<Self, Issues> {
         let issues = RefCell::default();
         let preview = Object::root(body, &issues).map(|fields| {
-            let subject = subject(&fields);
-            let draft = fields
-                .object("instructions", fields.take("instructions"))
-                .and_then(|object| instructions::parse(object, Some(source), feeds));
+            let preview = preview(&fields, Some(source), feeds);
             fields.finish();
-            Self {
-                subject,
-                instructions: draft,
-            }
+            preview
         });
         issues.into_inner().or(preview.unwrap_or_default())
+    }
+}
+
+impl PreviewDraft {
+    /// # Errors
+    /// Every field that fails.
+    pub fn parse(body: &Value, feeds: &dyn FeedRules) -> Result<Self, Issues> {
+        let issues = RefCell::default();
+        let draft = Object::root(body, &issues).and_then(|fields| {
+            let source = parse_source(&fields);
+            let (mutes, languages) = (screen::mutes(&fields), screen::languages(&fields));
+            let kinds = screen::kinds(&fields);
+            fields.require("instructions");
+            let preview = preview(&fields, source, feeds);
+            fields.finish();
+            Some(Self {
+                source: source?,
+                screen: Screen {
+                    mutes: mutes?,
+                    languages: languages?,
+                    kinds: kinds?,
+                    ..Screen::default()
+                },
+                preview,
+            })
+        });
+        // `None` only after an issue was reported.
+        issues.into_inner().or(())?;
+        draft.ok_or_else(|| Issues::one("body", Issue::InvalidFormat))
+    }
+}
+
+/// Parses the fields that both requests have.
+fn preview(fields: &Object<'_>, source: Option<SourceType>, feeds: &dyn FeedRules) -> Preview {
+    let subject = subject(fields);
+    let instructions = fields
+        .object("instructions", fields.take("instructions"))
+        .and_then(|object| instructions::parse(object, source, feeds));
+    Preview {
+        subject,
+        instructions,
     }
 }
 
@@ -106,14 +162,32 @@ fn subject(fields: &Object<'_>) -> Subject {
             fields.report(field, Issue::Conflict);
         }
     }
+    for field in ["startTime", "endTime"] {
+        if fields.take(field).is_some() && !recent_given {
+            fields.report(field, Issue::Conflict);
+        }
+    }
     if posts_given || !(recent_given || urls_given) {
         return Subject::Given(posts(fields));
     }
     if let Some(value) = fields.take("recent") {
-        let recent = fields.whole_number("recent", value, 1..=MAX_RECENT);
-        return Subject::Recent(recent.unwrap_or_default());
+        return Subject::Recent(recent(fields, value));
     }
     Subject::Urls(urls(fields))
+}
+
+fn recent(fields: &Object<'_>, count: &Value) -> Recent {
+    let count = fields.whole_number("recent", count, 1..=MAX_RECENT);
+    let start_time = parse_time(fields, "startTime", fields.take("startTime"));
+    let end_time = parse_time(fields, "endTime", fields.take("endTime"));
+    if start_time.is_some_and(|start| end_time.is_some_and(|end| end < start)) {
+        fields.report("endTime", Issue::OutOfRange);
+    }
+    Recent {
+        count: count.unwrap_or_default(),
+        start_time,
+        end_time,
+    }
 }
 
 fn urls(fields: &Object<'_>) -> Vec<String> {
@@ -206,14 +280,16 @@ fn place(fields: Object<'_>) -> Option<(String, String, String)> {
 mod tests {
     use serde_json::{Value, json};
 
-    use super::{Preview, Subject};
-    use crate::{Issue, feed::OneForum, manager::SourceType};
+    use super::{Preview, PreviewDraft, Recent, Subject};
+    use crate::{Issue, Issues, feed::OneForum, manager::SourceType};
+
+    fn named(issues: &Issues) -> Vec<(String, Issue)> {
+        let all = issues.as_slice().iter();
+        all.map(|one| (one.field.clone(), one.issue)).collect()
+    }
 
     fn parse(body: &Value) -> Result<Preview, Vec<(String, Issue)>> {
-        Preview::parse(body, SourceType::Forum, &OneForum).map_err(|issues| {
-            let all = issues.as_slice().iter();
-            all.map(|one| (one.field.clone(), one.issue)).collect()
-        })
+        Preview::parse(body, SourceType::Forum, &OneForum).map_err(|issues| named(&issues))
     }
 
     fn post() -> Value {
@@ -268,6 +344,36 @@ mod tests {
     }
 
     #[test]
+    fn draft_has_the_fields_of_a_manager() {
+        let body = json!({
+            "source": {"type": "FORUM"}, "mutes": [{"type": "TERM", "value": "jobs"}], "languages": ["de"],
+            "kinds": ["COMMENT"], "instructions": {"exclude": ["x"]}, "recent": 5
+        });
+        let draft = PreviewDraft::parse(&body, &OneForum).unwrap();
+        assert_eq!(draft.source, SourceType::Forum);
+        assert_eq!(draft.screen.mutes.len(), 1);
+        assert_eq!(
+            serde_json::to_value(&draft.screen.kinds).unwrap(),
+            body["kinds"]
+        );
+        assert!(draft.preview.instructions.is_some());
+
+        let body = json!({"mutes": 5, "recent": 0, "enable": true});
+        let failed = named(&PreviewDraft::parse(&body, &OneForum).unwrap_err());
+        let expected = [
+            ("source", Issue::Required),
+            ("mutes", Issue::InvalidType),
+            ("instructions", Issue::Required),
+            ("recent", Issue::OutOfRange),
+            ("enable", Issue::UnknownField),
+        ];
+        assert_eq!(
+            failed,
+            expected.map(|(field, issue)| (field.to_owned(), issue))
+        );
+    }
+
+    #[test]
     fn preview_takes_1_to_100_posts() {
         for (posts, issue) in [
             (json!([]), Issue::TooShort),
@@ -285,10 +391,22 @@ mod tests {
     #[test]
     fn preview_posts_have_exactly_one_origin() {
         let urls = |count: usize| vec!["https://a.example/1"; count];
+        let newest = Recent {
+            count: 100,
+            ..Recent::default()
+        };
         assert_eq!(
             parse(&json!({"recent": 100})).unwrap().subject,
-            Subject::Recent(100)
+            Subject::Recent(newest)
         );
+        let (start, end) = ("2026-11-20T00:00:00Z", "2026-11-21T00:00:00Z");
+        let bounded = json!({"recent": 100, "startTime": start, "endTime": end});
+        let expected = Recent {
+            start_time: start.parse().ok(),
+            end_time: end.parse().ok(),
+            ..newest
+        };
+        assert_eq!(parse(&bounded).unwrap().subject, Subject::Recent(expected));
         let by_url = parse(&json!({"urls": urls(10)})).unwrap().subject;
         assert!(matches!(by_url, Subject::Urls(urls) if urls.len() == 10));
         for (body, field, issue) in [
@@ -311,6 +429,21 @@ mod tests {
             (json!({"recent": 0}), "recent", Issue::OutOfRange),
             (json!({"recent": 101}), "recent", Issue::OutOfRange),
             (json!({"recent": "all"}), "recent", Issue::InvalidType),
+            (
+                json!({"recent": 1, "startTime": end, "endTime": start}),
+                "endTime",
+                Issue::OutOfRange,
+            ),
+            (
+                json!({"recent": 1, "startTime": "monday"}),
+                "startTime",
+                Issue::InvalidFormat,
+            ),
+            (
+                json!({"urls": urls(1), "endTime": end}),
+                "endTime",
+                Issue::Conflict,
+            ),
             (json!({"urls": []}), "urls", Issue::TooShort),
             (json!({"urls": urls(11)}), "urls", Issue::TooMany),
             (json!({"urls": "x"}), "urls", Issue::InvalidType),

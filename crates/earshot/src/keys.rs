@@ -14,8 +14,8 @@ use domain::{
 use ipnet::IpNet;
 use store::{
     AsyncConnection, AsyncPgConnection, QueryResult, audit,
-    keys::{self, NewKey},
-    namespaces,
+    keys::{self, NewKey, Rotation},
+    namespaces, sessions,
 };
 
 use crate::{block_on, database};
@@ -24,8 +24,10 @@ use crate::{block_on, database};
 pub(crate) enum Command {
     /// Create a key and print it. It is shown only once: only its hash is stored.
     Create(Create),
-    /// Create a key like another one, and let the other expire later; both work until then.
+    /// Create a key like another one, and let the other expire later; both work until then. Each key is replaced once.
     Rotate(Rotate),
+    /// Set the networks that a key is accepted from, in place of the former ones; it takes effect within five seconds.
+    SetNetworks(SetNetworks),
     /// List keys, without their secrets.
     List {
         #[command(flatten)]
@@ -76,6 +78,28 @@ pub(crate) struct Rotate {
     database: database::Arguments,
 }
 
+#[derive(Debug, Args)]
+pub(crate) struct SetNetworks {
+    /// The id: the 26 characters after `esk_`. The whole key is accepted too.
+    #[arg(value_parser = parse::KEY)]
+    id: Id,
+    #[command(flatten)]
+    networks: Networks,
+    #[command(flatten)]
+    database: database::Arguments,
+}
+
+#[derive(Debug, Args)]
+#[group(required = true, multiple = false)]
+struct Networks {
+    /// Accept the key only from this network, such as `198.51.100.0/24`; can be repeated.
+    #[arg(long, value_name = "CIDR", value_parser = parse::NETWORK)]
+    network: Vec<IpNet>,
+    /// Accept the key from all networks.
+    #[arg(long)]
+    all: bool,
+}
+
 pub(crate) fn run(command: Command) -> anyhow::Result<()> {
     match command {
         Command::Create(arguments) => {
@@ -92,6 +116,9 @@ pub(crate) fn run(command: Command) -> anyhow::Result<()> {
             println!("{}", key.expose());
             Ok(())
         }
+        Command::SetNetworks(arguments) => with(&arguments.database, async |conn| {
+            set_networks(conn, &arguments).await
+        }),
         Command::List { database } => with(&database, async |conn| list(conn).await),
         Command::Revoke { id, database } => with(&database, async |conn| revoke(conn, id).await),
     }
@@ -141,68 +168,88 @@ async fn create(conn: &mut AsyncPgConnection, arguments: &Create) -> anyhow::Res
     Ok(key)
 }
 
-/// Creates the new key and limits the old one in one transaction: there is always a valid key, and a new key never
-/// leaves the old one without an end. The old key stays locked, so that one revoked meanwhile gets no successor.
 async fn rotate(conn: &mut AsyncPgConnection, arguments: &Rotate) -> anyhow::Result<ApiKey> {
     let (id, now) = (arguments.id, Timestamp::now());
     let key = ApiKey::generate();
     let grace_end = now.plus(arguments.grace);
-    let (old_expires, new_expires) = conn
-        .transaction::<_, anyhow::Error, _>(async |conn| {
-            keys::lock(conn, id).await?;
-            let Some(old) = keys::find(conn, id).await? else {
-                bail!("there is no key {id}");
-            };
-            if !old.is_valid(now) {
-                bail!(
-                    "the key {id} has expired or was revoked: create a new one with `earshot keys create`"
-                );
-            }
-            let new = NewKey {
-                account: old.account,
-                key: &key,
-                role: old.role,
-                namespaces: old.namespaces.as_deref(),
-                networks: old.networks.as_deref(),
-                // The new key has the same lifetime as the old one.
-                expire_time: old
-                    .expire_time
-                    .map(|time| now.plus(time.since(old.create_time))),
-            };
-            keys::insert(conn, new, now).await?;
-            record(conn, old.account, Action::Create, key.id).await?;
-            if keys::expire_by(conn, id, grace_end).await? {
+    let rotation = conn
+        .transaction::<_, store::QueryError, _>(async |conn| {
+            let rotation = keys::rotate(conn, id, &key, grace_end, now).await?;
+            if let Rotation::Done { account, .. } = rotation {
+                record(conn, account, Action::Create, key.id).await?;
                 let mut entry = Entry::of_account(Action::Update, format_args!("keys/{id}"));
-                entry.fields = vec!["expireTime".to_owned()];
-                audit::record_of_operator(conn, old.account, &entry).await?;
+                entry.fields = ["expireTime", "replacedBy"].map(str::to_owned).into();
+                audit::record_of_operator(conn, account, &entry).await?;
             }
-            let old_expires = old.expire_time.map_or(grace_end, |time| time.min(grace_end));
-            Ok((old_expires, new.expire_time))
+            Ok(rotation)
         })
         .await?;
-    eprintln!("{id} works until {old_expires}");
-    if let Some(time) = new_expires {
-        eprintln!("{} works until {time}", key.id);
+    match rotation {
+        Rotation::Done {
+            old_expires,
+            new_expires,
+            ..
+        } => {
+            eprintln!("{id} works until {old_expires}");
+            if let Some(time) = new_expires {
+                eprintln!("{} works until {time}", key.id);
+            }
+            Ok(key)
+        }
+        Rotation::Missing => bail!("there is no key {id}"),
+        Rotation::Session => bail!("{id} is a session: its person signs in again instead"),
+        Rotation::Ended => bail!(
+            "the key {id} has expired or was revoked: create a new one with `earshot keys create`"
+        ),
+        Rotation::Replaced(successor) => bail!(
+            "the key {id} was already replaced by {successor}: if that key was lost, rotate it in place of this one"
+        ),
     }
-    Ok(key)
+}
+
+async fn set_networks(conn: &mut AsyncPgConnection, arguments: &SetNetworks) -> anyhow::Result<()> {
+    let Networks { network, all } = &arguments.networks;
+    let networks = (!all).then_some(network.as_slice());
+    let id = arguments.id;
+    let key = keys::find(conn, id).await?;
+    if key.is_some_and(|key| key.person.is_some()) {
+        bail!("{id} is a session, which has no networks: `earshot sessions revoke` ends it");
+    }
+    let is_set = conn
+        .transaction::<_, store::QueryError, _>(async |conn| {
+            let Some(account) = keys::set_networks(conn, id, networks).await? else {
+                return Ok(false);
+            };
+            let mut entry = Entry::of_account(Action::Update, format_args!("keys/{id}"));
+            entry.fields = vec!["networks".to_owned()];
+            audit::record_of_operator(conn, account, &entry).await?;
+            Ok(true)
+        })
+        .await?;
+    if !is_set {
+        bail!("there is no key {id}, or it was revoked");
+    }
+    Ok(())
 }
 
 async fn list(conn: &mut AsyncPgConnection) -> anyhow::Result<()> {
-    println!("ID\tACCOUNT\tROLE\tSTATE\tCREATED\tEXPIRES\tLAST USED\tNAMESPACES\tNETWORKS");
+    println!(
+        "ID\tACCOUNT\tROLE\tSTATE\tCREATED\tEXPIRES\tLAST USED\tNAMESPACES\tNETWORKS\tREPLACED BY"
+    );
     let now = Timestamp::now();
     let mut expiring = 0;
     for key in keys::list(conn).await? {
         let state = match (key.revoke_time, key.is_valid(now)) {
             (Some(_), _) => "revoked",
             (None, false) => "expired",
-            (None, true) if !key.is_valid(now.plus(keys::EXPIRES_SOON)) => "expiring",
+            (None, true) if key.expires_soon(now) => "expiring",
             (None, true) => "valid",
         };
-        expiring += u32::from(state == "expiring");
+        expiring += u32::from(state == "expiring" && key.replaced_by.is_none());
         let time =
             |time: Option<Timestamp>| time.map_or("never".to_owned(), |time| time.to_string());
         println!(
-            "{}\t{}\t{}\t{state}\t{}\t{}\t{}\t{}\t{}",
+            "{}\t{}\t{}\t{state}\t{}\t{}\t{}\t{}\t{}\t{}",
             key.id,
             key.account_name,
             key.role.as_str(),
@@ -211,12 +258,12 @@ async fn list(conn: &mut AsyncPgConnection) -> anyhow::Result<()> {
             time(key.last_use_time),
             joined(key.namespaces.as_deref()),
             joined(key.networks.as_deref()),
+            key.replaced_by
+                .map_or("none".to_owned(), |id| id.to_string()),
         );
     }
     if expiring > 0 {
-        eprintln!(
-            "keys that expire within 14 days: {expiring}; `earshot keys rotate ID` replaces one"
-        );
+        eprintln!("keys that expire soon: {expiring}; `earshot keys rotate ID` replaces one");
     }
     Ok(())
 }
@@ -236,7 +283,12 @@ async fn revoke(conn: &mut AsyncPgConnection, id: Id) -> anyhow::Result<()> {
         .transaction::<_, store::QueryError, _>(async |conn| {
             let is_revoked = keys::revoke(conn, id, Timestamp::now()).await?;
             if is_revoked {
-                record(conn, key.account, Action::Revoke, id).await?;
+                let name = match &key.person {
+                    Some(person) => sessions::name(person, id),
+                    None => format!("keys/{id}"),
+                };
+                let entry = Entry::of_account(Action::Revoke, name);
+                audit::record_of_operator(conn, key.account, &entry).await?;
             }
             Ok(is_revoked)
         })
@@ -256,4 +308,101 @@ async fn record(
 ) -> QueryResult<()> {
     let entry = Entry::of_account(action, format_args!("keys/{key}"));
     audit::record_of_operator(conn, account, &entry).await
+}
+
+#[cfg(test)]
+mod tests {
+    use std::time::Duration;
+
+    use clap::Parser;
+    use domain::{
+        Id, Timestamp,
+        key::{ApiKey, Role},
+    };
+    use store::{
+        keys,
+        sessions::{self, Grant, GrantOutcome, SignIn},
+    };
+    use test_support::TestDatabase;
+
+    use super::{Command, revoke, set_networks};
+
+    #[derive(Parser)]
+    struct Line {
+        #[command(subcommand)]
+        command: Command,
+    }
+
+    #[tokio::test]
+    async fn session_is_revoked_as_one_and_gets_no_networks() {
+        let database = TestDatabase::create().await;
+        let conn = &mut database.connect().await;
+        let now = Timestamp::now();
+        keys::ensure_account(conn, "acme", now).await.unwrap();
+        let sign_in = SignIn {
+            state_hash: [1; 32],
+            browser_hash: [1; 32],
+        };
+        let grant = Grant {
+            account: "acme",
+            role: Role::Owner,
+            person: "jane",
+            subject: "7",
+        };
+        let begun = sessions::begin(conn, &sign_in, "192.0.2.1", b"sealed").await;
+        begun.unwrap();
+        let taken = sessions::take(conn, &sign_in).await.unwrap();
+        assert!(taken.is_some());
+        let outcome = sessions::grant(conn, &sign_in, grant).await;
+        assert_eq!(outcome.unwrap(), GrantOutcome::Done);
+        let (key, lasts) = (ApiKey::generate(), Duration::from_hours(1));
+        let opened = sessions::open(conn, &sign_in.browser_hash, &key, lasts).await;
+        assert!(opened.unwrap().is_some());
+
+        let id = key.id.to_string();
+        let line = ["keys", "set-networks", &id, "--network", "192.0.2.0/24"];
+        let Command::SetNetworks(arguments) = Line::try_parse_from(line).unwrap().command else {
+            panic!("another command");
+        };
+        let refused = set_networks(conn, &arguments).await.unwrap_err();
+        assert!(refused.to_string().contains("is a session"), "{refused}");
+        let session = keys::find(conn, key.id).await.unwrap().unwrap();
+        assert_eq!(session.networks, None);
+
+        revoke(conn, key.id).await.unwrap();
+        let recorded = database.texts("resource", "audit_events").await;
+        assert_eq!(recorded, [format!("people/jane/sessions/{id}")]);
+    }
+
+    /// The networks that the arguments set, or the exit code.
+    fn parse(arguments: &[&str]) -> Result<Vec<String>, i32> {
+        let id = Id::generate().to_string();
+        let line = ["keys", "set-networks", &id];
+        match Line::try_parse_from(line.iter().chain(arguments)) {
+            Ok(Line {
+                command: Command::SetNetworks(given),
+            }) => {
+                let networks = given.networks.network.iter();
+                Ok(networks.map(ToString::to_string).collect())
+            }
+            Ok(_) => panic!("another command"),
+            Err(error) => Err(error.exit_code()),
+        }
+    }
+
+    #[test]
+    fn set_networks_takes_networks_or_all() {
+        assert_eq!(parse(&["--all"]), Ok(vec![]));
+        let given = ["--network", "198.51.100.0/24", "--network=2001:db8::/32"];
+        let networks = ["198.51.100.0/24", "2001:db8::/32"].map(str::to_owned);
+        assert_eq!(parse(&given), Ok(networks.into()));
+        for wrong in [
+            &[][..],
+            &["--network"],
+            &["--network", "office"],
+            &["--all", "--network", "198.51.100.0/24"],
+        ] {
+            assert_eq!(parse(wrong), Err(2), "{wrong:?}");
+        }
+    }
 }

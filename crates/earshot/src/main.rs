@@ -29,6 +29,8 @@ mod mcp;
 mod migrate;
 #[cfg(feature = "server")]
 mod reseal;
+#[cfg(feature = "server")]
+mod sessions;
 mod trigger;
 
 use std::process::ExitCode;
@@ -71,9 +73,12 @@ enum Operator {
     /// List accounts and set their quotas.
     #[command(subcommand)]
     Accounts(accounts::Command),
-    /// Create, list and revoke API keys.
+    /// Create, change, list and revoke API keys.
     #[command(subcommand)]
     Keys(keys::Command),
+    /// List and revoke the sessions of people who signed in to the console.
+    #[command(subcommand)]
+    Sessions(sessions::Command),
     /// Migrate the database to the schema of this version.
     Migrate(migrate::Arguments),
     /// Seal the secrets of Connections with the first of `secrets.encryption_keys`.
@@ -107,6 +112,7 @@ fn operate(command: Operator) -> ExitCode {
         Operator::Dev(arguments) => dev::run(arguments),
         Operator::Accounts(command) => accounts::run(&command),
         Operator::Keys(command) => keys::run(command),
+        Operator::Sessions(command) => sessions::run(command),
         Operator::Migrate(arguments) => migrate::run(&arguments),
         Operator::Reseal(arguments) => reseal::run(&arguments),
         Operator::Erase(arguments) => erase::run(&arguments),

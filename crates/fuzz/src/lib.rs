@@ -38,6 +38,7 @@ pub const TARGETS: &[Target] = &[
     target("hackernews", targets::adapters::hackernews),
     target("lemmy", targets::adapters::lemmy),
     target("linkedin", targets::adapters::linkedin),
+    target("lobsters", targets::adapters::lobsters),
     target("mastodon", targets::adapters::mastodon),
     target("reddit", targets::adapters::reddit),
     target("x", targets::adapters::x),

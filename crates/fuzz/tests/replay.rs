@@ -75,6 +75,14 @@ fn run(target: &Target, what: &str, data: &[u8]) {
 }
 
 #[test]
+fn every_kind_of_platform_has_a_target() {
+    for kind in platforms::registry::KINDS {
+        let name = kind.name;
+        assert!(fuzz::find(name).is_some(), "{name} has no target");
+    }
+}
+
+#[test]
 fn every_target_survives_its_corpus() {
     for target in TARGETS {
         let seeds = seeds(target);

@@ -68,13 +68,31 @@ pub trait Adapter: Send + Sync {
         0
     }
 
-    /// Returns those of the posts, by [`Post::id`], that were deleted or removed at their source.
+    /// Looks up posts by [`Post::id`].
     ///
     /// # Errors
     /// [`PollError`]. The state of all the posts is then unknown.
-    async fn recheck(&self, post_ids: &[String]) -> Result<Vec<String>, PollError> {
+    async fn recheck(&self, post_ids: &[String]) -> Result<RecheckResult, PollError> {
         let _ = post_ids;
-        Ok(Vec::new())
+        Ok(RecheckResult::default())
+    }
+}
+
+/// State of posts at their source.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct RecheckResult {
+    /// Posts, by [`Post::id`], that were deleted or removed at their source.
+    pub gone: Vec<String>,
+    /// Posts as they are now, made like those of a poll. Empty if the answer has no texts.
+    pub current: Vec<Post>,
+}
+
+impl From<Vec<String>> for RecheckResult {
+    fn from(gone: Vec<String>) -> Self {
+        Self {
+            gone,
+            current: Vec::new(),
+        }
     }
 }
 

@@ -40,7 +40,7 @@ pub mod text;
 mod walk;
 pub mod x;
 
-pub use adapter::{Adapter, Community, Gap, PollLimits, Polled, Skipped};
+pub use adapter::{Adapter, Community, Gap, PollLimits, Polled, RecheckResult, Skipped};
 pub use address_key::AddressKey;
 pub use budget::{Budget, Unlimited};
 pub use cursor::Cursor;

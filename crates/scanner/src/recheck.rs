@@ -1,4 +1,5 @@
-//! Finds posts that were deleted at their source, if the platform's terms or the operator require it.
+//! Finds posts that were deleted at their source, if the platform's terms or the operator require it. Also finds edits of
+//! the others, if the platform's answers have texts.
 //!
 //! A walk over all stored posts of the platform starts once in [`PASS`]. Each step asks the platform about some of
 //! them, with low priority within its budget, and records those that are gone. One replica at a time runs the walk. Its
@@ -16,10 +17,11 @@ use backbone::{
     Backbone,
     work::{self, Settings, Work},
 };
+use domain::Post;
 use platforms::PollError;
 use store::{
     AsyncConnection, AsyncPgConnection,
-    erasure::{self, Place, Stretch, missing},
+    erasure::{self, Place, Stretch, edits, missing},
     work::{Claim, Claimed, Leased, Setback},
 };
 
@@ -121,7 +123,11 @@ impl Recheck {
         let asked = budget::undertake(true, None, adapter.recheck(&post_ids));
         let answer = tokio::time::timeout(DEADLINE, asked).await;
         let cut_off = |_| PollError::Unavailable(platforms::FetchError::Timeout);
-        let gone = answer.map_err(cut_off).flatten();
+        let mut current = Vec::new();
+        let gone = answer.map_err(cut_off).flatten().map(|answer| {
+            current = answer.current;
+            answer.gone
+        });
         let asked = post_ids.len();
         let found: Vec<String> = post_ids
             .into_iter()
@@ -131,8 +137,8 @@ impl Recheck {
         let mut conn = self.backbone.pool.get().await?;
         match gone {
             Ok(gone) => {
-                let decided =
-                    conn.transaction(async |conn| decide(conn, name, &found, &gone).await);
+                let decided = conn
+                    .transaction(async |conn| decide(conn, name, &found, &gone, &current).await);
                 let erased = match decided.await {
                     Err(error) if error.may_blame_values() => {
                         self.decide_apart(&mut conn, &found, &gone).await?
@@ -177,7 +183,8 @@ impl Recheck {
         Ok(())
     }
 
-    /// Does the same as [`decide`], post by post: a post that the database refuses does not delay the others.
+    /// Does the same as [`decide`], post by post: a post that the database refuses does not delay the others. Edits are left
+    /// to the next walk.
     async fn decide_apart(
         &self,
         conn: &mut AsyncPgConnection,
@@ -185,12 +192,12 @@ impl Recheck {
         gone: &[String],
     ) -> Result<usize, store::Error> {
         let name = self.watched.name();
-        decide(conn, name, found, &[]).await?;
+        decide(conn, name, found, &[], &[]).await?;
         let mut erased = 0;
         let mut refused = Vec::new();
         for post_id in gone {
             let one = std::slice::from_ref(post_id);
-            let decided = conn.transaction(async |conn| decide(conn, name, &[], one).await);
+            let decided = conn.transaction(async |conn| decide(conn, name, &[], one, &[]).await);
             match decided.await {
                 Err(error) if error.may_blame_values() => {
                     let error = anyhow::Error::from(error);
@@ -218,14 +225,16 @@ impl Recheck {
     }
 }
 
-/// Stores the results of a check, and blanks the posts that two checks did not find. Returns the number of blanked
-/// posts.
+/// Stores the results of a check, and blanks the posts that two checks did not find. `current` are posts as they are now.
+/// Returns the number of blanked posts.
 async fn decide(
     conn: &mut AsyncPgConnection,
     platform: &str,
     found: &[String],
     gone: &[String],
+    current: &[Post],
 ) -> Result<usize, store::Error> {
+    edits::record(conn, current).await?;
     let gone = missing::record(conn, platform, found, gone).await?;
     Ok(erasure::erase(conn, &gone).await?)
 }

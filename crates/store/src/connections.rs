@@ -1,12 +1,13 @@
 //! Connections. Addresses, header values and signing secrets are sealed on the way in and opened on the way out.
 
 use chrono::{DateTime, Utc};
-use diesel::prelude::*;
+use diesel::{prelude::*, sql_types::Text};
 use diesel_async::{AsyncPgConnection, RunQueryDsl};
 use domain::{
-    Connection, ConnectionName, Id,
+    Connection, ConnectionName, Id, ServiceEventType,
     connection::{
-        ConnectionState, ConnectionType, CreateConnection, Format, Headers, Method, SigningSecret,
+        ConnectionState, ConnectionType, CreateConnection, Digest, Format, Headers, Method,
+        Recipients, SigningSecret,
     },
     list::ListQuery,
 };
@@ -15,6 +16,7 @@ use uuid::Uuid;
 use crate::{
     Error, QueryResult,
     listing::{Listing, Page, Rows, column, no_other_index, nullable},
+    prepared::query,
     schema::connections,
     seal::Sealer,
     words,
@@ -23,6 +25,7 @@ use crate::{
 mod disable;
 mod edit;
 mod health;
+mod recipients;
 mod reseal;
 
 pub use disable::{Switched, disable, disable_unchanged};
@@ -47,6 +50,9 @@ pub(crate) struct ConnectionRow {
     headers_sealed: Vec<u8>,
     format: String,
     max_per_second: Option<i32>,
+    events: Vec<String>,
+    digest: Option<String>,
+    time_zone: String,
     state: String,
     state_reason: Option<String>,
     create_time: DateTime<Utc>,
@@ -83,6 +89,17 @@ impl ConnectionRow {
             },
             format: words::parse(&self.format)?,
             max_per_second: max_per_second(self.max_per_second),
+            // A type of a later release is left out.
+            events: { self.events.iter() }
+                .filter_map(|word| words::parse(word).ok())
+                .collect(),
+            digest: match &self.digest {
+                Some(period) => Some(Digest {
+                    period: words::parse(period)?,
+                    time_zone: self.time_zone,
+                }),
+                None => None,
+            },
             state: words::parse(&self.state)?,
             state_reason: self.state_reason,
         })
@@ -166,7 +183,7 @@ fn secrets_of(name: ConnectionName) -> String {
     format!("{name}/signingSecrets")
 }
 
-/// Stores a Connection with its secrets sealed.
+/// Stores a Connection with its secrets sealed. Call inside a transaction.
 pub async fn insert(
     conn: &mut AsyncPgConnection,
     sealer: &Sealer,
@@ -195,11 +212,17 @@ pub async fn insert(
                 name,
                 sealer,
             )?),
+            connections::events.eq(stored_events(&draft.events)),
+            connections::digest.eq(stored_period(draft.digest.as_ref())),
+            connections::time_zone.eq(stored_zone(draft.digest.as_ref())),
             connections::create_time.eq(time.to_chrono()),
             connections::update_time.eq(time.to_chrono()),
         ))
         .execute(conn)
         .await?;
+    if Recipients::are_named_by(&draft.url) {
+        recipients::set_recipients(conn, name, &draft.url).await?;
+    }
     Ok(Connection {
         name,
         create_time: time,
@@ -211,6 +234,8 @@ pub async fn insert(
         headers: draft.headers.clone(),
         format: draft.format,
         max_per_second: draft.max_per_second,
+        events: draft.events.clone(),
+        digest: draft.digest.clone(),
         state: ConnectionState::Active,
         state_reason: None,
     })
@@ -261,8 +286,8 @@ pub async fn lock_existing(
 }
 
 pub(crate) const LISTING: Listing = Listing {
-    select: "SELECT namespace_id, id, nickname, url, url_sealed, method, headers_sealed, format, max_per_second, state, \
-             state_reason, create_time, update_time FROM connections WHERE namespace_id = $1",
+    select: "SELECT namespace_id, id, nickname, url, url_sealed, method, headers_sealed, format, max_per_second, events, \
+             digest, time_zone, state, state_reason, create_time, update_time FROM connections WHERE namespace_id = $1",
     rows: "SELECT FROM connections WHERE namespace_id = $1",
     columns: &[
         column(
@@ -326,6 +351,35 @@ pub(crate) fn max_per_second(stored: Option<i32>) -> Option<u32> {
 /// `connections_max_per_second_check` limits the rate, as the domain does before.
 fn stored_rate(rate: Option<u32>) -> Option<i32> {
     rate.map(|rate| i32::try_from(rate).unwrap_or(i32::MAX))
+}
+
+fn stored_events(events: &[ServiceEventType]) -> Vec<&'static str> {
+    events.iter().map(|event| event.as_str()).collect()
+}
+
+fn stored_period(digest: Option<&Digest>) -> Option<&'static str> {
+    digest.map(|digest| digest.period.as_str())
+}
+
+/// The column is never NULL, so that the release before can insert.
+fn stored_zone(digest: Option<&Digest>) -> &str {
+    digest.map_or("UTC", |digest| digest.time_zone.as_str())
+}
+
+/// Returns true if PostgreSQL knows the time zone by this name. Reads the names of all, which takes some milliseconds.
+pub async fn is_time_zone(conn: &mut AsyncPgConnection, name: &str) -> QueryResult<bool> {
+    #[derive(QueryableByName)]
+    struct Found {
+        #[diesel(sql_type = diesel::sql_types::Bool)]
+        found: bool,
+    }
+    let found: Found = query!(
+        "connections/is_time_zone",
+        Text: name,
+    )
+    .get_result(conn)
+    .await?;
+    Ok(found.found)
 }
 
 /// Everything needed to send a request to a Connection, except its content.

@@ -1,5 +1,5 @@
-//! Deliveries: created once per Scan and Connection, leased while their request is in flight, with every attempt
-//! recorded.
+//! Deliveries: created once per Scan or service event and Connection, leased while their request is in flight, with
+//! every attempt recorded.
 
 use std::{
     sync::Arc,
@@ -12,7 +12,7 @@ use diesel::{
     sql_types::{Bytea, Integer, Nullable, Text, Timestamptz},
 };
 use domain::{
-    DeliveryName, Id, Post, ScanName, Timestamp,
+    DeliveryName, Id, Post, ScanName, ServiceEvent, Timestamp,
     connection::{Format, Headers, Method, SigningSecret},
 };
 
@@ -69,23 +69,34 @@ impl Age {
     }
 }
 
+/// The Scan or service event of a delivery.
+#[derive(Debug, Clone, PartialEq)]
+pub enum Subject {
+    /// The post is shared by the deliveries of a fan-out.
+    Scan {
+        name: ScanName,
+        post: Arc<Post>,
+    },
+    Event(Box<ServiceEvent>),
+}
+
 /// Everything that a dispatcher needs for one attempt.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Task {
     pub delivery: DeliveryName,
-    pub scan: ScanName,
+    pub subject: Subject,
     /// Account of the Connection: accounts take turns.
     pub account: Id,
     /// True if a person requested it: it is sent even if the circuit breaker is open.
     pub urgent: bool,
     /// Attempts made so far.
     pub attempt_count: u32,
-    /// Attempts before it was last reopened; the schedule counts only the others.
+    /// Attempts before it was last reopened, and those that our own limit delayed; the schedule counts only the others.
     pub schedule_base: u32,
     /// Status of the last attempt, if there was a response.
     pub last_status_code: Option<u16>,
-    /// True if a person or a replay has asked for this delivery again.
-    pub reopened: bool,
+    /// When a person or a replay asked for this delivery again.
+    pub reopen_time: Option<Timestamp>,
     pub age: Age,
     pub url: String,
     /// Time of the Connection's last change; it shows if the owner has changed it since.
@@ -95,17 +106,26 @@ pub struct Task {
     pub format: Format,
     pub max_per_second: Option<u32>,
     pub signing_secrets: Vec<SigningSecret>,
-    /// Shared by the deliveries of a fan-out.
-    pub post: Arc<Post>,
     /// Trace context of what led to it, if it is traced.
     pub traceparent: Option<String>,
 }
 
 impl Task {
-    /// Size of its title and text, which is nearly the size of the whole post.
+    /// Size of the post's title and text, which is nearly the size of the whole post; 0 for a service event.
     pub fn post_bytes(&self) -> usize {
+        let Subject::Scan { post, .. } = &self.subject else {
+            return 0;
+        };
         let len = |text: &Option<String>| text.as_ref().map_or(0, String::len);
-        len(&self.post.title) + len(&self.post.text)
+        len(&post.title) + len(&post.text)
+    }
+
+    /// Its Scan; `None` for a service event.
+    pub fn scan(&self) -> Option<ScanName> {
+        match &self.subject {
+            Subject::Scan { name, .. } => Some(*name),
+            Subject::Event(_) => None,
+        }
     }
 }
 
@@ -148,32 +168,31 @@ struct EndpointRow {
     signing_secrets_sealed: Option<Vec<u8>>,
 }
 
-/// A delivery without its Connection and its post.
+/// A delivery without its Connection and its subject.
 struct Opening {
     delivery: DeliveryName,
-    scan: ScanName,
     account: Id,
     attempt_count: u32,
     schedule_base: u32,
     last_status_code: Option<u16>,
-    reopened: bool,
+    reopen_time: Option<Timestamp>,
     age: Age,
     urgent: bool,
     traceparent: Option<String>,
 }
 
 impl EndpointRow {
-    fn task(self, opening: Opening, post: Arc<Post>, sealer: &Sealer) -> Result<Task, Error> {
+    fn task(self, opening: Opening, subject: Subject, sealer: &Sealer) -> Result<Task, Error> {
         let connection = opening.delivery.connection_name();
         Ok(Task {
             delivery: opening.delivery,
-            scan: opening.scan,
+            subject,
             account: opening.account,
             urgent: opening.urgent,
             attempt_count: opening.attempt_count,
             schedule_base: opening.schedule_base,
             last_status_code: opening.last_status_code,
-            reopened: opening.reopened,
+            reopen_time: opening.reopen_time,
             age: opening.age,
             url: connections::open_url(
                 self.connection_url,
@@ -191,7 +210,6 @@ impl EndpointRow {
                 connection,
                 sealer,
             )?,
-            post,
             traceparent: opening.traceparent,
         })
     }

@@ -4,9 +4,10 @@
 //! id and address. [`lease`] and [`advance`] walk all posts of a platform, some at a time, so that its scanner can
 //! ask which of them are gone: first posts of Scans, then recent ones. The position of a walk is stored, so it
 //! survives the death of a process. A post that is not found once is [`missing`]. If it is not found an hour later
-//! either, it is erased.
+//! either, it is erased. [`edits`] of those that are found are reported.
 
 pub mod author;
+pub mod edits;
 pub mod missing;
 
 use std::{collections::VecDeque, time::Duration};
@@ -29,6 +30,8 @@ use crate::{
 
 /// Number of rows, of any platform, that a walk reads at a time.
 const STRETCH: i64 = 5_000;
+/// Maximum number of service events that a Namespace gets of posts that are blanked, or found edited, together.
+const MAX_EVENTS: i64 = 100;
 
 /// Blanks the posts with these ids (see `domain::Post`), and returns how many were stored and not blank yet. Posts
 /// of feeds that customers named stay, because such feeds only claim the ids of a platform. Unknown ids cost next
@@ -67,19 +70,28 @@ pub async fn erase(conn: &mut AsyncPgConnection, post_ids: &[String]) -> QueryRe
     blank(conn, ids, times).await
 }
 
-/// Blanks the posts with these ids and times, and returns how many were not blank yet. By primary key.
+/// Blanks the posts with these ids and times, and returns how many were not blank yet. By primary key. Records a
+/// service event for each of their Scans whose Namespace receives it, which `scans_post_receive_time_idx` serves: those of
+/// the newest [`MAX_EVENTS`] Scans of a Namespace.
 async fn blank(
     conn: &mut AsyncPgConnection,
     ids: Vec<Uuid>,
     times: Vec<DateTime<Utc>>,
 ) -> QueryResult<usize> {
-    query!(
+    #[derive(QueryableByName)]
+    struct Blanked {
+        #[diesel(sql_type = BigInt)]
+        number: i64,
+    }
+    let blanked: Blanked = query!(
         "erasure/blank",
         Array<SqlUuid>: ids,
         Array<Timestamptz>: times,
+        BigInt: MAX_EVENTS,
     )
-    .execute(conn)
-    .await
+    .get_result(conn)
+    .await?;
+    Ok(usize::try_from(blanked.number).unwrap_or(0))
 }
 
 /// Posts that a walk reads.

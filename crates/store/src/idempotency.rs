@@ -152,7 +152,7 @@ pub async fn purge(conn: &mut AsyncPgConnection, limit: i64) -> QueryResult<usiz
     .await
 }
 
-fn interval(duration: Duration) -> diesel::data_types::PgInterval {
+pub(crate) fn interval(duration: Duration) -> diesel::data_types::PgInterval {
     let micros = i64::try_from(duration.as_micros()).unwrap_or(i64::MAX);
     diesel::data_types::PgInterval::from_microseconds(micros)
 }

@@ -62,6 +62,8 @@ pub struct LockedLane {
     pub active: bool,
     /// When the Connection was last changed: its address may differ since.
     pub connection_update_time: Timestamp,
+    /// True if the Connection sends mails, through the operator's server.
+    pub is_email: bool,
     /// The most requests in a minute: `maxPerSecond`, or what the chat service takes from one webhook. Discord takes
     /// 30 a minute for a channel, which is less than any `maxPerSecond`: requests arrive unevenly, so two are left
     /// out.
@@ -164,6 +166,8 @@ struct LaneRow {
     active: bool,
     #[diesel(sql_type = Timestamptz)]
     connection_update_time: DateTime<Utc>,
+    #[diesel(sql_type = Bool)]
+    is_email: bool,
     #[diesel(sql_type = Nullable<Integer>)]
     per_minute: Option<i32>,
     #[diesel(sql_type = Bool)]
@@ -190,6 +194,7 @@ impl From<LaneRow> for LockedLane {
             now: row.now.into(),
             active: row.active,
             connection_update_time: row.connection_update_time.into(),
+            is_email: row.is_email,
             per_minute: row.per_minute.and_then(|rate| rate.try_into().ok()),
             prober_lives: row.prober_lives,
         }

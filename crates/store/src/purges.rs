@@ -6,8 +6,9 @@
 //! deletion may leave rows after the last batch, so an entry stays for ten minutes and is checked again.
 //!
 //! For a Manager: its Scans, newest first (lists skip these first), with their unfinished deliveries cancelled, its
-//! keys of posts, and its statistics. For a Connection: unfinished deliveries are cancelled, and statistics
-//! deleted; the log stays until retention. For a Namespace: everything.
+//! keys of posts, and its statistics. Digests are not cancelled here, because they have Scans of other Managers. For a
+//! Connection: unfinished deliveries are cancelled, and statistics and Scans of digests deleted; the log stays until
+//! retention. For a Namespace: everything.
 //!
 //! Cost: a step reads and deletes by primary keys and the indexes named below, at most [`BATCH`] rows of each kind.
 
@@ -114,11 +115,14 @@ pub async fn step(conn: &mut AsyncPgConnection, entry: &Entry) -> QueryResult<Op
             (None, Some(connection)) => {
                 let subject = Id::from_uuid(connection);
                 batches::cancel_deliveries(conn, entry.namespace_id, connection, BATCH).await?
+                    + batches::digest_scans(conn, entry.namespace_id, Some(connection), BATCH)
+                        .await?
                     + stats::purge_subject(conn, namespace, subject, BATCH).await?
             }
             (None, None) => {
                 batches::scans_of_namespace(conn, entry.namespace_id, BATCH).await?
                     + batches::keys(conn, entry.namespace_id, None, BATCH).await?
+                    + batches::digest_scans(conn, entry.namespace_id, None, BATCH).await?
                     + batches::deliveries(conn, entry.namespace_id, BATCH).await?
                     + stats::purge_namespace(conn, namespace, BATCH).await?
             }

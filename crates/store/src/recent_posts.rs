@@ -21,7 +21,7 @@ use diesel::{
     },
 };
 use diesel_async::{AsyncPgConnection, RunQueryDsl};
-use domain::{FeedName, Id, Post, Timestamp};
+use domain::{FeedName, Id, Post, Timestamp, preview::Recent};
 use sha2::{Digest, Sha256};
 use uuid::Uuid;
 
@@ -195,18 +195,47 @@ async fn trim(
 pub async fn newest(
     conn: &mut AsyncPgConnection,
     feeds: &[FeedName],
-    limit: usize,
+    recent: Recent,
 ) -> Result<Vec<Kept>, Error> {
     let names: Vec<&str> = feeds.iter().map(FeedName::as_str).collect();
     let rows: Vec<RecentPostRow> = query!(
         "recent_posts/newest",
         Array<Text>: names,
-        BigInt: i64::try_from(limit).unwrap_or(i64::MAX),
+        BigInt: i64::from(recent.count),
         Double: MAX_AGE.as_secs_f64(),
+        Nullable<Timestamptz>: recent.start_time.map(Timestamp::to_chrono),
+        Nullable<Timestamptz>: recent.end_time.map(Timestamp::to_chrono),
     )
     .load(conn)
     .await?;
     read(rows)
+}
+
+/// Returns since when all posts of all these feeds are stored; `None` without feeds, or if one stores none yet. `window` is
+/// how far back the first reading of a feed goes: an account does not learn how long others have watched a feed. By the
+/// primary keys.
+pub async fn kept_since(
+    conn: &mut AsyncPgConnection,
+    account: Id,
+    feeds: &[FeedName],
+    window: Duration,
+) -> QueryResult<Option<Timestamp>> {
+    #[derive(QueryableByName)]
+    struct Since {
+        #[diesel(sql_type = Nullable<Timestamptz>)]
+        since: Option<DateTime<Utc>>,
+    }
+    let names: Vec<&str> = feeds.iter().map(FeedName::as_str).collect();
+    let kept: Since = query!(
+        "recent_posts/kept_since",
+        Array<Text>: names,
+        SqlUuid: account.to_uuid(),
+        Double: MAX_AGE.as_secs_f64(),
+        Double: window.as_secs_f64(),
+    )
+    .get_result(conn)
+    .await?;
+    Ok(kept.since.map(Timestamp::from))
 }
 
 /// Returns those of the feeds that a Manager of the Namespace watches. By the primary key of `feed_watchers`.

@@ -9,7 +9,7 @@ use std::time::Duration;
 
 use diesel::{
     QueryableByName,
-    sql_types::{Bool, Text, Timestamptz},
+    sql_types::{BigInt, Bool, Text, Timestamptz, Uuid as SqlUuid},
 };
 use diesel_async::{AsyncPgConnection, RunQueryDsl};
 use domain::Timestamp;
@@ -46,6 +46,9 @@ impl Table {
 
 /// A difference between clocks is reported if it is at least so large.
 const MAX_SKEW: Duration = Duration::from_hours(1);
+
+/// Deliveries are dropped by whole weeks.
+const WEEK: Duration = Duration::from_hours(7 * 24);
 
 const LOCK: &str = "earshot.retention";
 
@@ -98,6 +101,26 @@ pub async fn purge_replays(conn: &mut AsyncPgConnection, before: Timestamp) -> Q
     query!(
         "retention/purge_replays",
         Timestamptz: before.to_chrono(),
+    )
+    .execute(conn)
+    .await
+}
+
+/// Deletes up to `limit` Scans of digests whose deliveries from before `before` are dropped, and as many that have waited
+/// since then for a disabled Connection. Returns their number. Served by `digest_scans_delivery_idx` and
+/// `digest_scans_gathered_idx`; reads all Connections.
+pub async fn purge_digests(
+    conn: &mut AsyncPgConnection,
+    before: Timestamp,
+    limit: i64,
+) -> QueryResult<usize> {
+    // A delivery that is sent again needs its Scans.
+    let first = keys::first_id_of(before.minus(WEEK).to_chrono());
+    query!(
+        "retention/purge_digests",
+        SqlUuid: first,
+        Timestamptz: before.to_chrono(),
+        BigInt: limit,
     )
     .execute(conn)
     .await

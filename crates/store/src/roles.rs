@@ -3,8 +3,8 @@
 //! An operator may give each service a login role, `earshot_api_gateway`, `earshot_manager_compiler`,
 //! `earshot_scanner` or `earshot_webhook_dispatcher`. [`grant`] gives each of them that exists what its service needs.
 //! A compromised scanner can then neither create API keys, nor read the sealed secrets of Connections, nor change
-//! Managers and where their Scans go. Tables belong to the role that migrates; services create and drop partitions
-//! through functions that run as this owner.
+//! Managers and where their Scans go. Tables belong to the role that migrates. Functions that run as this owner let
+//! services create and drop partitions, and the gateway open and end the sessions of people who sign in.
 
 use diesel::{
     QueryableByName, sql_query,
@@ -28,7 +28,8 @@ const CANCEL: &str = "SELECT, DELETE, UPDATE (state, leased_by, next_attempt_tim
 /// Locking a row requires the right to update one column; these are never updated.
 const LOCK_ACCOUNT: &str = "SELECT, UPDATE (create_time)";
 const LOCK_NAMESPACE: &str = "SELECT, UPDATE (update_time)";
-const CONNECTION_STATE: &str = "SELECT (namespace_id, id, state)";
+const CONNECTION_STATE: &str =
+    "SELECT (namespace_id, id, state, events, digest, time_zone, update_time)";
 
 /// Rights of the gateway, the compiler, the scanner and the dispatcher on each table. A table that is not here is
 /// closed to all of them. Every service runs the purges of deleted resources, folds statistics and leases work.
@@ -58,6 +59,7 @@ const PRIVILEGES: &[(&[&str], [&str; 4])] = &[
             "account_rate_ledgers",
             "idempotency_keys",
             "idempotency_days",
+            "sign_ins",
         ],
         [ALL, NONE, NONE, NONE],
     ),
@@ -117,6 +119,17 @@ const PRIVILEGES: &[(&[&str], [&str; 4])] = &[
     (&["delivery_attempts"], [REMOVE, REMOVE, REMOVE, REPLACE]),
     (&["connection_lanes"], [PUT, NONE, NONE, PUT]),
     (&["connection_tests", "replays"], [ALL, NONE, NONE, ALL]),
+    (&["service_events"], ["INSERT", "INSERT", ADD, ALL]),
+    // E-mail.
+    (&["mail_recipients"], [ALL, NONE, NONE, CHANGE]),
+    (&["account_mail_addresses"], [ALL, NONE, NONE, ALL]),
+    (
+        &["mail_addresses", "mail_receipts"],
+        [NONE, NONE, NONE, ALL],
+    ),
+    // Purges of Managers do not cancel digests.
+    (&["digests"], [READ, READ, READ, ALL]),
+    (&["digest_scans"], [REMOVE, REMOVE, REMOVE, ALL]),
 ];
 
 /// A service that can have a separate role.
@@ -209,10 +222,16 @@ pub async fn grant(conn: &mut AsyncPgConnection) -> QueryResult<Vec<&'static str
             for sequence in &sequences {
                 statements.push(format!("GRANT USAGE ON SEQUENCE {sequence} TO {role}"));
             }
-            if *service == Service::Dispatcher {
-                statements.push(format!(
-                    "GRANT EXECUTE ON FUNCTION drop_partition(text, text), analyze_grown() TO {role}"
-                ));
+            let functions = match service {
+                Service::Gateway => {
+                    "open_session(uuid, uuid, bytea, text, text, text, interval), end_session(uuid), \
+                     purge_sessions(interval, integer)"
+                }
+                Service::Dispatcher => "drop_partition(text, text), analyze_grown()",
+                Service::Compiler | Service::Scanner => NONE,
+            };
+            if !functions.is_empty() {
+                statements.push(format!("GRANT EXECUTE ON FUNCTION {functions} TO {role}"));
             }
             for statement in statements {
                 sql_query(statement).execute(conn).await?;

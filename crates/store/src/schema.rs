@@ -20,6 +20,15 @@ diesel::table! {
 }
 
 diesel::table! {
+    account_mail_addresses (account_id, address_digest) {
+        account_id -> Uuid,
+        address_digest -> Bytea,
+        ask_time -> Nullable<Timestamptz>,
+        refuse_time -> Nullable<Timestamptz>,
+    }
+}
+
+diesel::table! {
     account_rate_ledgers (account_id) {
         account_id -> Uuid,
         ledger -> Jsonb,
@@ -60,6 +69,9 @@ diesel::table! {
         revoke_time -> Nullable<Timestamptz>,
         networks -> Nullable<Array<Text>>,
         last_use_time -> Nullable<Timestamptz>,
+        replaced_by -> Nullable<Uuid>,
+        person -> Nullable<Text>,
+        subject -> Nullable<Text>,
     }
 }
 
@@ -146,6 +158,9 @@ diesel::table! {
         signing_secrets_sealed -> Nullable<Bytea>,
         format -> Text,
         url_sealed -> Nullable<Bytea>,
+        events -> Array<Text>,
+        digest -> Nullable<Text>,
+        time_zone -> Text,
     }
 }
 
@@ -156,8 +171,8 @@ diesel::table! {
         id -> Uuid,
         create_time -> Timestamptz,
         update_time -> Timestamptz,
-        manager_id -> Uuid,
-        scan_id -> Uuid,
+        manager_id -> Nullable<Uuid>,
+        scan_id -> Nullable<Uuid>,
         state -> Text,
         attempt_count -> Integer,
         last_attempt_time -> Nullable<Timestamptz>,
@@ -171,6 +186,7 @@ diesel::table! {
         reopen_asked -> Bool,
         traceparent -> Nullable<Text>,
         crash_count -> SmallInt,
+        event -> Nullable<Jsonb>,
     }
 }
 
@@ -188,6 +204,25 @@ diesel::table! {
         first_byte_ms -> Nullable<Integer>,
         address -> Nullable<Text>,
         response_body -> Nullable<Text>,
+    }
+}
+
+diesel::table! {
+    digest_scans (namespace_id, connection_id, manager_id, scan_id) {
+        namespace_id -> Uuid,
+        connection_id -> Uuid,
+        manager_id -> Uuid,
+        scan_id -> Uuid,
+        create_time -> Timestamptz,
+        delivery_id -> Nullable<Uuid>,
+    }
+}
+
+diesel::table! {
+    digests (delivery_id) {
+        delivery_id -> Uuid,
+        namespace_id -> Uuid,
+        connection_id -> Uuid,
     }
 }
 
@@ -328,6 +363,33 @@ diesel::table! {
 }
 
 diesel::table! {
+    mail_addresses (address_digest) {
+        address_digest -> Bytea,
+        account_id -> Uuid,
+        ask_time -> Timestamptz,
+    }
+}
+
+diesel::table! {
+    mail_receipts (delivery_id, address_digest) {
+        delivery_id -> Uuid,
+        address_digest -> Bytea,
+        time -> Timestamptz,
+    }
+}
+
+diesel::table! {
+    mail_recipients (namespace_id, connection_id, address_digest) {
+        namespace_id -> Uuid,
+        connection_id -> Uuid,
+        address_digest -> Bytea,
+        state -> Text,
+        ask_time -> Nullable<Timestamptz>,
+        update_time -> Timestamptz,
+    }
+}
+
+diesel::table! {
     manager_notices (namespace_id, manager_id, position) {
         namespace_id -> Uuid,
         manager_id -> Uuid,
@@ -461,6 +523,7 @@ diesel::table! {
         user_name -> Text,
         user_url -> Text,
         erase_time -> Nullable<Timestamptz>,
+        edit_digest -> Nullable<Bytea>,
     }
 }
 
@@ -613,6 +676,31 @@ diesel::table! {
 }
 
 diesel::table! {
+    service_events (id) {
+        id -> BigInt,
+        namespace_id -> Uuid,
+        event_type -> Text,
+        name -> Text,
+        details -> Jsonb,
+        create_time -> Timestamptz,
+    }
+}
+
+diesel::table! {
+    sign_ins (state_hash) {
+        state_hash -> Bytea,
+        browser_hash -> Bytea,
+        origin -> Text,
+        expire_time -> Timestamptz,
+        sealed -> Nullable<Bytea>,
+        account_id -> Nullable<Uuid>,
+        role -> Nullable<Text>,
+        person -> Nullable<Text>,
+        subject -> Nullable<Text>,
+    }
+}
+
+diesel::table! {
     stats (namespace_id, subject_id, interval_seconds, time) {
         namespace_id -> Uuid,
         subject_id -> Uuid,
@@ -636,6 +724,7 @@ diesel::table! {
 diesel::allow_tables_to_appear_in_same_query!(
     account_days,
     account_feeds,
+    account_mail_addresses,
     account_rate_ledgers,
     accounts,
     address_keys,
@@ -647,6 +736,8 @@ diesel::allow_tables_to_appear_in_same_query!(
     connections,
     deliveries,
     delivery_attempts,
+    digest_scans,
+    digests,
     feed_days,
     feed_gaps,
     feed_missing_ids,
@@ -658,6 +749,9 @@ diesel::allow_tables_to_appear_in_same_query!(
     idempotency_keys,
     leases,
     look_backs,
+    mail_addresses,
+    mail_receipts,
+    mail_recipients,
     manager_notices,
     manager_verdicts,
     managers,
@@ -681,6 +775,8 @@ diesel::allow_tables_to_appear_in_same_query!(
     scan_keys,
     scan_likes,
     scans,
+    service_events,
+    sign_ins,
     stats,
     stats_deltas,
 );

@@ -11,7 +11,8 @@ use crate::{QueryResult, prepared::query};
 /// The oldest item of one kind of work.
 #[derive(Debug, Clone, PartialEq, QueryableByName)]
 pub struct Oldest {
-    /// `scan`: a Scan without deliveries; `backfill`: one that waits or reads; `purge`: a deletion with rows left.
+    /// `scan`: a Scan without deliveries; `backfill`: one that waits or reads; `purge`: a deletion with rows left;
+    /// `service_event`: one without deliveries; `digest`: one whose period is over.
     #[diesel(sql_type = Text)]
     pub kind: String,
     /// 0 without an item.
@@ -19,9 +20,10 @@ pub struct Oldest {
     pub seconds: f64,
 }
 
-/// Returns the age of the oldest item of each kind, without Scans that are set aside and backfills that wait for their
-/// account's quota: other alerts and health report these. Served by `scans_not_fanned_out_idx` and
-/// `backfills_waiting_idx`; `look_backs` and `purges` have only unfinished rows.
+/// Returns the age of the oldest item of each kind, without Scans and digests that are set aside and backfills that wait
+/// for their account's quota: other alerts and health report these. Digests of disabled Connections do not count. Served by
+/// `scans_not_fanned_out_idx`, `backfills_waiting_idx` and `digest_scans_gathered_idx`; `look_backs`, `purges` and
+/// `service_events` have only unfinished rows.
 pub async fn oldest(conn: &mut AsyncPgConnection) -> QueryResult<Vec<Oldest>> {
     query!("waiting/oldest").load(conn).await
 }

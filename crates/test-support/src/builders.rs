@@ -69,6 +69,8 @@ impl Fixture {
             format: Format::default(),
             max_per_second: None,
             signing_secrets: Vec::new(),
+            events: Vec::new(),
+            digest: None,
         };
         connections::insert(conn, &self.sealer, self.namespace, &draft)
             .await

@@ -21,6 +21,21 @@ pub use proxy::Proxy;
 pub use replica::{Replica, config, publish};
 pub use server::{Answer, Request, TestServer};
 
+/// Says that a test, or a part of it, does not run, because this machine lacks something.
+///
+/// # Panics
+/// In CI, which has everything: a test that is skipped there runs nowhere.
+#[track_caller]
+pub fn skip(reason: &str) {
+    #[expect(
+        clippy::disallowed_methods,
+        reason = "tests are no service: there is no configuration to read"
+    )]
+    let is_ci = std::env::var_os("CI").is_some_and(|value| value == "true");
+    assert!(!is_ci, "{reason}");
+    eprintln!("SKIPPED: {reason}");
+}
+
 /// Limit for waiting in a test. It only ends a test that would hang; a busy machine must not reach it.
 pub const TIMEOUT: Duration = Duration::from_secs(120);
 

@@ -13,7 +13,8 @@
 //! An endpoint that answers 429, or 503 with `Retry-After`, asks for a pause of all requests: the breaker opens for
 //! that long, at most ten minutes, and then lets one probe pass. This does not count as a failure. If the probe gets
 //! the same answer, the wait doubles. A longer wait would look like that of a clock that went back
-//! (`store::lanes::follow_clock`).
+//! (`store::lanes::follow_clock`). Our own limit of mails pauses in the same way, but its wait never doubles, because it
+//! is known when the limit ends.
 
 use std::time::Duration;
 
@@ -24,6 +25,15 @@ const STREAK: u32 = 5;
 const WINDOW: u8 = 20;
 const FIRST_WAIT: Duration = Duration::from_secs(30);
 const LONGEST_WAIT: Duration = Duration::from_secs(600);
+
+/// Pause of all requests of a Connection.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Hold {
+    /// The endpoint asked for it (`schedule::asked_pause`).
+    Asked(Duration),
+    /// Our own limit of mails asks for it.
+    OwnLimit(Duration),
+}
 
 /// Outcome of an attempt.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -36,8 +46,7 @@ pub(crate) struct Outcome {
     /// The endpoint refused this form of the message, and gets another one next. This counts as neither success nor
     /// failure.
     pub(crate) other_form: bool,
-    /// Pause that the endpoint asked for (`schedule::asked_pause`).
-    pub(crate) hold: Option<Duration>,
+    pub(crate) hold: Option<Hold>,
 }
 
 /// Change of the breaker.
@@ -99,12 +108,14 @@ pub(crate) fn enter(lane: &mut Lane, outcome: Outcome, now: Timestamp) -> Change
     Change::Opened
 }
 
-/// Lets nothing pass for as long as the endpoint asked for. Requests that were in flight may only lengthen the wait.
-fn pause(lane: &mut Lane, hold: Duration, probe: bool, now: Timestamp) -> Change {
-    let mut wait = hold;
+/// Lets nothing pass for the time of `hold`. Requests that were in flight may only lengthen the wait.
+fn pause(lane: &mut Lane, hold: Hold, probe: bool, now: Timestamp) -> Change {
+    let (Hold::Asked(mut wait) | Hold::OwnLimit(mut wait)) = hold;
     if probe || lane.open_until.is_none() {
-        wait = hold.saturating_mul(1 << lane.open_count.min(10));
-        lane.open_count = lane.open_count.saturating_add(1);
+        if let Hold::Asked(_) = hold {
+            wait = wait.saturating_mul(1 << lane.open_count.min(10));
+            lane.open_count = lane.open_count.saturating_add(1);
+        }
         lane.probe = None;
     }
     let until = now.plus(wait.min(LONGEST_WAIT));
@@ -131,7 +142,7 @@ mod tests {
     use domain::{ConnectionName, Id, Timestamp};
     use store::lanes::Lane;
 
-    use super::{Change, Outcome, enter};
+    use super::{Change, Hold, Outcome, enter};
 
     fn lane() -> Lane {
         Lane {
@@ -262,7 +273,7 @@ mod tests {
         let now = Timestamp::now();
         let asks = |seconds, probe| Outcome {
             probe,
-            hold: Some(Duration::from_secs(seconds)),
+            hold: Some(Hold::Asked(Duration::from_secs(seconds))),
             ..ordinary(false)
         };
         let after = |seconds| Some(now.plus(Duration::from_secs(seconds)));
@@ -287,6 +298,24 @@ mod tests {
         };
         assert_eq!(enter(&mut lane, success, now), Change::Closed);
         assert_eq!((lane.open_until, lane.open_count), (None, 0));
+    }
+
+    #[test]
+    fn our_own_limit_does_not_double_the_wait() {
+        let mut lane = lane();
+        let now = Timestamp::now();
+        for probe in [false, true, true] {
+            // The wait before has ended.
+            lane.open_until = lane.open_until.map(|_| now);
+            let limited = Outcome {
+                probe,
+                hold: Some(Hold::OwnLimit(Duration::from_secs(40))),
+                ..ordinary(false)
+            };
+            assert_eq!(enter(&mut lane, limited, now), Change::Opened);
+            let until = now.plus(Duration::from_secs(40));
+            assert_eq!((lane.open_until, lane.probe), (Some(until), None));
+        }
     }
 
     #[test]

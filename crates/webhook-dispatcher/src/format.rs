@@ -2,12 +2,17 @@
 //!
 //! A post is untrusted text. In the bodies for chat services it can neither mention anyone nor add markup: it is in
 //! fields that the service shows unchanged, or it is escaped. Every field stays within the service's limits, so
-//! that no post is too long to be delivered.
+//! that no post is too long to be delivered. A service event is laid out like a post by Earshot, because its nicknames
+//! and reasons are no more trusted.
+
+use std::borrow::Cow;
 
 use bytes::Bytes;
-use domain::{Post, ScanName, connection::Format};
+use domain::{Post, PostType, ServiceEvent, User, connection::Format};
+use store::deliveries::Subject;
 
 mod discord;
+pub(crate) mod email;
 mod limits;
 mod plain;
 mod slack;
@@ -27,11 +32,22 @@ pub(crate) enum Shape {
 pub(crate) fn body(
     format: Format,
     shape: Shape,
-    name: ScanName,
-    post: &Post,
+    subject: &Subject,
 ) -> Result<Bytes, serde_json::Error> {
+    let post: Cow<'_, Post> = match subject {
+        Subject::Scan { post, .. } => Cow::Borrowed(post.as_ref()),
+        Subject::Event(event) => Cow::Owned(laid_out(event)),
+    };
+    let post: &Post = &post;
     let message = match (format, shape) {
-        (Format::Earshot, _) => return webhook::body(name, post).map(Bytes::from),
+        // A mail has no body like this: `email` makes it.
+        (Format::Earshot | Format::Email, _) => {
+            let body = match subject {
+                Subject::Scan { name, post } => webhook::body(*name, post),
+                Subject::Event(event) => serde_json::to_vec(event),
+            };
+            return body.map(Bytes::from);
+        }
         (Format::Slack, Shape::Full) => slack::message(post),
         (Format::Slack, _) => plain::slack(post),
         (Format::Discord, Shape::Full) => discord::message(post),
@@ -41,6 +57,25 @@ pub(crate) fn body(
         (Format::Teams, _) => plain::teams(post),
     };
     serde_json::to_vec(&message).map(Bytes::from)
+}
+
+/// A service event as a post, with a sentence as its title.
+fn laid_out(event: &ServiceEvent) -> Post {
+    let (title, text) = event.summary();
+    Post {
+        post_type: PostType::ForumLink,
+        time: event.time,
+        id: event.id.to_string(),
+        title: Some(title),
+        text,
+        url: String::new(),
+        subforum: None,
+        user: User {
+            id: String::new(),
+            name: "Earshot".to_owned(),
+            url: String::new(),
+        },
+    }
 }
 
 /// Heading of a message: the post's title, or its author.

@@ -1,10 +1,12 @@
-//! The dispatcher: delivers each Scan to each Connection of its Manager.
+//! The dispatcher: delivers each Scan to each Connection of its Manager, and service events to those that receive them.
 //!
-//! [`fan_out`] creates the deliveries of Scans, and those that may be sent now are sent directly from memory.
+//! [`fan_out`] creates the deliveries of Scans, and those that may be sent now are sent directly from memory;
+//! [`service_events`] creates those of service events.
 //! The others wait in the database, where [`claim`] finds them when they are due. [`send`] makes one attempt,
 //! [`schedule`] decides the delivery's next state, and [`record`] writes results, many at a time. [`lanes`] limit
-//! open requests, per Connection and in total. [`trial_delivery`] and [`replay`] run what people request in addition.
-//! [`retention`] drops old data.
+//! open requests, per Connection and in total. [`mail`] sends what is e-mail, and [`digest`] makes one
+//! delivery of many Scans for it. [`trial_delivery`] and [`replay`] run
+//! what people request in addition. [`retention`] drops old data.
 //!
 //! Delivery is at least once. A delivery is leased in the database while its request is open. If a dispatcher dies,
 //! its leases are freed, and its open requests are repeated with the same Scan name, which receivers use to
@@ -13,10 +15,12 @@
 mod answers;
 mod breaker;
 mod claim;
+mod digest;
 mod fan_out;
 mod format;
 mod in_hand;
 mod lanes;
+mod mail;
 mod metrics;
 mod planner_statistics;
 mod rate;
@@ -26,6 +30,7 @@ mod request;
 mod retention;
 mod schedule;
 mod send;
+mod service_events;
 mod trial_delivery;
 
 use std::{sync::Arc, time::Duration};
@@ -34,6 +39,8 @@ use anyhow::Context as _;
 use backbone::{Backbone, work};
 use runtime::{Config, Context};
 
+use digest::Digests;
+use mail::{Confirmations, Mailer};
 use replay::Replays;
 use trial_delivery::TrialDeliveries;
 
@@ -45,6 +52,8 @@ struct Dispatcher {
     backbone: Backbone,
     sealer: store::seal::Sealer,
     client: outbound::Client,
+    /// `None` without a server for e-mail.
+    mailer: Option<Mailer>,
     lanes: Arc<lanes::Lanes>,
     recorder: record::Recorder,
     signals: claim::Signals,
@@ -77,6 +86,12 @@ pub async fn run_with(
     let dispatcher = Arc::new(Dispatcher {
         sealer: backbone::sealer(&config)?,
         client,
+        mailer: config
+            .dispatcher
+            .smtp
+            .as_ref()
+            .map(|smtp| Mailer::new(smtp, &context.shutdown, config.ops.grace_period))
+            .transpose()?,
         lanes: lanes::Lanes::new(
             config.dispatcher.max_in_flight,
             config.dispatcher.lane_limit,
@@ -96,6 +111,8 @@ pub async fn run_with(
     let (consumer, mut fanning_out) = fan_out::FanOut::start(&dispatcher);
     let tests = Arc::new(TrialDeliveries(Arc::clone(&dispatcher)));
     let replays = Arc::new(Replays::new(&dispatcher, &context.shutdown));
+    let digests = Arc::new(Digests(Arc::clone(&dispatcher)));
+    let confirmations = Arc::new(Confirmations(Arc::clone(&dispatcher)));
     let working = async {
         tokio::join!(
             bus::consume(
@@ -106,8 +123,11 @@ pub async fn run_with(
             ),
             claim::run(&dispatcher, context.shutdown.clone()),
             fan_out::sweep(&dispatcher, context.shutdown.clone()),
+            service_events::run(&dispatcher, context.shutdown.clone()),
             work::run(tests, &dispatcher.backbone, &context.shutdown),
             work::run(replays, &dispatcher.backbone, &context.shutdown),
+            work::run(digests, &dispatcher.backbone, &context.shutdown),
+            work::run(confirmations, &dispatcher.backbone, &context.shutdown),
             retention::run(&dispatcher, context.shutdown.clone()),
             planner_statistics::run(&dispatcher, context.shutdown.clone()),
             backbone::follow_keys(

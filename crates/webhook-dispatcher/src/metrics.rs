@@ -14,6 +14,8 @@ runtime::metrics! {
         "Size of the posts of deliveries that this replica holds";
     pub(crate) static BLOCKED: IntCounterVec = "earshot_outbound_blocked_total",
         "Requests that the address guard refused", ["reason"];
+    pub(crate) static MAIL_FAILURES: IntCounterVec = "earshot_mail_failures_total",
+        "Mails that were not sent because the mail server cannot be used", ["reason"];
     pub(crate) static RECOVERED: IntCounterVec = "earshot_sweep_recovered_total",
         "Work that a sweep found, not an event", ["kind"];
     pub(crate) static SCANS_REFUSED: IntGauge = "earshot_scans_refused",
@@ -50,6 +52,15 @@ runtime::metrics! {
 pub(crate) fn begin() {
     for change in ["opened", "closed"] {
         BREAKER_CHANGES.with_label_values(&[change]);
+    }
+    for reason in [
+        "connect_refused",
+        "smtp_login_refused",
+        "smtp_unavailable",
+        "timeout",
+        "tls_failure",
+    ] {
+        MAIL_FAILURES.with_label_values(&[reason]);
     }
     for kind in ["delivery", store::scans::FAN_OUT] {
         backbone::work::count_set_aside(kind, 0);

@@ -2,10 +2,13 @@
 
 use bytes::Bytes;
 use domain::{
-    Id, Post, ScanName, Timestamp,
+    Id, Timestamp,
     connection::{Format, Headers, Method, SigningSecret},
 };
-use store::{connections::Endpoint, deliveries::Task};
+use store::{
+    connections::Endpoint,
+    deliveries::{Subject, Task},
+};
 
 use crate::format::{self, Shape};
 
@@ -17,8 +20,7 @@ const UNPROCESSABLE: u16 = 422;
 pub(crate) struct Parts<'a> {
     /// Message id for the receiver, identical at each attempt.
     id: Id,
-    scan: ScanName,
-    post: &'a Post,
+    subject: &'a Subject,
     method: Method,
     headers: &'a Headers,
     format: Format,
@@ -30,8 +32,7 @@ impl<'a> Parts<'a> {
     pub(crate) fn of(task: &'a Task) -> Self {
         Self {
             id: task.delivery.delivery,
-            scan: task.scan,
-            post: &task.post,
+            subject: &task.subject,
             method: task.method,
             headers: &task.headers,
             format: task.format,
@@ -41,11 +42,10 @@ impl<'a> Parts<'a> {
     }
 
     /// Content of an event without a delivery.
-    pub(crate) fn of_sample(endpoint: &'a Endpoint, scan: ScanName, post: &'a Post) -> Self {
+    pub(crate) fn of_sample(endpoint: &'a Endpoint, subject: &'a Subject) -> Self {
         Self {
             id: Id::generate(),
-            scan,
-            post,
+            subject,
             method: endpoint.method,
             headers: &endpoint.headers,
             format: endpoint.format,
@@ -56,7 +56,7 @@ impl<'a> Parts<'a> {
 
     /// The body. It is identical at each attempt, except after a chat service refused it.
     pub(crate) fn body(&self) -> Result<Bytes, serde_json::Error> {
-        format::body(self.format, self.shape, self.scan, self.post)
+        format::body(self.format, self.shape, self.subject)
     }
 
     /// Our headers come first: a header of the customer with the same name replaces ours. Signatures come last, and
@@ -99,7 +99,7 @@ fn shape(task: &Task) -> Shape {
 /// Discord, the two plain forms take turns for as long as they are refused.
 pub(crate) fn refuses_form(task: &Task, status: Option<u16>) -> bool {
     let has_another = match task.format {
-        Format::Earshot => false,
+        Format::Earshot | Format::Email => false,
         Format::Slack | Format::Teams => shape(task) == Shape::Full,
         Format::Discord => true,
     };

@@ -110,6 +110,9 @@ pub(crate) async fn clean(
     }
     let before = now.minus(deliveries);
     retention::purge_replays(conn, before).await?;
+    while retention::purge_digests(conn, before, PURGE_BATCH).await? > 0 {
+        tokio::time::sleep(PAUSE).await;
+    }
 
     let before = now.minus(store::scans::ALIKE_WITHIN);
     purge(conn, Unpartitioned::ScanLikes, before).await?;

@@ -15,6 +15,8 @@ const UNNAMED_PAUSE: Duration = Duration::from_secs(5);
 /// delivery does not wait for it.
 const CLOSE: Duration = Duration::from_secs(1);
 const JITTER: std::ops::Range<f64> = 0.8..1.2;
+/// Deliveries that our own limit delays come back within this time after it.
+const SPREAD: Duration = Duration::from_secs(60);
 
 /// Result of an attempt.
 #[derive(Debug, Clone, Copy)]
@@ -50,6 +52,17 @@ fn verdict_with(tried: Tried, settings: &Settings, jitter: f64) -> Verdict {
     };
     let asked = asked_pause(tried.status, tried.retry_after).unwrap_or_default();
     Verdict::RetryIn(wait.mul_f64(jitter).max(asked).min(left))
+}
+
+/// Returns the next state of a delivery that waits for our own limit: it comes back after `pause`, but not all at once. Only
+/// its maximum age ends it, because the schedule is for failures of others.
+pub(crate) fn delayed(pause: Duration, age: Duration, settings: &Settings) -> Verdict {
+    let left = settings.max_age.saturating_sub(age);
+    if left < CLOSE {
+        return Verdict::Expired;
+    }
+    let wait = pause + SPREAD.mul_f64(rand::random_range(0.0..1.0));
+    Verdict::RetryIn(wait.min(left))
 }
 
 /// Returns how long the endpoint wants no request, of any delivery. A 429 without a time asks for a short pause, and a
@@ -115,6 +128,19 @@ mod tests {
                 "{status:?}, attempt {number}, retry after {retry_after:?}"
             );
         }
+    }
+
+    #[test]
+    fn delivery_that_our_limit_delays_ends_only_by_its_age() {
+        let settings = Config::default().dispatcher;
+        let delayed = |age| super::delayed(seconds(30), age, &settings);
+        let Verdict::RetryIn(wait) = delayed(Duration::ZERO) else {
+            panic!("it has ended");
+        };
+        assert!((seconds(30)..=seconds(90)).contains(&wait), "{wait:?}");
+        let max = settings.max_age;
+        assert_eq!(delayed(max - seconds(2)), Verdict::RetryIn(seconds(2)));
+        assert_eq!(delayed(max), Verdict::Expired);
     }
 
     #[test]

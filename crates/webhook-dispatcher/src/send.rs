@@ -1,11 +1,11 @@
 //! Makes one attempt.
 //!
-//! It runs no query: the task contains everything that the request needs, and the result goes to the recorder. The
-//! permit is held only during the request.
+//! A request runs no query: the task contains everything that it needs, and the result goes to the recorder. Only e-mail
+//! asks the database who may get it. The permit is held only during the request.
 
-use std::{sync::Arc, time::Duration};
+use std::{net::IpAddr, sync::Arc, time::Duration};
 
-use domain::{ConnectionName, DeliveryName, Timestamp};
+use domain::{ConnectionName, DeliveryName, Timestamp, connection::Format};
 use events::TraceContext;
 use outbound::Request;
 use store::{
@@ -18,9 +18,9 @@ use tracing::{Instrument, Span, field::Empty};
 
 use crate::{
     Dispatcher,
-    breaker::Outcome,
+    breaker::{Hold, Outcome},
     lanes::Ready,
-    metrics,
+    mail, metrics,
     record::unwritten::Sent,
     request,
     schedule::{self, Tried},
@@ -88,7 +88,7 @@ fn span(task: &Task) -> Span {
         parent: None,
         "deliver webhook",
         delivery.name = %task.delivery,
-        scan.name = %task.scan,
+        scan.name = task.scan().map(tracing::field::display),
         http.request.resend_count = task.attempt_count,
         http.response.status_code = Empty,
         outcome = Empty,
@@ -170,7 +170,7 @@ pub(crate) fn fail(dispatcher: &Dispatcher, unsendable: Unsendable) {
 #[derive(Clone, Copy)]
 struct Tries {
     made: u32,
-    /// Attempts before it was last reopened, which the schedule ignores.
+    /// [`Task::schedule_base`].
     base: u32,
     age: Age,
 }
@@ -233,8 +233,7 @@ fn failed(
 
 struct Attempted {
     result: AttemptResult,
-    /// The pause that the endpoint asked for.
-    hold: Option<Duration>,
+    hold: Option<Hold>,
     /// See [`Outcome::other_form`].
     other_form: bool,
 }
@@ -257,16 +256,96 @@ async fn attempt_unless_panic(dispatcher: &Arc<Dispatcher>, task: Task) -> Attem
     }
 }
 
+/// Result of an attempt, before it is logged and stored.
+struct Conclusion {
+    status: Option<u16>,
+    /// Word for the log of deliveries, if there was no answer.
+    error: Option<String>,
+    /// The same for our log.
+    cause: Option<String>,
+    phases: outbound::Phases,
+    address: Option<IpAddr>,
+    answer: Option<String>,
+    verdict: Verdict,
+    hold: Option<Hold>,
+    /// See [`Outcome::other_form`].
+    other_form: bool,
+}
+
 async fn attempt(dispatcher: &Arc<Dispatcher>, task: &Task) -> Attempted {
     let time = Timestamp::now();
-    let scan_time = task.scan.scan.time();
     // A reopened delivery was late before it was requested again.
-    let is_first_run = !task.reopened;
-    if task.attempt_count == 0 && is_first_run {
+    let is_first_run = task.reopen_time.is_none();
+    let scan = task.scan().filter(|_| is_first_run);
+    let scan_time = scan.map(|scan| scan.scan.time());
+    if task.attempt_count == 0
+        && let Some(scan_time) = scan_time
+    {
         metrics::LATENCY
             .with_label_values(&["first_attempt"])
             .observe(time.since(scan_time).as_secs_f64());
     }
+    let done = match task.format {
+        Format::Email => Box::pin(send_mail(dispatcher, task)).await,
+        Format::Earshot | Format::Slack | Format::Discord | Format::Teams => {
+            Box::pin(send_request(dispatcher, task, time)).await
+        }
+    };
+    log(task, done.status, done.cause, done.verdict);
+    let outcome = outcome(done.verdict);
+    let span = Span::current();
+    span.record("outcome", outcome);
+    if let Some(status) = done.status {
+        span.record("http.response.status_code", status);
+    }
+    metrics::DELIVERIES
+        .with_label_values(&[outcome, status_class(done.status)])
+        .inc();
+    metrics::ATTEMPT_DURATION
+        .with_label_values(&[outcome])
+        .observe(done.phases.total.as_secs_f64());
+    if done.verdict == Verdict::Succeeded
+        && let Some(scan_time) = scan_time
+    {
+        let now = Timestamp::now();
+        metrics::LATENCY
+            .with_label_values(&["success"])
+            .observe(now.since(scan_time).as_secs_f64());
+    }
+    let connection = task.delivery.connection_name();
+    let has_failed = done.verdict != Verdict::Succeeded;
+    let response_body = done.answer.map(|answer| {
+        let now = std::time::Instant::now();
+        dispatcher
+            .answers
+            .stored(connection, has_failed, answer, now)
+    });
+    let result = AttemptResult {
+        delivery: task.delivery,
+        attempt: Attempt {
+            number: Tries::of(task).number(),
+            time,
+            status_code: done.status,
+            error: done.error,
+            latency: done.phases.total,
+            dns: done.phases.dns,
+            connect: done.phases.connect,
+            tls: done.phases.tls,
+            first_byte: done.phases.first_byte,
+            address: done.address.map(|address| address.to_string()),
+            response_body,
+        },
+        verdict: done.verdict,
+    };
+    Attempted {
+        result,
+        hold: done.hold,
+        other_form: done.other_form,
+    }
+}
+
+/// Sends the request of a webhook.
+async fn send_request(dispatcher: &Arc<Dispatcher>, task: &Task, time: Timestamp) -> Conclusion {
     let parts = request::Parts::of(task);
     let body = match parts.body() {
         Ok(body) => body,
@@ -299,56 +378,53 @@ async fn attempt(dispatcher: &Arc<Dispatcher>, task: &Task) -> Attempted {
         verdict = schedule::verdict(unanswered, &dispatcher.config.dispatcher);
     }
     let failure = exchange.status.as_ref().err();
-    log(task, status, failure, verdict);
-    let outcome = outcome(verdict);
-    let span = Span::current();
-    span.record("outcome", outcome);
-    if let Some(status) = status {
-        span.record("http.response.status_code", status);
-    }
-    metrics::DELIVERIES
-        .with_label_values(&[outcome, status_class(status)])
-        .inc();
-    metrics::ATTEMPT_DURATION
-        .with_label_values(&[outcome])
-        .observe(exchange.phases.total.as_secs_f64());
-    if verdict == Verdict::Succeeded && is_first_run {
-        metrics::LATENCY
-            .with_label_values(&["success"])
-            .observe(now.since(scan_time).as_secs_f64());
-    }
     if let Some(failure @ outbound::Failure::ForbiddenAddress { .. }) = failure {
         metrics::BLOCKED.with_label_values(&[failure.word()]).inc();
     }
-    let connection = task.delivery.connection_name();
-    let has_failed = verdict != Verdict::Succeeded;
-    let response_body = exchange.body.map(|body| {
-        let now = std::time::Instant::now();
-        dispatcher.answers.stored(connection, has_failed, body, now)
-    });
-    let hold = schedule::asked_pause(status, exchange.retry_after);
-    let result = AttemptResult {
-        delivery: task.delivery,
-        attempt: Attempt {
-            number: tries.number(),
-            time,
-            status_code: status,
-            error: failure.map(|failure| failure.word().to_owned()),
-            latency: exchange.phases.total,
-            dns: exchange.phases.dns,
-            connect: exchange.phases.connect,
-            tls: exchange.phases.tls,
-            first_byte: exchange.phases.first_byte,
-            address: exchange.address.map(|address| address.to_string()),
-            response_body,
-        },
+    let comes_again = matches!(verdict, Verdict::RetryIn(_));
+    Conclusion {
+        status,
+        error: failure.map(|failure| failure.word().to_owned()),
+        cause: failure.map(ToString::to_string),
+        phases: exchange.phases,
+        address: exchange.address,
+        answer: exchange.body,
         verdict,
-    };
-    let comes_again = matches!(result.verdict, Verdict::RetryIn(_));
-    Attempted {
-        result,
-        hold,
+        hold: schedule::asked_pause(status, exchange.retry_after).map(Hold::Asked),
         other_form: comes_again && request::refuses_form(task, status),
+    }
+}
+
+/// Sends the mails of a delivery. A permanent refusal of the server ends the delivery.
+async fn send_mail(dispatcher: &Arc<Dispatcher>, task: &Task) -> Conclusion {
+    let sent = mail::send(dispatcher, task).await;
+    if sent.has_disabled {
+        let connection = task.delivery.connection_name();
+        tracing::info!(connection.name = %connection, "disabled: no recipient is left");
+        spawn_hand_back(dispatcher, dispatcher.lanes.block(connection));
+    }
+    let settings = &dispatcher.config.dispatcher;
+    let (tries, now) = (Tries::of(task), Timestamp::now());
+    let verdict = match (sent.end, sent.pause) {
+        (mail::End::Accepted, _) => Verdict::Succeeded,
+        (mail::End::Refused | mail::End::NoRecipient, _) => Verdict::Exhausted,
+        (mail::End::Failed, Some(pause)) => schedule::delayed(pause, tries.age.at(now), settings),
+        (mail::End::Failed, None) => schedule::verdict(tries.tried(None, None, now), settings),
+    };
+    Conclusion {
+        status: sent.status,
+        error: sent.error.map(str::to_owned),
+        cause: sent.error.map(str::to_owned),
+        phases: outbound::Phases {
+            total: sent.latency,
+            ..outbound::Phases::default()
+        },
+        address: None,
+        answer: sent.reply,
+        verdict,
+        hold: sent.pause.map(Hold::OwnLimit),
+        // The server was not asked, so this says nothing against it.
+        other_form: sent.end == mail::End::NoRecipient,
     }
 }
 
@@ -379,9 +455,8 @@ async fn disable(dispatcher: &Arc<Dispatcher>, task: &Task) -> Switched {
     switched
 }
 
-fn log(task: &Task, status: Option<u16>, failure: Option<&outbound::Failure>, verdict: Verdict) {
+fn log(task: &Task, status: Option<u16>, cause: Option<String>, verdict: Verdict) {
     let delivery = task.delivery;
-    let cause = failure.map(ToString::to_string);
     match verdict {
         // There are thousands a second, and they are in the delivery log.
         Verdict::Succeeded => tracing::debug!(delivery.name = %delivery, status, "delivered"),

@@ -7,21 +7,20 @@
 
 use std::{sync::Arc, time::Duration};
 
-use backbone::{
-    Backbone,
-    work::{Settings, Work},
-};
+use backbone::work::{Settings, Work};
 use domain::{
-    ConnectionName, Id, Post, PostType, ScanName, Subforum, Timestamp, User,
+    ConnectionName, Id, Post, PostType, ScanName, Subforum, Timestamp, User, connection::Format,
     trial_delivery::TestResult,
 };
 use outbound::Request;
 use store::{
-    AsyncPgConnection, connections, trial_deliveries,
-    work::{Claim, Claimed, Leased, Setback},
+    AsyncPgConnection, connections,
+    deliveries::Subject,
+    trial_deliveries,
+    work::{Claim, Claimed, Leased},
 };
 
-use crate::{Dispatcher, request::Parts};
+use crate::{Dispatcher, mail, request::Parts};
 
 /// Maximum number of tests that one replica runs at a time. They do not count towards the limits of deliveries. Their
 /// number per account is limited where they are requested, so accounts are not distinguished here.
@@ -59,16 +58,6 @@ impl Work for TrialDeliveries {
         if let Ok(id) = leased.key.parse() {
             make(&self.0, id, leased.item).await;
         }
-        Ok(())
-    }
-
-    async fn set_aside(
-        &self,
-        _conn: &mut AsyncPgConnection,
-        _backbone: &Backbone,
-        _leased: &Leased<ConnectionName>,
-        _setback: &Setback,
-    ) -> Result<(), store::Error> {
         Ok(())
     }
 
@@ -112,8 +101,14 @@ async fn request(
     let Some(endpoint) = endpoint else {
         return Ok(None);
     };
-    let (scan, post) = sample(connection);
-    let parts = Parts::of_sample(&endpoint, scan, &post);
+    let (name, post) = sample(connection);
+    if endpoint.format == Format::Email {
+        let result = mail::test(dispatcher, connection, &endpoint.url, name, &post).await?;
+        return Ok(Some(result));
+    }
+    let post = Arc::new(post);
+    let subject = Subject::Scan { name, post };
+    let parts = Parts::of_sample(&endpoint, &subject);
     let body = parts.body().map_err(store::Error::Json)?;
     let headers = parts.headers(&body, Timestamp::now());
     let exchange = dispatcher

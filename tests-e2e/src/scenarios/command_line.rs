@@ -14,7 +14,7 @@ fn cli(stack: &Stack, arguments: &[&str]) -> programs::Ended {
     cli_at(&stack.api_url, &stack.owner_key, arguments)
 }
 
-fn cli_at(url: &str, key: &str, arguments: &[&str]) -> programs::Ended {
+pub(super) fn cli_at(url: &str, key: &str, arguments: &[&str]) -> programs::Ended {
     let mut command = programs::command("earshot");
     command
         .args(arguments)
@@ -122,7 +122,7 @@ async fn as_code(stack: &Stack) {
 
     let changed = write("changed.yaml", &document(7).replace("jobs", "hiring"));
     let planned = ended(
-        &["diff", "-f", &changed, "--output", "json", "--posts", "5"],
+        &["diff", "-f", &changed, "--output", "json", "--days", "3"],
         4,
     );
     let planned: Value = serde_json::from_str(&planned.stdout).unwrap();
@@ -207,19 +207,31 @@ fn audit(stack: &Stack, namespace: &str) {
     }
     let id = key.split('_').nth(1).unwrap();
     let new = rotated(stack, id);
+    for (id, code) in [(id, 0), (second, 1)] {
+        let arguments = ["keys", "set-networks", id, "--network", "203.0.113.0/24"];
+        let ended = stack.operator(&arguments);
+        assert_eq!(ended.code, Some(code), "{ended:#?}");
+    }
     let refused = stack.operator(&["keys", "rotate", second]);
     assert_eq!(refused.code, Some(1), "{refused:#?}");
     let events = listed(&new, "-");
     let actions: Vec<&Value> = events.iter().map(|event| &event["action"]).collect();
     assert_eq!(
         actions,
-        ["UPDATE", "CREATE", "REVOKE", "UPDATE", "CREATE", "CREATE"]
+        [
+            "UPDATE", "UPDATE", "CREATE", "REVOKE", "UPDATE", "CREATE", "CREATE"
+        ]
     );
-    assert_eq!(events[0]["resource"], format!("keys/{id}"));
-    assert_eq!(events[0]["fields"], json!(["expireTime"]));
-    assert_eq!(events[2]["resource"], format!("keys/{second}"));
-    assert_eq!(events[3]["resource"], "quotas");
-    assert_eq!(events[3]["fields"], json!(["feeds"]));
+    for (at, fields) in [
+        (0, json!(["networks"])),
+        (1, json!(["expireTime", "replacedBy"])),
+    ] {
+        assert_eq!(events[at]["resource"], format!("keys/{id}"));
+        assert_eq!(events[at]["fields"], fields);
+    }
+    assert_eq!(events[3]["resource"], format!("keys/{second}"));
+    assert_eq!(events[4]["resource"], "quotas");
+    assert_eq!(events[4]["fields"], json!(["feeds"]));
     assert!(
         events
             .iter()
@@ -235,11 +247,15 @@ fn rotated(stack: &Stack, id: &str) -> String {
     let new = rotated.stdout.trim().to_owned();
     let new_id = new.split('_').nth(1).unwrap();
     let keys = stack.operator(&["keys", "list"]);
-    for (id, state) in [(id, "expiring"), (new_id, "valid")] {
+    for (id, state, successor) in [(id, "expiring", new_id), (new_id, "valid", "none")] {
         let line = keys.stdout.lines().find(|line| line.starts_with(id));
         let fields: Vec<_> = line.unwrap().split('\t').collect();
         assert_eq!(fields[1..4], ["audited", "OWNER", state], "{keys:#?}");
+        assert_eq!(fields[9], successor, "{keys:#?}");
     }
+    let again = stack.operator(&["keys", "rotate", id]);
+    assert_eq!(again.code, Some(1), "{again:#?}");
+    assert!(again.stderr.contains(new_id), "{again:#?}");
     new
 }
 

@@ -1,6 +1,6 @@
 //! SIGKILL of dispatcher, broker and database at random moments during many deliveries. No delivery is lost. Nothing is
 //! sent twice unless a dispatcher was killed in between, and nothing whose success was recorded. After the last restart
-//! everything arrives, without help.
+//! everything arrives, without help. A second receiver gets the Scans that meet a filter, and no others.
 //!
 //! Five hundred deliveries and nine kills, the same each time; ten thousand and fifty if `EARSHOT_LARGE_TESTS` is `1`.
 
@@ -9,9 +9,10 @@ use std::{
     time::{Duration, Instant},
 };
 
-use serde_json::Value;
+use http::Method;
+use serde_json::{Value, json};
 
-use super::support::{Customer, assert_delivery, scans_by_post};
+use super::support::{Customer, assert_delivery, name, scans_by_post};
 use crate::{
     chance::Chance,
     harness::{LOSS, Part, Stack, receiver::Receiver},
@@ -19,6 +20,8 @@ use crate::{
 };
 
 const WORD: &str = "tarnmoss";
+/// Part of the titles that the second receiver gets.
+const PART: &str = "1 about";
 const ANSWER_DELAY: Duration = Duration::from_millis(30);
 const RECOVERY: Duration = Duration::from_secs(120);
 /// Seed of the moments, the same each time.
@@ -68,6 +71,8 @@ pub(crate) async fn run(stack: &Stack) {
     let batch = size.deliveries / (size.victims.len() + 1);
     let customer = Customer::new(stack, WORD, Receiver::slow(ANSWER_DELAY).await).await;
     let managers = customer.watch_word(WORD).await;
+    let some = Receiver::start().await;
+    notify_of_some(&customer, &managers[0], &some).await;
     let mut published = 0;
     let mut expected = BTreeSet::new();
     let mut kills = Vec::new();
@@ -104,6 +109,19 @@ pub(crate) async fn run(stack: &Stack) {
     customer.delivered(&scans, RECOVERY).await;
     let found = scans_by_post(stack, &managers).await.len();
     assert_eq!(found, expected.len(), "{LOSS}Scans of these posts");
+
+    let has_part = |scan: &Value| scan["post"]["title"].as_str().unwrap().contains(PART);
+    let wanted = scans.values().filter(|scan| has_part(scan));
+    let wanted: BTreeSet<&str> = wanted.map(name).collect();
+    let filtered = stack.eventually("the Scans of the filter arrive", RECOVERY, async || {
+        let counts = some.counts();
+        let all = wanted.iter().all(|scan| counts.contains_key(*scan));
+        all.then_some(())
+    });
+    filtered.await;
+    let counts = some.counts();
+    let sent: BTreeSet<&str> = counts.keys().map(String::as_str).collect();
+    assert!(!sent.is_empty() && sent == wanted, "{sent:?}");
 
     let deliveries = customer.receiver.deliveries();
     // The places of each post's requests in the order of arrival.
@@ -143,6 +161,23 @@ pub(crate) async fn run(stack: &Stack) {
         size.victims.len()
     );
     assert!(!recorded.is_empty(), "no success was seen before a kill");
+}
+
+/// Adds a notice with a filter to the Manager.
+async fn notify_of_some(customer: &Customer<'_>, manager: &Value, receiver: &Receiver) {
+    let api = &customer.stack.api;
+    let url = receiver.url();
+    let connection = api.create_connection(&customer.namespace, &url, json!({}));
+    let connection = connection.await;
+    let body = json!({"notices": [
+        {"type": "HTTP_REQUEST", "connection": customer.connection},
+        {"type": "HTTP_REQUEST", "connection": connection, "filter": format!("post.title : \"{PART}\"")},
+    ]});
+    let path = format!("/v1/{}", name(manager));
+    let headers = [("content-type", "application/json")];
+    let answer = api.request(Method::PATCH, &path, &headers, Some(body.to_string()));
+    let answer = answer.await;
+    assert_eq!(answer.status, 200, "{}", answer.json());
 }
 
 /// Returns the Scans whose deliveries are recorded as successful.

@@ -6,6 +6,7 @@ mod crashes;
 mod customer_day;
 mod delivery;
 mod demo;
+mod diff;
 mod drains;
 mod idle;
 mod kills;
@@ -57,6 +58,8 @@ pub(crate) fn all(shared: &Arc<Shared>) -> Vec<Test> {
         tests.push(shared.test_alone(name, quickstart::run));
         let name = "command_line_covers_the_api";
         tests.push(shared.test(name, command_line::run));
+        let name = "diff_shows_which_posts_are_gained_and_lost";
+        tests.push(shared.test(name, diff::run));
         let name = "sample_receivers_accept_genuine_requests_once";
         tests.push(shared.test(name, receivers::run));
     }

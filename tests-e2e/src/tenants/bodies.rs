@@ -46,6 +46,7 @@ pub(super) fn body(maker: &mut Maker<'_>, operation: &Operation, name: Option<&s
             patch
         }
         "previewManager" => preview(maker),
+        "previewManagerDraft" => preview_draft(maker),
         "backfillManager" => json!({"notify": maker.chance.one_in(2)}),
         "updateScan" => {
             json!({"value": maker.chance.one_in(2), "labels": [maker.own.content("label")]})
@@ -176,6 +177,16 @@ fn automatic(maker: &mut Maker<'_>, namespace: &str) -> Value {
             "focus": {"type": "COMPETITOR", "names": [maker.own.content("competitor")]},
         },
     })
+}
+
+fn preview_draft(maker: &mut Maker<'_>) -> Value {
+    let mut body = preview(maker);
+    body["source"] = json!({"type": "FORUM"});
+    body["mutes"] = mutes(maker, "draftmute");
+    if body["instructions"].is_null() {
+        body["instructions"] = instructions(maker);
+    }
+    body
 }
 
 fn preview(maker: &mut Maker<'_>) -> Value {

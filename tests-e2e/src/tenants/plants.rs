@@ -102,9 +102,10 @@ impl Plant {
 
 /// Plants a leak, and goes on with random operations until it is found.
 pub(super) async fn run(world: &mut World, plant: Plant) {
-    let word = plant.plant(world).await;
     world.watch.leaks.clear();
     for _ in 0..ROUNDS {
+        // Again in each round: operations delete what it needs, and the first Scans may still be on their way.
+        let word = plant.plant(world).await;
         for step in world.deck(false) {
             world.step(step).await;
             let mut leaks = world.watch.leaks.iter();
@@ -117,5 +118,5 @@ pub(super) async fn run(world: &mut World, plant: Plant) {
             }
         }
     }
-    panic!("{word} was not found; {}", report(&world.watch.leaks));
+    panic!("{plant:?} was not found; {}", report(&world.watch.leaks));
 }

@@ -119,6 +119,9 @@ class Earshot:
     def preview_manager(self, name: str, body: t.Preview) -> t.PreviewResults:
         return cast(t.PreviewResults, self._act(_path(_MANAGER, name), "preview", body))
 
+    def preview_manager_draft(self, namespace: str, body: t.PreviewDraft) -> t.PreviewResults:
+        return cast(t.PreviewResults, self._act(_path(_NAMESPACE, namespace) + "/managers", "preview", body))
+
     def backfill_manager(self, name: str, body: Optional[t.CreateBackfill] = None) -> t.Backfill:
         return cast(t.Backfill, self._act(_path(_MANAGER, name), "backfill", body))
 

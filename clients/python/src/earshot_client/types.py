@@ -375,7 +375,7 @@ class Notice(TypedDict):
     filter: NotRequired[str]
     """
     Only Scans that meet this condition are delivered to the Connection; absent for all. The grammar and the fields are those
-    of the `filter` of a list of Scans. It is evaluated once, when a Scan is new: `value` is `false` and `labels` are empty then.
+    of the `filter` of a list of Scans. It is evaluated once, when a Scan is new: `value` is `true` and `labels` are empty then.
     A later change applies to later Scans. An error names the column.
 
     """
@@ -398,6 +398,35 @@ Sent with every delivery. Up to 8 KiB in all; none by which HTTP frames messages
 that they were stored with, there is one header `***` with the value `***`.
 
 """
+
+
+class Digest(TypedDict):
+    """
+    For the format `EMAIL`: the Scans of an hour or a day come in one mail when it is over, if there are any. It lists the
+    newest 20, and says how many there are. Without it, each Scan is a mail.
+
+    """
+
+    period: Literal["HOURLY", "DAILY"]
+    timeZone: NotRequired[str]
+    """
+    Where hours and days begin, as a name of the IANA time zone database.
+    """
+
+
+class Recipient(TypedDict):
+    address: str
+    """
+    A key without write permission sees `***` in place of what is before the `@`.
+    """
+    state: Literal["PENDING", "CONFIRMED", "UNSUBSCRIBED", "REFUSED"]
+    """
+    `PENDING` until the recipient confirms the address, by a link in a mail that is sent once; setting `url` again, 30 days
+    later at the earliest, sends another one. None is sent to an address that has unsubscribed from another Connection of
+    the account. Only `CONFIRMED` recipients get mail. `REFUSED`: the mail server answered
+    that there is no such address. Without a recipient who is `PENDING` or `CONFIRMED`, the Connection is disabled.
+
+    """
 
 
 class ConnectionHealth(TypedDict):
@@ -429,28 +458,16 @@ class ConnectionHealth(TypedDict):
     """
 
 
-class UpdateConnection(TypedDict):
-    """
-    What changes of a Connection. Output-only fields are ignored where they are given.
-    """
-
-    nickname: NotRequired[Nickname]
-    type: NotRequired[ConnectionType]
-    url: NotRequired[str]
-    method: NotRequired[Literal["POST", "PUT", "PATCH"] | None]
-    headers: NotRequired[dict[str, str | None] | None]
-    format: NotRequired[Literal["EARSHOT", "SLACK", "DISCORD", "TEAMS"] | None]
-    maxPerSecond: NotRequired[int | None]
-    signingSecrets: NotRequired[list[str] | None]
-    state: NotRequired[Literal["ACTIVE", "DISABLED"]]
-    """
-    Pauses and resumes.
-    """
+class UpdateConnectionDigest(TypedDict):
+    period: NotRequired[Literal["HOURLY", "DAILY"]]
+    timeZone: NotRequired[str | None]
 
 
-Format: TypeAlias = Literal["EARSHOT", "SLACK", "DISCORD", "TEAMS"]
+Format: TypeAlias = Literal["EARSHOT", "SLACK", "DISCORD", "TEAMS", "EMAIL"]
 """
-The shape of the body that is sent: our own, or what the incoming webhooks of a chat service take.
+The shape of the body that is sent: our own, or what the incoming webhooks of a chat service take. `EMAIL` sends mail to
+the addresses in a `mailto:` URL; `method`, `headers` and `signingSecrets` have no meaning for it. A Connection cannot
+change to or from `EMAIL` (`conflict`): create another one.
 
 """
 
@@ -459,7 +476,7 @@ MaxPerSecond: TypeAlias = int
 """
 The most requests in a second; without it, as many as the Connection takes, or what the chat service of its `format`
 takes: one a second for `SLACK`, four a second for `TEAMS`. `DISCORD` gets 28 a minute whatever it is, which is what a
-channel takes.
+channel takes. `EMAIL` gets what the operators allow in a minute.
 
 """
 
@@ -470,6 +487,81 @@ With these deliveries are signed, as Standard Webhooks has it; two, so that one 
 `whsec_` and the base64 of 24 to 64 bytes. Written and never shown; stored encrypted.
 
 """
+
+
+ServiceEventType: TypeAlias = Literal["MANAGER_APPLIED", "MANAGER_APPLY_FAILED", "CONNECTION_DISABLED", "COVERAGE_GAP", "POST_DELETED", "POST_EDITED"]
+"""
+- `MANAGER_APPLIED`: the instructions of a Manager came into use.
+- `MANAGER_APPLY_FAILED`: a Manager could not be compiled; earlier instructions stay in use.
+- `CONNECTION_DISABLED`: the service disabled another Connection, because its server answered 410, nothing has arrived
+  there for five days, or no recipient of its mails is left. What its owner disables causes no event.
+- `COVERAGE_GAP`: posts of a feed that a Manager watches may be missing. A later look may still find them.
+  Gaps of a feed that are less than an hour apart cause one event.
+- `POST_DELETED`: the post of a Scan was deleted at its source, or at the request of its author. Its text and author are
+  removed from the Scan. If many posts are deleted at once, the newest 100 Scans cause an event.
+- `POST_EDITED`: the text of a Scan's post was edited at its source. The Scan keeps the text that matched. An edit is
+  found up to about a day later, and only on platforms whose posts are checked again and that show their text then.
+
+"""
+
+
+ServiceEventGap = TypedDict(
+    "ServiceEventGap",
+    {
+        "feed": str,
+        "from": NotRequired[Timestamp],
+        "to": Timestamp,
+        "reason": str,
+    },
+)
+
+
+class ServiceEventPost(TypedDict):
+    """
+    The post of the Scan; with `POST_DELETED` and `POST_EDITED`.
+    """
+
+    id: str
+
+
+class ServiceEvent(TypedDict):
+    """
+    What a Connection receives for each service event. It contains nothing of a post but its id. More fields may come.
+
+    """
+
+    type: ServiceEventType
+    id: Id
+    """
+    The same for all Connections, and in each attempt.
+    """
+    time: Timestamp
+    """
+    When it happened; for a deleted or edited post, when that was found.
+    """
+    name: str
+    """
+    What it is about: the `name` of the Manager, of the Connection, of the Scan for `POST_DELETED` and `POST_EDITED`, or
+    of the Namespace for `COVERAGE_GAP`.
+
+    """
+    nickname: NotRequired[str]
+    """
+    That of the Manager or Connection.
+    """
+    error: NotRequired[ApplyError]
+    reason: NotRequired[str]
+    """
+    Why the Connection was disabled.
+    """
+    gap: NotRequired[ServiceEventGap]
+    """
+    Of which time posts may be missing; with `COVERAGE_GAP`.
+    """
+    post: NotRequired[ServiceEventPost]
+    """
+    The post of the Scan; with `POST_DELETED` and `POST_EDITED`.
+    """
 
 
 IdOrAny: TypeAlias = str
@@ -514,7 +606,8 @@ DeliveryError: TypeAlias = str
 Why there was no answer, or the delivery was given up: `dns_failure`, `forbidden_address`, `connect_refused`,
 `connect_timeout`, `unreachable`, `tls_failure`, `proxy_failure`, `timeout`, `reset`, `protocol_error`, `invalid_request`,
 `expired`, `scan_expired`, `scan_deleted`, `post_deleted`, `connection_deleted`, `undecryptable_headers`, `unreadable`,
-`internal_error`. More may come.
+`internal_error`. By e-mail also `no_confirmed_recipient`, `invalid_recipient`, `smtp_not_configured`, `smtp_unavailable`,
+`smtp_login_refused` and `too_many_mails`, which the operators' server or limit caused, or the recipients. More may come.
 
 """
 
@@ -523,7 +616,11 @@ class Delivery(TypedDict):
     name: DeliveryName
     createTime: Timestamp
     updateTime: Timestamp
-    scan: ScanName
+    scan: NotRequired[ScanName]
+    """
+    Absent for a service event.
+    """
+    event: NotRequired[ServiceEvent]
     state: DeliveryState
     attemptCount: int
     lastAttemptTime: NotRequired[Timestamp]
@@ -533,7 +630,7 @@ class Delivery(TypedDict):
     """
     lastStatusCode: NotRequired[int]
     """
-    The status of the last attempt, if it was answered.
+    The status of the last attempt, if it was answered; by e-mail the reply of the mail server, such as 250 or 550.
     """
     lastError: NotRequired[DeliveryError]
 
@@ -601,7 +698,7 @@ class AuditEvent(TypedDict):
     """
     resource: str
     """
-    The name of the changed resource, which may be deleted by now; `keys/…` for an API key, `quotas` for those of the account.
+    The name of the changed resource, which may be deleted by now; `keys/…` for an API key, `people/…/sessions/…` for a sign-in to the console, `quotas` for those of the account.
     """
     fields: NotRequired[list[str]]
     """
@@ -733,6 +830,23 @@ class Match(TypedDict):
 
 
 PreviewUrl: TypeAlias = str
+
+
+PreviewDraftUrl: TypeAlias = str
+
+
+RecentStartTime: TypeAlias = str
+"""
+Only with `recent`. Leaves out posts that are older than this.
+"""
+
+
+RecentEndTime: TypeAlias = str
+"""
+Only with `recent`. Leaves out posts of this time, and younger ones. To read more than 100 posts, send the `time` of
+the oldest one plus a microsecond: other posts of the same time may be missing, and this one comes again.
+
+"""
 
 
 class PreviewPlace(TypedDict):
@@ -887,6 +1001,10 @@ class Caller(TypedDict):
     Those that the key is narrowed to; absent when it is not.
     """
     expireTime: NotRequired[Timestamp]
+    person: NotRequired[str]
+    """
+    Who signed in to the console, if the key is a session.
+    """
     rateLimitPerMinute: int
     """
     Points that the key may spend in a minute.
@@ -1018,61 +1136,44 @@ class Sells(TypedDict):
     """
 
 
-class Connection(TypedDict):
-    name: ConnectionName
-    createTime: Timestamp
-    updateTime: Timestamp
-    nickname: Nickname
-    type: ConnectionType
-    url: str
+class UpdateConnection(TypedDict):
     """
-    Where deliveries go. It is a secret, since who knows the address of a hook can post there: it is stored encrypted,
-    cannot be filtered or ordered by, and a key without write permission sees scheme and host alone.
-
-    """
-    method: DeliveryMethod
-    headers: Headers
-    format: Format
-    maxPerSecond: NotRequired[MaxPerSecond]
-    state: Literal["ACTIVE", "DISABLED"]
-    """
-    Nothing is sent to a disabled Connection.
-    """
-    stateReason: NotRequired[str]
-    """
-    Why it is disabled.
-    """
-    health: NotRequired[ConnectionHealth]
-
-
-class CreateConnection(TypedDict):
-    """
-    A Connection to be. Its output-only fields are ignored where they are given.
+    What changes of a Connection. Output-only fields are ignored where they are given.
     """
 
-    nickname: Nickname
-    type: ConnectionType
-    url: str
+    nickname: NotRequired[Nickname]
+    type: NotRequired[ConnectionType]
+    url: NotRequired[str]
+    method: NotRequired[Literal["POST", "PUT", "PATCH"] | None]
+    headers: NotRequired[dict[str, str | None] | None]
+    format: NotRequired[Literal["EARSHOT", "SLACK", "DISCORD", "TEAMS", "EMAIL"] | None]
+    maxPerSecond: NotRequired[int | None]
+    signingSecrets: NotRequired[list[str] | None]
+    events: NotRequired[list[ServiceEventType] | None]
+    digest: NotRequired[UpdateConnectionDigest | None]
+    state: NotRequired[Literal["ACTIVE", "DISABLED"]]
     """
-    `https` on a public host, without credentials; `http` where the operators allow it.
+    Pauses and resumes.
     """
-    method: NotRequired[DeliveryMethod]
-    headers: NotRequired[Headers]
-    format: NotRequired[Format]
-    maxPerSecond: NotRequired[MaxPerSecond]
-    signingSecrets: NotRequired[SigningSecrets]
 
 
-class ConnectionList(TypedDict):
-    connections: list[Connection]
-    nextPageToken: NotRequired[NextPageToken]
+Events: TypeAlias = list[ServiceEventType]
+"""
+The types of service events that the Connection receives, from its whole Namespace; absent for none. A type concerns
+what happens after it was added.
+
+"""
 
 
 class DeliveryWithAttempts(TypedDict):
     name: DeliveryName
     createTime: Timestamp
     updateTime: Timestamp
-    scan: ScanName
+    scan: NotRequired[ScanName]
+    """
+    Absent for a service event.
+    """
+    event: NotRequired[ServiceEvent]
     state: DeliveryState
     attemptCount: int
     lastAttemptTime: NotRequired[Timestamp]
@@ -1082,7 +1183,7 @@ class DeliveryWithAttempts(TypedDict):
     """
     lastStatusCode: NotRequired[int]
     """
-    The status of the last attempt, if it was answered.
+    The status of the last attempt, if it was answered; by e-mail the reply of the mail server, such as 250 or 550.
     """
     lastError: NotRequired[DeliveryError]
     attempts: list[DeliveryAttempt]
@@ -1147,6 +1248,12 @@ class PreviewResultsResult(TypedDict):
 
 class PreviewResults(TypedDict):
     results: list[PreviewResultsResult]
+    keptSince: NotRequired[Timestamp]
+    """
+    Only with `recent`: since then, all posts of the feeds are stored, and of some feeds longer. Earlier days are not covered.
+    Absent if a feed stores none yet. Feeds that no Manager of the Namespace watches are left out.
+
+    """
 
 
 class ScanList(TypedDict):
@@ -1333,6 +1440,67 @@ class Instructions(TypedDict):
     """
 
 
+class Connection(TypedDict):
+    name: ConnectionName
+    createTime: Timestamp
+    updateTime: Timestamp
+    nickname: Nickname
+    type: ConnectionType
+    url: str
+    """
+    Where deliveries go. It is a secret, since who knows the address of a hook can post there: it is stored encrypted,
+    cannot be filtered or ordered by, and a key without write permission sees scheme and host alone. For `EMAIL` it is
+    `mailto:` and up to 10 addresses, separated by commas.
+
+    """
+    method: DeliveryMethod
+    headers: Headers
+    format: Format
+    maxPerSecond: NotRequired[MaxPerSecond]
+    events: NotRequired[Events]
+    digest: NotRequired[Digest]
+    state: Literal["ACTIVE", "DISABLED"]
+    """
+    Nothing is sent to a disabled Connection.
+    """
+    stateReason: NotRequired[str]
+    """
+    Why it is disabled.
+    """
+    health: NotRequired[ConnectionHealth]
+    recipients: NotRequired[list[Recipient]]
+    """
+    Who gets the mails of a Connection with the format `EMAIL`. Given where a Connection is read or listed.
+    """
+
+
+class CreateConnection(TypedDict):
+    """
+    A Connection to be. Its output-only fields are ignored where they are given.
+    """
+
+    nickname: Nickname
+    type: ConnectionType
+    url: str
+    """
+    `https` on a public host, without credentials; `http` where the operators allow it. For the format `EMAIL`, and only
+    for it, `mailto:` and up to 10 addresses, separated by commas.
+
+    """
+    method: NotRequired[DeliveryMethod]
+    headers: NotRequired[Headers]
+    format: NotRequired[Format]
+    maxPerSecond: NotRequired[MaxPerSecond]
+    signingSecrets: NotRequired[SigningSecrets]
+    events: NotRequired[Events]
+    digest: NotRequired[Digest]
+
+
+class ConnectionList(TypedDict):
+    connections: list[Connection]
+    nextPageToken: NotRequired[NextPageToken]
+
+
 class Preview(TypedDict):
     """
     Exactly one of `posts`, `recent` and `urls`.
@@ -1345,6 +1513,8 @@ class Preview(TypedDict):
     Namespace watches, or that have everything new on a platform.
 
     """
+    startTime: NotRequired[RecentStartTime]
+    endTime: NotRequired[RecentEndTime]
     urls: NotRequired[list[PreviewUrl]]
     """
     Posts that were read, by `url` or `id`.
@@ -1352,6 +1522,32 @@ class Preview(TypedDict):
     instructions: NotRequired[Instructions]
     """
     A draft, in the place of those at work; required where none are.
+    """
+
+
+class PreviewDraft(TypedDict):
+    """
+    A draft of a Manager, and exactly one of `posts`, `recent` and `urls`.
+    """
+
+    source: Source
+    instructions: Instructions
+    mutes: NotRequired[Mutes]
+    languages: NotRequired[Languages]
+    kinds: NotRequired[Kinds]
+    """
+    For `posts` of yours. Of `recent` ones and `urls`, the feeds decide: comments have feeds of their own.
+    """
+    posts: NotRequired[list[PreviewPost]]
+    recent: NotRequired[int]
+    """
+    As for `previewManager`.
+    """
+    startTime: NotRequired[RecentStartTime]
+    endTime: NotRequired[RecentEndTime]
+    urls: NotRequired[list[PreviewDraftUrl]]
+    """
+    Posts that were read, by `url` or `id`.
     """
 
 

@@ -22,7 +22,7 @@ use std::{
     time::{Duration, Instant},
 };
 
-use actix_web::{dev::ServiceRequest, http::header::HeaderMap};
+use actix_web::{HttpRequest, http::header::HeaderMap};
 use ipnet::IpNet;
 use tokio::sync::{Semaphore, SemaphorePermit};
 
@@ -62,7 +62,7 @@ impl Guesses {
     }
 
     /// Returns the address of the client.
-    pub(super) fn origin(&self, request: &ServiceRequest) -> IpAddr {
+    pub(crate) fn origin(&self, request: &HttpRequest) -> IpAddr {
         let peer = request.peer_addr().map(|peer| peer.ip());
         // A connection without a peer address is local.
         let peer = peer.unwrap_or(IpAddr::V6(Ipv6Addr::LOCALHOST));
@@ -123,6 +123,11 @@ impl Guesses {
         }
     }
 
+    /// Counts a valid key that came from a network where it is not allowed. That is no guess, so it does not throttle.
+    pub(super) fn refused_network() {
+        FAILED.with_label_values(&["network"]).inc();
+    }
+
     fn lock(&self) -> MutexGuard<'_, HashMap<IpAddr, Instant>> {
         self.owed_until
             .lock()
@@ -134,12 +139,17 @@ impl Guesses {
 fn forget(owed_until: &mut HashMap<IpAddr, Instant>, now: Instant) {
     owed_until.retain(|_, until| *until > now);
     if owed_until.len() > MAX_ADDRESSES / 2 {
-        let mut times: Vec<Instant> = owed_until.values().copied().collect();
-        let middle = times.len() / 2;
-        let (_, median, _) = times.select_nth_unstable(middle);
-        let median = *median;
-        owed_until.retain(|_, until| *until > median);
+        forget_lower_half(owed_until);
     }
+}
+
+/// Removes the addresses with the lowest values, at least half of them. Panics on an empty map.
+pub(crate) fn forget_lower_half<T: Copy + Ord>(by_address: &mut HashMap<IpAddr, T>) {
+    let mut values: Vec<T> = by_address.values().copied().collect();
+    let middle = values.len() / 2;
+    let (_, median, _) = values.select_nth_unstable(middle);
+    let median = *median;
+    by_address.retain(|_, value| *value > median);
 }
 
 /// Parses an address as proxies write it, with or without a port.
@@ -265,7 +275,7 @@ mod tests {
         let guesses = guesses();
         let of = |peer: &str| {
             let peer = format!("[{peer}]:1").parse().unwrap();
-            network(guesses.origin(&TestRequest::default().peer_addr(peer).to_srv_request()))
+            network(guesses.origin(&TestRequest::default().peer_addr(peer).to_http_request()))
         };
         assert_eq!(of("2001:db8::1"), of("2001:db8::ffff:1"));
         assert_ne!(of("2001:db8::1"), of("2001:db8:0:1::1"));

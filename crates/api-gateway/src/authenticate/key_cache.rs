@@ -1,7 +1,8 @@
-//! Keys that were found recently.
+//! Keys that were found recently, and their uses that are not stored yet.
 
 use std::{
     collections::HashMap,
+    mem::take,
     sync::{Arc, Mutex, MutexGuard, PoisonError},
     time::{Duration, Instant},
 };
@@ -18,7 +19,11 @@ const KNOWN_FOR: Duration = Duration::from_mins(15);
 const SWEEP_AT: usize = 4_096;
 
 #[derive(Default)]
-pub(crate) struct KeyCache(Mutex<Cached>);
+pub(crate) struct KeyCache {
+    cached: Mutex<Cached>,
+    /// Time of the last use of keys whose stored one is outdated.
+    uses: Mutex<HashMap<Id, Timestamp>>,
+}
 
 /// Cached keys by id, with the time of the look-up.
 type Cached = HashMap<Id, (Instant, Arc<KeyRecord>)>;
@@ -42,33 +47,38 @@ impl KeyCache {
         Ok(record)
     }
 
-    /// Stores that a key was used, unless that was stored recently. A failure does not fail the request: the next request
-    /// tries again once the key has been read again.
-    pub(super) async fn record_use(&self, database: &Database, record: &KeyRecord) {
+    /// Notes that a key was used, for [`KeyCache::store_uses`], unless the stored use is recent.
+    pub(super) fn record_use(&self, record: &KeyRecord) {
         let now = Timestamp::now();
         if !record.is_use_outdated(now) {
             return;
         }
-        // The cache is updated before the statement, so that concurrent requests do not store it too.
+        // The next requests find the use recent. Once the key is read again, the stored time counts.
         if let Some((_, cached)) = self.lock().get_mut(&record.id) {
             Arc::make_mut(cached).last_use_time = Some(now);
         }
-        if let Some(time) = record.expire_time
-            && time <= now.plus(keys::EXPIRES_SOON)
-        {
-            tracing::warn!(
-                api_key.id = %record.id, account = record.account_name, expire_time = %time,
-                "an API key that is in use expires soon: `earshot keys rotate` replaces it"
-            );
+        self.uses().insert(record.id, now);
+    }
+
+    /// Stores the uses of keys. After a failure, the next call tries again.
+    pub(crate) async fn store_uses(&self, database: &Database) -> Result<(), ApiError> {
+        let uses: Vec<_> = take(&mut *self.uses()).into_iter().collect();
+        if uses.is_empty() {
+            return Ok(());
         }
         let stored = async {
             let mut conn = database.connection().await?;
-            keys::record_use(&mut conn, record.id, now).await?;
+            keys::record_uses(&mut conn, &uses).await?;
             Ok::<_, ApiError>(())
         };
-        if let Err(error) = stored.await {
-            tracing::debug!(api_key.id = %record.id, "the use of a key is not stored: {error}");
+        let stored = stored.await;
+        if stored.is_err() {
+            let mut noted = self.uses();
+            for (id, time) in uses {
+                noted.entry(id).or_insert(time);
+            }
         }
+        stored
     }
 
     /// Returns true if this exact key existed at its last look-up, and that was recent. It may have expired since.
@@ -81,7 +91,11 @@ impl KeyCache {
     }
 
     fn lock(&self) -> MutexGuard<'_, Cached> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+        self.cached.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn uses(&self) -> MutexGuard<'_, HashMap<Id, Timestamp>> {
+        self.uses.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     fn believed(&self, id: Id) -> Option<Arc<KeyRecord>> {

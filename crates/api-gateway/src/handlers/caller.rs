@@ -16,6 +16,9 @@ pub(crate) struct Description {
     namespaces: Option<Vec<NamespaceName>>,
     #[serde(skip_serializing_if = "Option::is_none")]
     expire_time: Option<Timestamp>,
+    /// The person who signed in; absent if the key is no session.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    person: Option<String>,
     rate_limit_per_minute: u32,
     account_rate_limit_per_minute: u32,
     quotas: Quotas,
@@ -72,6 +75,7 @@ pub(crate) async fn get(caller: Caller, query: Parameters) -> Result<Found<Descr
         role: key.role.as_str(),
         namespaces,
         expire_time: key.expire_time,
+        person: key.person.clone(),
         rate_limit_per_minute: caller.state.rates.limits().key,
         account_rate_limit_per_minute: { usage.rate_limit_per_minute }
             .unwrap_or(caller.state.rates.limits().account),

@@ -1,15 +1,18 @@
 //! `/v1/namespaces/{namespaceId}/connections`
 
+use std::collections::HashMap;
+
 use actix_web::web::Path;
 use domain::{
-    Connection, Issue, Issues, NamespaceName, Timestamp,
+    Connection, Id, Issue, Issues, NamespaceName, Timestamp,
     audit::{Action, Entry},
     connection::{
-        ConnectionChange, ConnectionState, ConnectionWithHealth, CreateConnection, PATHS,
+        ConnectionChange, ConnectionState, ConnectionWithHealth, CreateConnection, Digest, Format,
+        Health, PATHS, Recipient, RecipientState, Recipients,
     },
     list::CONNECTION_FIELDS,
 };
-use store::{Page, connections, namespaces::Deletion, quotas::Resource};
+use store::{AsyncPgConnection, Page, connections, mail, namespaces::Deletion, quotas::Resource};
 
 use super::{ConnectionPath, NamespacePath};
 use crate::{
@@ -39,6 +42,7 @@ pub(crate) async fn create(
     let (account, defaults) = (caller.key.account, caller.state.quotas);
     caller
         .create(&once, async move |conn| {
+            check_zone(conn, draft.digest.as_ref()).await?;
             creation(conn, account, Resource::Connection, &defaults).await?;
             let made = connections::insert(conn, sealer, namespace, &draft).await?;
             let entry = Entry::of(Action::Create, namespace, made.name);
@@ -69,13 +73,11 @@ pub(crate) async fn list(
         caller.reads_secrets(namespace, parent).await?;
     }
     let mut health = connections::health(&mut *caller.connection().await?, &names).await?;
-    let items = page
-        .items
-        .into_iter()
-        .map(|connection| ConnectionWithHealth {
-            health: health.remove(&connection.name),
-            connection: shown_to(&caller, connection),
-        });
+    let states = states(&caller, namespace, &page.items).await?;
+    let items = page.items.into_iter().map(|connection| {
+        let health = health.remove(&connection.name);
+        shown(&caller, connection, health, &states)
+    });
     Ok(Listed {
         key: "connections",
         page: Page {
@@ -100,12 +102,10 @@ pub(crate) async fn get(
     if caller.key.role.may_write() {
         caller.reads_secrets(namespace, name).await?;
     }
-    let mut conn = caller.connection().await?;
-    let mut health = connections::health(&mut conn, &[name]).await?;
-    Ok(Found(ConnectionWithHealth {
-        health: health.remove(&name),
-        connection: shown_to(&caller, connection),
-    }))
+    let mut health = connections::health(&mut *caller.connection().await?, &[name]).await?;
+    let states = states(&caller, namespace, std::slice::from_ref(&connection)).await?;
+    let health = health.remove(&name);
+    Ok(Found(shown(&caller, connection, health, &states)))
 }
 
 /// `PATCH /v1/namespaces/{namespaceId}/connections/{connectionId}`
@@ -125,6 +125,7 @@ pub(crate) async fn update(
             let (change, fields) = body.patch(PATHS, |patch| {
                 ConnectionChange::of(patch, &current, addresses)
             })?;
+            check_zone(conn, change.digest.as_ref().and_then(Option::as_ref)).await?;
             let now = Timestamp::now();
             let updated = connections::update(conn, sealer, current, &change, now).await?;
             let entry = Entry::update(namespace, name, fields);
@@ -201,11 +202,61 @@ pub(crate) async fn delete(
         .await
 }
 
+/// Refuses a time zone that the database does not know.
+async fn check_zone(conn: &mut AsyncPgConnection, digest: Option<&Digest>) -> Result<(), ApiError> {
+    match digest {
+        Some(digest) if !connections::is_time_zone(conn, &digest.time_zone).await? => {
+            Err(Issues::one("digest.timeZone", Issue::InvalidEnum).into())
+        }
+        _ => Ok(()),
+    }
+}
+
+type States = HashMap<(Id, mail::Digest), RecipientState>;
+
+/// Returns the states of the recipients of these Connections of a Namespace. Without e-mail, it costs no statement.
+async fn states(
+    caller: &Caller,
+    namespace: Id,
+    connections: &[Connection],
+) -> Result<States, ApiError> {
+    let of_mail = |one: &&Connection| one.format == Format::Email;
+    let ids = connections.iter().filter(of_mail);
+    let ids: Vec<Id> = ids.map(|one| one.name.connection).collect();
+    if ids.is_empty() {
+        return Ok(States::new());
+    }
+    Ok(mail::states(&mut *caller.connection().await?, namespace, &ids).await?)
+}
+
 /// Masks addresses and header values, which are secrets, for callers that may not write.
-fn shown_to(caller: &Caller, connection: Connection) -> Connection {
-    if caller.key.role.may_write() {
-        connection
-    } else {
-        connection.masked()
+fn shown(
+    caller: &Caller,
+    connection: Connection,
+    health: Option<Health>,
+    states: &States,
+) -> ConnectionWithHealth {
+    let may_write = caller.key.role.may_write();
+    let id = connection.name.connection;
+    let recipients = connection.url.parse::<Recipients>().ok();
+    let recipients = recipients.iter().flat_map(Recipients::as_slice);
+    let recipients = recipients.map(|address| Recipient {
+        address: if may_write {
+            address.as_str().to_owned()
+        } else {
+            address.masked()
+        },
+        state: { states.get(&(id, address.digest())) }
+            .copied()
+            .unwrap_or(RecipientState::Pending),
+    });
+    ConnectionWithHealth {
+        recipients: recipients.collect(),
+        health,
+        connection: if may_write {
+            connection
+        } else {
+            connection.masked()
+        },
     }
 }

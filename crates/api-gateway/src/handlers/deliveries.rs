@@ -89,9 +89,8 @@ pub(crate) async fn retry(
     let name = path.name()?;
     caller
         .write(async move |conn| {
-            Parent::Connection(name.connection_name())
-                .check(conn)
-                .await?;
+            let parent = Parent::Connection(name.connection_name());
+            parent.check(conn).await?;
             let reopened = deliveries::reopen(conn, name).await?;
             if reopened.is_none() && deliveries::get(conn, name).await?.is_none() {
                 return Err(ApiError::NotFound("delivery"));
@@ -101,10 +100,8 @@ pub(crate) async fn retry(
                 let entry = Entry::of(Action::Retry, namespace, name);
                 return Ok(Outcome::of(Found(delivery), Some(entry)));
             }
-            let mut issues = Issues::default();
             let hint = "its scan is no longer kept, so there is nothing to send";
-            issues.add_with_hint("scan", Issue::NotFound, hint);
-            Err(issues.into())
+            Err(Issues::one_with_hint("scan", Issue::NotFound, hint).into())
         })
         .await
 }

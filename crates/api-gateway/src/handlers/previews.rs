@@ -1,4 +1,4 @@
-//! `/v1/namespaces/{namespaceId}/managers/{managerId}:preview`
+//! `/v1/namespaces/{namespaceId}/managers/{managerId}:preview`, and the same for a draft of a Manager
 //!
 //! The matching crate decides, as in the scanner. Nothing is stored. The daily bound on Scans is not applied,
 //! because it depends on the other posts of the day. Posts come from the client, or from the recent posts of feeds,
@@ -7,9 +7,9 @@
 use actix_web::web::Path;
 use anyhow::Context as _;
 use domain::{
-    FeedName, Id, Instructions, Issue, Issues, Manager, Match, Post, PostType, Timestamp,
+    FeedName, Id, Instructions, Issue, Issues, Match, Post, PostType, Timestamp,
     manager::SourceType,
-    preview::{Preview, PreviewReason, PreviewResult, Subject},
+    preview::{Preview, PreviewDraft, PreviewReason, PreviewResult, Subject},
     screen::PostKind,
 };
 use matching::{Candidate, Kept, Plan, PlanError, PostText, Reason, Screen};
@@ -17,8 +17,8 @@ use runtime::background;
 use serde::Serialize;
 use store::{AsyncPgConnection, managers, namespaces, recent_posts};
 
-use super::ManagerPath;
-use crate::{ApiError, answer::Found, authenticate::Caller, body::RawJson, feeds::AccountFeeds};
+use super::{ManagerPath, NamespacePath};
+use crate::{ApiError, answer::Found, authenticate::Caller, body::RawJson};
 
 /// Size of the largest stored posts.
 const MAX_POST_BYTES: usize = 160 * 1024;
@@ -26,8 +26,19 @@ const MAX_POST_BYTES: usize = 160 * 1024;
 const SCHEMES: [&str; 5] = ["at", "http", "https", "tag", "urn"];
 
 #[derive(Serialize)]
+#[serde(rename_all = "camelCase")]
 pub(crate) struct Previewed {
     results: Vec<PreviewResult>,
+    /// Time since which all posts of the feeds are stored, if recent ones were asked for.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    kept_since: Option<Timestamp>,
+}
+
+/// A Manager, or a draft of one, by which posts are decided on.
+struct Judge {
+    plan: Plan,
+    watched: Watched,
+    screen: domain::screen::Screen,
 }
 
 /// `POST /v1/namespaces/{namespaceId}/managers/{managerId}:preview`
@@ -39,29 +50,63 @@ pub(crate) async fn preview(
     let namespace = caller.readable(path.namespace_id()).await?;
     let body = body.read().await?;
     let name = path.name()?;
-    let (manager, muted) = {
-        let mut conn = caller.connection().await?;
-        let manager = managers::get(&mut conn, name).await?;
-        let manager = manager.ok_or(ApiError::NotFound("manager"))?;
-        let of_all = namespaces::get(&mut conn, caller.key.account, namespace).await?;
-        let muted = of_all.map(|namespace| namespace.mutes).unwrap_or_default();
-        (manager, muted)
-    };
+    let manager = managers::get(&mut *caller.connection().await?, name).await?;
+    let manager = manager.ok_or(ApiError::NotFound("manager"))?;
     let source = manager.source.source_type;
     let feeds = caller.state.feeds().of_account(&caller.key.account_name);
     let preview = body.parse(|json| Preview::parse(json, source, &feeds))?;
-    let (plan, instructions) = plan(&manager, preview.instructions)?;
-    let watched = Watched::of(&manager, &instructions);
+    let draft = preview
+        .instructions
+        .or_else(|| manager.instructions.clone());
+    let (plan, instructions) = plan(draft)?;
+    let at_work = manager.instructions.unwrap_or_default().feeds;
+    let judge = Judge {
+        plan,
+        watched: Watched::new(source, &manager.screen, instructions, at_work),
+        screen: manager.screen,
+    };
+    previewed(&caller, namespace, judge, preview.subject).await
+}
+
+/// `POST /v1/namespaces/{namespaceId}/managers:preview`
+pub(crate) async fn preview_draft(
+    caller: Caller,
+    path: Path<NamespacePath>,
+    body: RawJson,
+) -> Result<Found<Previewed>, ApiError> {
+    let namespace = caller.readable(path.namespace_id()).await?;
+    let feeds = caller.state.feeds().of_account(&caller.key.account_name);
+    let body = body.read().await?;
+    let draft = body.parse(|json| PreviewDraft::parse(json, &feeds))?;
+    let (plan, instructions) = plan(draft.preview.instructions)?;
+    let newest = feeds.newest(draft.source);
+    let judge = Judge {
+        plan,
+        watched: Watched::new(draft.source, &draft.screen, instructions, newest),
+        screen: draft.screen,
+    };
+    previewed(&caller, namespace, judge, draft.preview.subject).await
+}
+
+async fn previewed(
+    caller: &Caller,
+    namespace: Id,
+    judge: Judge,
+    subject: Subject,
+) -> Result<Found<Previewed>, ApiError> {
     // Many previews of one account would keep all cores busy.
     let permit = caller.state.preview_for(caller.key.account).await?;
     // The posts can take much memory, and are read at once.
-    let mut reserved = match most_stored(&preview.subject) {
+    let mut reserved = match most_stored(&subject) {
         0 => None,
         posts => Some(caller.reserve(posts as usize * MAX_POST_BYTES).await?),
     };
-    let tried = {
+    let (muted, (tried, kept_since)) = {
         let mut conn = caller.connection().await?;
-        tried(&mut conn, namespace, preview.subject, &watched, feeds).await?
+        let of_all = namespaces::get(&mut conn, caller.key.account, namespace).await?;
+        let muted = of_all.map(|namespace| namespace.mutes).unwrap_or_default();
+        let tried = tried(&mut conn, caller, namespace, subject, &judge.watched).await?;
+        (muted, tried)
     };
     if let Some(reserved) = &mut reserved {
         let posts = tried.iter().filter_map(|tried| tried.post.as_ref());
@@ -71,22 +116,21 @@ pub(crate) async fn preview(
     let results = background::spawn(move || {
         // Held until the posts are matched, even if the client leaves.
         let _held = (permit, reserved);
-        let screen = &manager.screen;
         let screens = [
             Screen::new(&muted, &[]),
-            Screen::new(&screen.mutes, &screen.languages),
+            Screen::new(&judge.screen.mutes, &judge.screen.languages),
         ];
         let judged = tried.into_iter().map(|tried| {
             let Some((post, feeds)) = tried.post else {
                 return never_seen(tried.url);
             };
             let sees = match &feeds {
-                Some(feeds) => watched.watches(feeds),
-                None => watched.sees(&post),
+                Some(feeds) => judge.watched.watches(feeds),
+                None => judge.watched.sees(&post),
             };
             PreviewResult {
                 url: tried.url,
-                ..judge(&post, feeds.is_some(), &plan, sees, &screens, now)
+                ..decide(&post, feeds.is_some(), &judge.plan, sees, &screens, now)
             }
         });
         judged.collect()
@@ -94,14 +138,17 @@ pub(crate) async fn preview(
     .await
     .context("preview posts")
     .map_err(ApiError::Internal)?;
-    Ok(Found(Previewed { results }))
+    Ok(Found(Previewed {
+        results,
+        kept_since,
+    }))
 }
 
 /// Returns the largest number of stored posts that a preview reads.
 fn most_stored(subject: &Subject) -> u32 {
     match subject {
         Subject::Given(_) => 0,
-        Subject::Recent(count) => *count,
+        Subject::Recent(recent) => recent.count,
         Subject::Urls(_) => recent_posts::MAX_AT_URLS,
     }
 }
@@ -111,11 +158,9 @@ fn bytes_of(post: &Post) -> usize {
     parts.into_iter().flatten().map(String::len).sum()
 }
 
-/// Returns the plan of the draft or, without a draft, of the instructions in use.
-fn plan(manager: &Manager, draft: Option<Instructions>) -> Result<(Plan, Instructions), ApiError> {
-    let instructions = draft
-        .or_else(|| manager.instructions.clone())
-        .ok_or_else(|| Issues::one("instructions", Issue::Required))?;
+/// Returns the instructions with their plan.
+fn plan(instructions: Option<Instructions>) -> Result<(Plan, Instructions), ApiError> {
+    let instructions = instructions.ok_or_else(|| Issues::one("instructions", Issue::Required))?;
     let plan = Plan::compile(&instructions).map_err(|error| {
         let field = format!("instructions.{}", error.field());
         Issues::one(
@@ -138,24 +183,27 @@ struct Tried {
     post: Option<(Post, Option<Vec<FeedName>>)>,
 }
 
-/// Returns the posts in the order of the request; recent posts are newest first.
+/// Returns the posts in the order of the request; recent posts are newest first, with the time since which all are stored.
 async fn tried(
     conn: &mut AsyncPgConnection,
+    caller: &Caller,
     namespace: Id,
     subject: Subject,
     watched: &Watched,
-    configured: AccountFeeds<'_>,
-) -> Result<Vec<Tried>, ApiError> {
+) -> Result<(Vec<Tried>, Option<Timestamp>), ApiError> {
     let of = |post: Post, feeds| Tried {
         url: None,
         post: Some((post, feeds)),
     };
     match subject {
-        Subject::Given(posts) => Ok(posts.into_iter().map(|post| of(post, None)).collect()),
-        Subject::Recent(count) => {
-            let count = usize::try_from(count).unwrap_or(usize::MAX);
+        Subject::Given(posts) => {
+            let tried = posts.into_iter().map(|post| of(post, None));
+            Ok((tried.collect(), None))
+        }
+        Subject::Recent(recent) => {
             // A draft may name any feed. Posts are shown only of feeds that this Namespace watches or that the
             // operator configured.
+            let configured = caller.state.feeds().of_account(&caller.key.account_name);
             let mut seen = recent_posts::watched(conn, namespace, &watched.feeds).await?;
             seen.extend(
                 watched
@@ -165,11 +213,13 @@ async fn tried(
                     .cloned()
                     .collect::<Vec<_>>(),
             );
-            let kept = recent_posts::newest(conn, &seen, count).await?;
+            let (account, window) = (caller.key.account, caller.state.backfill);
+            let since = recent_posts::kept_since(conn, account, &seen, window).await?;
+            let kept = recent_posts::newest(conn, &seen, recent).await?;
             let tried = kept
                 .into_iter()
                 .map(|kept| of(kept.post, Some(vec![kept.feed])));
-            Ok(tried.collect())
+            Ok((tried.collect(), since))
         }
         Subject::Urls(urls) => {
             let kept = recent_posts::by_url(conn, namespace, &urls).await?;
@@ -189,7 +239,7 @@ async fn tried(
                     post,
                 }
             });
-            Ok(tried.collect())
+            Ok((tried.collect(), None))
         }
     }
 }
@@ -202,17 +252,20 @@ struct Watched {
 }
 
 impl Watched {
-    /// A draft without feeds uses those of the Manager.
-    fn of(manager: &Manager, instructions: &Instructions) -> Self {
-        let at_work = manager.instructions.iter().flat_map(|own| &own.feeds);
-        let feeds = if instructions.feeds.is_empty() {
-            at_work.cloned().collect()
-        } else {
-            instructions.feeds.clone()
+    /// `otherwise` are the feeds of instructions without any.
+    fn new(
+        source: SourceType,
+        screen: &domain::screen::Screen,
+        instructions: Instructions,
+        otherwise: Vec<FeedName>,
+    ) -> Self {
+        let feeds = match instructions.feeds.is_empty() {
+            true => otherwise,
+            false => instructions.feeds,
         };
         Self {
-            source: manager.source.source_type,
-            kinds: manager.screen.kinds.iter().collect(),
+            source,
+            kinds: screen.kinds.iter().collect(),
             feeds,
         }
     }
@@ -250,7 +303,7 @@ fn never_seen(url: Option<String>) -> PreviewResult {
     }
 }
 
-fn judge(
+fn decide(
     post: &Post,
     shows: bool,
     plan: &Plan,

@@ -46,13 +46,11 @@ pub(crate) async fn create(
 }
 
 fn too_many() -> ApiError {
-    let mut issues = Issues::default();
     let hint = format!(
         "{} replays of this connection run already, cancel one or wait",
         replays::MAX_RUNNING
     );
-    issues.add_with_hint("replays", Issue::TooMany, hint);
-    issues.into()
+    Issues::one_with_hint("replays", Issue::TooMany, hint).into()
 }
 
 /// `GET /v1/namespaces/{namespaceId}/connections/{connectionId}/replays`

@@ -126,3 +126,33 @@ async fn plain_http_needs_permission_of_the_operator() {
         .await;
     assert_eq!(answer.details(), [("url", "forbidden")]);
 }
+
+#[tokio::test]
+async fn service_events_are_chosen_by_those_who_may_write() {
+    let app = TestApp::start().await;
+    let acme = app.account("acme").await;
+    let namespace = acme.namespace().await;
+    let path = format!("/v1/{namespace}/connections");
+    let mut body = connection_body();
+    body["events"] = json!(["COVERAGE_GAP", "POST_DELETED"]);
+    let name = acme.made(&path, &body).await;
+    let one = format!("/v1/{name}");
+    let viewer = app.key("acme", Role::Viewer, None).await;
+    assert_eq!(viewer.get(&one).await.body["events"], body["events"]);
+
+    let change = json!({"events": ["MANAGER_APPLIED"]});
+    let other = app.account("other").await;
+    for client in [&viewer, &other] {
+        assert_eq!(client.patch(&one, &change).await.status, 403);
+    }
+    assert_eq!(acme.get(&one).await.body["events"], body["events"]);
+    let changed = acme.patch(&one, &change).await;
+    assert_eq!(changed.body["events"], change["events"]);
+    let cleared = acme.patch(&one, &json!({"events": null})).await;
+    assert_eq!((cleared.status, cleared.body.get("events")), (200, None));
+    let wrong = json!({"events": ["MANAGER_APPLIED", "SCAN"]});
+    assert_eq!(
+        acme.patch(&one, &wrong).await.details(),
+        [("events[1]", "invalid_enum")]
+    );
+}

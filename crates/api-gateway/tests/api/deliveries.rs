@@ -69,6 +69,29 @@ impl World {
 }
 
 #[tokio::test]
+async fn delivery_of_a_service_event_shows_the_event_and_no_scan() {
+    let world = world().await;
+    let event = json!({
+        "type": "POST_DELETED", "id": Id::generate(), "time": "2026-11-21T01:02:03.000123Z",
+        "name": format!("{}/managers/{}", world.namespace, Id::generate()), "post": {"id": "forum:1"},
+    });
+    let sql = format!("UPDATE deliveries SET manager_id = NULL, scan_id = NULL, event = '{event}'");
+    assert_eq!(world.app.database.run(&sql).await, 1);
+    let read = world.acme.get(&format!("/v1/{}", world.delivery)).await;
+    assert_eq!((&read.body["event"], read.body.get("scan")), (&event, None));
+    // Orders and filters by a Scan that is not there.
+    let list = format!("/v1/{}/deliveries", world.connection);
+    for query in [("filter", r#"scan = """#), ("orderBy", "scan")] {
+        let listed = world.acme.get_with(&list, &[query]).await;
+        assert_eq!(listed.body["deliveries"][0]["event"], event);
+    }
+    let again = world
+        .post(&format!("{}:retry", world.delivery), &json!({}))
+        .await;
+    assert_eq!((again.status, &again.body["event"]), (200, &event));
+}
+
+#[tokio::test]
 async fn deliveries_are_listed_and_one_is_shown_with_its_attempts() {
     let world = world().await;
     let one = world.acme.get(&format!("/v1/{}", world.delivery)).await;

@@ -2,6 +2,7 @@
 
 use std::collections::BTreeSet;
 
+use domain::ServiceEventType;
 use runtime::config::Config;
 use serde_json::{Value, json};
 
@@ -273,6 +274,21 @@ fn webhooks_are_described_with_signature_and_retries() {
     let (last, others) = waits.split_last().unwrap();
     let schedule = format!("repeated after {} and {last}", others.join(", "));
     assert!(text.contains(&schedule), "{schedule}");
+}
+
+#[test]
+fn service_events_are_described() {
+    let document = contract::document();
+    let create = &document["paths"]["/v1/namespaces/{namespaceId}/connections"]["post"];
+    let webhook = &create["callbacks"]["event"]["{$request.body#/url}"]["post"];
+    let body = &webhook["requestBody"]["content"]["application/json"]["schema"]["$ref"];
+    assert_eq!(body, "#/components/schemas/ServiceEvent");
+    let types = &document["components"]["schemas"]["ServiceEventType"];
+    let text = types["description"].as_str().unwrap();
+    assert_eq!(types["enum"], json!(ServiceEventType::ALL));
+    for one in ServiceEventType::ALL {
+        assert!(text.contains(&format!("`{}`", one.as_str())), "{one:?}");
+    }
 }
 
 /// Each value of an enumeration is explained where it is defined.

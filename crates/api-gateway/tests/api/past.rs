@@ -1,7 +1,7 @@
 //! Posts from before a request: health of feeds, stored posts, and backfills.
 
 use diesel_async::SimpleAsyncConnection;
-use domain::{Post, Timestamp};
+use domain::{Post, Timestamp, key::Role};
 use serde_json::{Value, json};
 use store::{AsyncConnection, recent_posts};
 use test_support::eventually;
@@ -125,6 +125,25 @@ async fn preview_accepts_recent_posts_and_addresses() {
     );
     let one = acme.post(&path, &json!({"recent": 1})).await;
     assert_eq!(told(&one.body).len(), 1);
+    let bound = new.time.to_string();
+    for (field, title) in [("startTime", "A toaster"), ("endTime", "A kettle")] {
+        let mut bounded = json!({"recent": 100});
+        bounded[field] = json!(bound);
+        let answer = acme.post(&path, &bounded).await;
+        let titles: Vec<_> = told(&answer.body).into_iter().map(|(it, _)| it).collect();
+        assert_eq!(titles, [title], "{field}");
+    }
+
+    assert_eq!(recent.body["keptSince"], Value::Null);
+    let since = Timestamp::now().minus(std::time::Duration::from_hours(5));
+    for sql in [
+        format!("UPDATE feeds SET kept_since = '{since}', read_time = now()"),
+        "UPDATE account_feeds SET watch_time = now() - interval '10 hours'".to_owned(),
+    ] {
+        app.database.run(&sql).await;
+    }
+    let one = acme.post(&path, &json!({"recent": 1})).await;
+    assert_eq!(one.body["keptSince"], since.to_string());
 
     let urls = [old.url.as_str(), "https://nobody.example/1", "hackernews:2"];
     let by_url = acme.post(&path, &json!({ "urls": urls })).await;
@@ -192,6 +211,63 @@ async fn preview_hides_recent_posts_of_feeds_that_only_others_watch() {
         shown.reverse();
         assert_eq!(shown, titles);
     }
+}
+
+#[tokio::test]
+async fn draft_is_previewed_without_a_manager() {
+    let app = TestApp::start().await;
+    let acme = app.account("acme").await;
+    let namespace = acme.namespace().await;
+    let muted = json!({"mutes": [{"type": "TERM", "value": "toaster"}]});
+    let changed = acme.patch(&format!("/v1/{namespace}"), &muted).await;
+    assert_eq!(changed.status, 200);
+    let posts = [
+        "A kettle",
+        "A kettle and a toaster",
+        "A kettle for the office",
+    ];
+    let posts: Vec<Post> = (1..)
+        .zip(posts)
+        .map(|(id, title)| post(&format!("hackernews:{id}"), title))
+        .collect();
+    kept(&app, FEED, &posts).await;
+    kept(&app, "hackernews:ask", &[post("hackernews:9", "A kettle")]).await;
+    let path = format!("/v1/{namespace}/managers:preview");
+    // Without feeds, the newest posts of the source's platforms.
+    let draft = json!({
+        "source": {"type": "FORUM"}, "instructions": {"include": [{"text": "kettle", "weight": 1}]},
+        "mutes": [{"type": "TERM", "value": "office"}], "recent": 10
+    });
+    let viewer = app.key("acme", Role::Viewer, None).await;
+    let answer = viewer.post(&path, &draft).await;
+    assert_eq!(answer.status, 200, "{}", answer.body);
+    let expected = [
+        ("A kettle for the office", "MUTED"),
+        ("A kettle and a toaster", "MUTED"),
+        ("A kettle", "MATCHED"),
+    ];
+    assert_eq!(
+        told(&answer.body),
+        expected.map(|(title, reason)| (title.to_owned(), reason.to_owned()))
+    );
+    assert_eq!(app.database.count("managers").await, 0);
+
+    // A feed that no Manager of the Namespace watches stays invisible.
+    let mut unwatched = draft.clone();
+    unwatched["instructions"]["feeds"] = json!(["hackernews:ask"]);
+    let answer = viewer.post(&path, &unwatched).await;
+    assert_eq!((answer.status, told(&answer.body)), (200, vec![]));
+
+    let globex = app.account("globex").await;
+    assert_eq!(globex.post(&path, &draft).await.status, 403);
+    let without = json!({"source": {"type": "FORUM"}, "recent": 10});
+    let refused = viewer.post(&path, &without).await;
+    assert_eq!(refused.details(), [("instructions", "required")]);
+    let mut elsewhere = draft;
+    elsewhere["source"]["type"] = json!("MICROBLOG");
+    elsewhere["instructions"]["feeds"] = json!([FEED]);
+    let refused = viewer.post(&path, &elsewhere).await;
+    assert_eq!(refused.details(), [("instructions.feeds[0]", "conflict")]);
 }
 
 #[tokio::test]

@@ -60,6 +60,8 @@ impl Load {
                 format: domain::connection::Format::default(),
                 max_per_second: None,
                 signing_secrets: Vec::new(),
+                events: Vec::new(),
+                digest: None,
             };
             let connection =
                 connections::insert(&mut self.conn, &self.sealer, self.namespace, &draft).await?;

@@ -446,6 +446,8 @@ async fn notify(
             format: Format::default(),
             max_per_second: None,
             signing_secrets: Vec::new(),
+            events: Vec::new(),
+            digest: None,
         };
         let connection =
             connections::insert(conn, &sealer, Id::from_uuid(namespace), &draft).await?;

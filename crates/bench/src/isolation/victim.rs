@@ -19,7 +19,7 @@ use diesel::{
 use diesel_async::{AsyncPgConnection, RunQueryDsl};
 use domain::{Id, ManagerName};
 use http::Method;
-use serde_json::json;
+use serde_json::{Value, json};
 use tokio::{
     sync::oneshot,
     task::{JoinHandle, JoinSet},
@@ -124,7 +124,7 @@ impl Latencies {
 
 impl Victim {
     pub(super) async fn new(api: Api, site: Site, database_url: &str) -> Result<Self> {
-        let account = Account::new(&api, database_url, "victim", 4, 0).await?;
+        let account = Account::new(&api, database_url, "victim", 6, 0).await?;
         let namespace = account.namespace.clone();
         let key = &account.editors[0];
         let managers_path = format!("/v1/{namespace}/managers");
@@ -148,7 +148,8 @@ impl Victim {
         let mut managers = Vec::new();
         for number in 0..MANAGERS {
             let feed = site.feed(&format!("/fresh/first-{number}.xml"));
-            let body = manual(&[feed], VICTIMS_WORD, &[]);
+            let mut body = manual(&[feed], VICTIMS_WORD, &[]);
+            body["enable"] = false.into();
             managers.push(api.create(&managers_path, key, &body).await?);
         }
 
@@ -208,8 +209,8 @@ impl Victim {
                 api: self.api.clone(),
                 site: self.site.clone(),
                 applied: Arc::clone(&self.applied),
-                // Two keys, because of the rate limit.
-                key: self.account.editors[2 + number % 2].clone(),
+                // Four keys, because of the rate limit.
+                key: self.account.editors[2 + number % 4].clone(),
                 manager: self.managers[number % self.managers.len()].clone(),
                 path: format!("/fresh/{number}.xml"),
             };
@@ -252,7 +253,8 @@ async fn ticks(span: Duration, every: Duration, mut start: impl FnMut(Instant)) 
     }
 }
 
-/// A change of one Manager's instructions.
+/// A change of one Manager's instructions. It is enabled only until its first poll: feeds that are polled twice a second
+/// would use up the account's places.
 struct Apply {
     api: Api,
     site: Site,
@@ -268,13 +270,9 @@ impl Apply {
     async fn run(self, due: Instant) -> (Option<Duration>, Option<Duration>) {
         let feed = self.site.feed(&self.path);
         let applied = self.applied.expect(&feed);
-        let body = json!({"instructions": {"feeds": [feed], "require": [[VICTIMS_WORD]]}});
-        let path = format!("/v1/{}", self.manager);
-        let answer = self
-            .api
-            .send(Method::PATCH, &path, &self.key, Some(&body))
-            .await;
-        if !answer.is_ok_and(|answer| answer.status == 200) {
+        let instructions = json!({"feeds": [feed], "require": [[VICTIMS_WORD]]});
+        let body = json!({"enable": true, "instructions": instructions});
+        if !self.patch(&body).await {
             return (None, None);
         }
         let Ok(Ok(applied)) = tokio::time::timeout(PATIENCE, applied).await else {
@@ -290,7 +288,18 @@ impl Apply {
             }
             tokio::time::sleep(Duration::from_millis(2)).await;
         };
-        (Some(applied.duration_since(due)), polled)
+        let is_disabled = self.patch(&json!({"enable": false})).await;
+        (
+            Some(applied.duration_since(due)),
+            polled.filter(|_| is_disabled),
+        )
+    }
+
+    /// Changes the Manager; returns false if that is refused.
+    async fn patch(&self, body: &Value) -> bool {
+        let path = format!("/v1/{}", self.manager);
+        let answer = { self.api.send(Method::PATCH, &path, &self.key, Some(body)) }.await;
+        answer.is_ok_and(|answer| answer.status == 200)
     }
 }
 

@@ -2,6 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
+use super::Recipient;
 use crate::{Connection, Timestamp};
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
@@ -40,4 +41,7 @@ pub struct ConnectionWithHealth {
     pub connection: Connection,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub health: Option<Health>,
+    /// Only of a Connection for e-mail.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub recipients: Vec<Recipient>,
 }

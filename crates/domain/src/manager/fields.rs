@@ -32,7 +32,7 @@ pub(super) fn enable(fields: &Object<'_>) -> Option<bool> {
     }
 }
 
-pub(super) fn source(fields: &Object<'_>) -> Option<SourceType> {
+pub(crate) fn source(fields: &Object<'_>) -> Option<SourceType> {
     let source = fields.object("source", fields.require("source"))?;
     let word = source.word("type", source.require("type"));
     source.finish();

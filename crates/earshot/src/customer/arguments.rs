@@ -211,7 +211,8 @@ pub(crate) enum ConnectionsVerb {
     /// Show a Connection.
     Get(Named),
     /// Create a Connection. Pass secrets in `--file`, not on the command line. Set `signingSecrets`, so that your
-    /// server can tell genuine requests from forged ones.
+    /// server can tell genuine requests from forged ones. For e-mail, `format` is `EMAIL`, and `url` is `mailto:` and up to
+    /// ten addresses, separated by commas.
     Create(Body),
     /// Change a Connection.
     Update(Update),

@@ -3,19 +3,25 @@
 mod apply;
 mod document;
 mod plan;
+mod posts;
 mod yaml;
 
 use std::{
     io::{IsTerminal, Write, stderr, stdin},
     path::{Path, PathBuf},
+    time::Duration,
 };
 
 use clap::{Args, ValueEnum};
 use client::{Client, Query};
+use domain::Timestamp;
 use serde_json::{Value, json};
 
-use self::plan::{Action, Plan};
-use super::{Failure, Place, escaped, print, resources};
+use self::{
+    plan::Plan,
+    posts::{Side, Span},
+};
+use super::{Failure, Place, escaped, one_line, print, resources};
 
 /// Maximum number of Managers whose posts are compared.
 const MAX_COMPARED: usize = 20;
@@ -51,9 +57,9 @@ pub(crate) struct Files {
 pub(crate) struct Diff {
     #[command(flatten)]
     files: Files,
-    /// Show which of the N newest posts a Manager with changed `instructions` would gain and lose, for the first 20 of them.
-    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=100))]
-    posts: Option<u32>,
+    /// Show which posts of the last N days the changed Managers would gain and lose, for the first 20 of them.
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=3))]
+    days: Option<u32>,
     /// Output format.
     #[arg(long, short, value_enum, default_value_t)]
     output: PlanForm,
@@ -99,14 +105,16 @@ pub(crate) async fn export(it: Export) -> Result<(), Failure> {
 
 /// Prints the plan; fails with its own exit code if something would change.
 pub(crate) async fn diff(it: Diff) -> Result<(), Failure> {
-    let (client, _, mut plan) = it.files.plan().await?;
-    if let Some(recent) = it.posts {
-        compare_posts(&client, &mut plan, recent).await?;
-    }
+    let (client, namespace, mut plan) = it.files.plan().await?;
+    let compared = match it.days {
+        Some(days) => compare_posts(&client, &namespace, &mut plan, days).await,
+        None => Ok(()),
+    };
     print(&match it.output {
         PlanForm::Text => plan.text(),
         PlanForm::Json => format!("{}\n", escaped(&plan.json().to_string())),
     })?;
+    compared?;
     match plan.changes.is_empty() {
         true => Ok(()),
         false => Err(Failure::Differs),
@@ -171,35 +179,188 @@ async fn managers(client: &Client, namespace: &str) -> Result<Vec<Value>, Failur
     Ok(pages.all().await?)
 }
 
-/// Adds what changed instructions would gain and lose. A changed `input` is compiled first when it is applied.
-async fn compare_posts(client: &Client, plan: &mut Plan, recent: u32) -> Result<(), Failure> {
-    let mut compared = 0;
+/// Adds the posts of the last days that changed Managers would gain and lose. Fails at the end if those of a Manager could
+/// not be compared, so that the plan can be shown.
+async fn compare_posts(
+    client: &Client,
+    namespace: &str,
+    plan: &mut Plan,
+    days: u32,
+) -> Result<(), Failure> {
+    let end = Timestamp::now();
+    let start = end.minus(Duration::from_hours(24) * days);
+    let (mut compared, mut failed) = (0, 0);
+    let mut stopped = None;
     for change in &mut plan.changes {
-        let mask = change.mask();
-        if change.action != Action::Update
-            || !(mask.contains(&"instructions") || mask.contains(&"input"))
-        {
+        let Some(sides) = change.sides(namespace) else {
+            continue;
+        };
+        let is_asked = !sides.iter().any(|side| matches!(side, Side::Unknown(_)));
+        compared += usize::from(is_asked);
+        if is_asked && compared > MAX_COMPARED {
+            change.posts = Some(json!({"unknown": "not compared: too many Managers changed"}));
             continue;
         }
-        let unknown = |why: &str| Some(json!({"unknown": why}));
-        if change.new["instructions"].is_null() || change.old["instructions"].is_null() {
-            change.posts = unknown("unknown until the input is compiled");
+        if is_asked && stopped.is_some() {
+            change.posts = Some(json!({"unknown": "not compared: an earlier request failed"}));
             continue;
         }
-        if compared == MAX_COMPARED {
-            change.posts = unknown("not compared: too many Managers changed");
-            continue;
-        }
-        compared += 1;
-        let name = change.name.as_deref().unwrap_or_default();
-        let draft = |instructions: &Value| json!({"recent": recent, "instructions": instructions});
-        let old: Value = client
-            .act(name, "preview", &draft(&change.old["instructions"]))
-            .await?;
-        let new: Value = client
-            .act(name, "preview", &draft(&change.new["instructions"]))
-            .await?;
-        change.posts = Some(plan::compare(&old, &new));
+        change.posts = Some(
+            match posts::compare(client, &sides, Span { start, end }).await {
+                Ok(posts) => posts,
+                Err(failure) => {
+                    let (nickname, place) = (one_line(&change.nickname), one_line(&change.place));
+                    let words = format!("{nickname}  {place}: its posts cannot be compared");
+                    if apply::ends(&failure) {
+                        eprintln!("earshot: {words}");
+                        stopped = Some(failure);
+                    } else {
+                        eprintln!("earshot: {words}: {}", failure.words());
+                        failed += 1;
+                    }
+                    json!({"unknown": "cannot be compared: see the error"})
+                }
+            },
+        );
     }
-    Ok(())
+    match (stopped, failed) {
+        (Some(failure), _) => Err(failure),
+        (None, 0) => Ok(()),
+        (None, failed) => {
+            let words = format!("the posts of {failed} of the changed Managers cannot be compared");
+            Err(Failure::Local(words))
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+
+    use client::{Answer, Client, Retries};
+    use serde_json::{Value, json};
+
+    use super::{
+        Failure, MAX_COMPARED, compare_posts,
+        document::{Document, canonical},
+        plan::{self, Plan},
+    };
+
+    const NAMESPACE: &str = "namespaces/n";
+
+    /// Returns a client of a service that answers the body of a request with a status and a body.
+    fn service(answer: impl Fn(&Value) -> (u16, Value) + Send + Sync + 'static) -> Client {
+        let answerer = move |request: http::Request<Vec<u8>>| -> Answer {
+            let (status, body) = answer(&serde_json::from_slice(request.body()).unwrap());
+            let response = http::Response::builder().status(status);
+            let response = response.body(body.to_string().into_bytes()).unwrap();
+            Box::pin(async move { response })
+        };
+        let client = Client::new("http://127.0.0.1/".parse().unwrap(), "esk_x".into());
+        let client = client.unwrap().with_retries(Retries::NONE);
+        client.answered_by(Arc::new(answerer))
+    }
+
+    /// Returns a Manager of posts with this word.
+    fn body(word: &str) -> Value {
+        json!({
+            "nickname": word, "type": "FEED_MANAGER", "source": {"type": "FORUM"},
+            "instructions": {"require": [[word]]}
+        })
+    }
+
+    fn refusal(code: u16, field: &str) -> Value {
+        json!({
+            "code": code, "message": "refused",
+            "details": [{"field": field, "issue": "invalid_format"}]
+        })
+    }
+
+    fn planned(bodies: &[Value], managers: &[Value]) -> Plan {
+        let documents = bodies.iter().map(|body| Document {
+            place: "f.yaml:1".to_owned(),
+            name: None,
+            spec: canonical(body).unwrap(),
+        });
+        plan::plan(NAMESPACE, documents.collect(), managers, false).unwrap()
+    }
+
+    /// Returns why the posts of a change are unknown.
+    fn unknown(plan: &Plan, at: usize) -> &str {
+        let posts = plan.changes[at].posts.as_ref().unwrap();
+        posts["unknown"].as_str().unwrap_or_default()
+    }
+
+    #[tokio::test]
+    async fn only_managers_that_can_be_compared_count_for_the_limit() {
+        let mut bodies: Vec<Value> = (0..=MAX_COMPARED)
+            .map(|at| body(&format!("w{at}")))
+            .collect();
+        bodies.push(json!({
+            "nickname": "pages", "type": "FEED_MANAGER", "source": {"type": "FORUM"},
+            "input": {"type": "STRUCTURED", "urls": ["https://example.com/"], "focus": {"type": "SALES"}}
+        }));
+        let mut plan = planned(&bodies, &[]);
+        let client = service(|_| (200, json!({"results": []})));
+        let compared = compare_posts(&client, NAMESPACE, &mut plan, 1).await;
+        compared.unwrap();
+        assert_eq!(unknown(&plan, MAX_COMPARED - 1), "");
+        assert!(unknown(&plan, MAX_COMPARED).contains("too many"));
+        assert!(unknown(&plan, MAX_COMPARED + 1).contains("compiled"));
+    }
+
+    #[tokio::test]
+    async fn plan_is_complete_if_the_posts_of_a_manager_cannot_be_compared() {
+        let mut plan = planned(&["refused", "other"].map(body), &[]);
+        let is_refused = |body: &Value| body["instructions"]["require"] == json!([["refused"]]);
+        let client = service(move |body| match is_refused(body) {
+            true => (400, refusal(400, "mutes[0].value")),
+            false => (200, json!({"results": []})),
+        });
+        let compared = compare_posts(&client, NAMESPACE, &mut plan, 1).await;
+        assert!(matches!(compared, Err(Failure::Local(_))), "{compared:?}");
+        assert!(unknown(&plan, 0).starts_with("cannot be compared"));
+        assert_eq!(unknown(&plan, 1), "");
+    }
+
+    #[tokio::test]
+    async fn service_that_fails_is_not_asked_again() {
+        let mut plan = planned(&["a", "b"].map(body), &[]);
+        let client = service(|_| (503, refusal(503, "")));
+        let compared = compare_posts(&client, NAMESPACE, &mut plan, 1).await;
+        assert!(matches!(compared, Err(Failure::Api(..))), "{compared:?}");
+        assert!(unknown(&plan, 0).starts_with("cannot be compared"));
+        assert!(unknown(&plan, 1).starts_with("not compared"));
+    }
+
+    #[tokio::test]
+    async fn present_instructions_that_are_no_longer_accepted_are_no_failure() {
+        let mut present = canonical(&body("a")).unwrap();
+        present["name"] = format!("{NAMESPACE}/managers/1").into();
+        present["mode"] = "MANUAL".into();
+        let mut muted = body("a");
+        muted["mutes"] = json!([{"type": "TERM", "value": "jobs"}]);
+        let refusing = |field: &'static str| {
+            service(move |body| match body["instructions"].is_null() {
+                true => (200, json!({"results": []})),
+                false => (400, refusal(400, field)),
+            })
+        };
+        let mut plan = planned(std::slice::from_ref(&muted), std::slice::from_ref(&present));
+        let client = refusing("instructions.feeds[0]");
+        let compared = compare_posts(&client, NAMESPACE, &mut plan, 1).await;
+        compared.unwrap();
+        assert!(unknown(&plan, 0).contains("no longer accepts"));
+
+        // What the file changes is refused as by `apply`.
+        let client = refusing("mutes[0].value");
+        let compared = compare_posts(&client, NAMESPACE, &mut plan, 1).await;
+        compared.unwrap_err();
+        let mut changed = muted;
+        changed["instructions"]["exclude"] = json!(["hiring"]);
+        let mut plan = planned(&[changed], &[present]);
+        let client = refusing("instructions.feeds[0]");
+        let compared = compare_posts(&client, NAMESPACE, &mut plan, 1).await;
+        compared.unwrap_err();
+    }
 }

@@ -52,6 +52,8 @@ pub(crate) const CONNECTIONS: Columns = Columns {
         "method",
         "format",
         "maxPerSecond",
+        "digest.period",
+        "digest.timeZone",
         "createTime",
         "health.successRate",
         "health.pending",
@@ -98,6 +100,7 @@ pub(crate) const DELIVERIES: Columns = Columns {
     csv: &[
         "name",
         "scan",
+        "event.type",
         "createTime",
         "state",
         "attemptCount",

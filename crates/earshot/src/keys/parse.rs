@@ -6,7 +6,7 @@ use std::{ffi::OsStr, net::IpAddr, time::Duration};
 
 use clap::{Arg, Command, Error, builder::TypedValueParser, error::ErrorKind};
 use domain::{Id, key::ApiKey};
-use ipnet::IpNet;
+use ipnet::{IpNet, Ipv4Net};
 
 /// The same limit as in the constraint `accounts_name_check`.
 const MAX_ACCOUNT_BYTES: usize = 63;
@@ -34,7 +34,7 @@ pub(super) const NETWORK: Rule<IpNet> = Rule {
     words: "a network is an address, or one with the length of its prefix, such as `198.51.100.0/24`",
 };
 
-pub(super) const KEY: Rule<Id> = Rule {
+pub(crate) const KEY: Rule<Id> = Rule {
     read: key,
     words: "an id is the 26 characters after `esk_`; the whole key is accepted too",
 };
@@ -84,9 +84,17 @@ fn grace(text: &str) -> Option<Duration> {
 }
 
 fn network(text: &str) -> Option<IpNet> {
-    match text.parse::<IpNet>() {
-        Ok(network) => Some(network.trunc()),
-        Err(_) => text.parse::<IpAddr>().ok().map(IpNet::from),
+    let network = match text.parse::<IpNet>() {
+        Ok(network) => network.trunc(),
+        Err(_) => text.parse::<IpAddr>().ok()?.into(),
+    };
+    let IpNet::V6(v6) = network else {
+        return Some(network);
+    };
+    // The gateway compares the IPv4 address of a client that has both forms.
+    match (v6.addr().to_ipv4_mapped(), v6.prefix_len().checked_sub(96)) {
+        (Some(address), Some(length)) => Ipv4Net::new(address, length).ok().map(IpNet::V4),
+        _ => Some(network),
     }
 }
 
@@ -167,6 +175,10 @@ mod tests {
             ("198.51.100.7/24", "198.51.100.0/24"),
             ("198.51.100.7", "198.51.100.7/32"),
             ("2001:db8::1", "2001:db8::1/128"),
+            ("::/0", "::/0"),
+            ("::ffff:198.51.100.7", "198.51.100.7/32"),
+            ("::ffff:198.51.100.7/120", "198.51.100.0/24"),
+            ("::ffff:198.51.100.7/96", "0.0.0.0/0"),
         ] {
             assert_eq!(network(text).unwrap().to_string(), stored);
         }

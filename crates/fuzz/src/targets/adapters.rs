@@ -24,6 +24,7 @@ use platforms::{
     hackernews::HackerNews,
     lemmy::Lemmy,
     linkedin::LinkedIn,
+    lobsters::Lobsters,
     mastodon::Mastodon,
     reddit::Reddit,
     x::X,
@@ -156,10 +157,11 @@ fn drive(
         if let Ok(found) = anew().communities("words", 5).await {
             assert!(found.len() <= 5, "{found:?}");
         }
-        if let Ok(gone) = anew().recheck(&ids).await {
+        if let Ok(found) = anew().recheck(&ids).await {
+            let current = found.current.iter().map(|post| &post.id);
             assert!(
-                gone.iter().all(|id| ids.contains(id)),
-                "{gone:?} were not asked for"
+                found.gone.iter().chain(current).all(|id| ids.contains(id)),
+                "{found:?} was not asked for"
             );
         }
     };
@@ -253,6 +255,13 @@ pub(crate) fn linkedin(data: &[u8]) {
             "202610".into(),
             answers,
         ))
+    });
+}
+
+pub(crate) fn lobsters(data: &[u8]) {
+    let ids = ["l:abc123", "l:q2wv3x"];
+    drive(data, &["newest", "t/rust"], &ids, |answers| {
+        Box::new(Lobsters::new("l".into(), base(), answers))
     });
 }
 

@@ -1,14 +1,6 @@
 //! Pages from well-behaved and misbehaving servers.
 
-use std::{
-    io::Write,
-    net::SocketAddr,
-    sync::{
-        Arc,
-        atomic::{AtomicUsize, Ordering},
-    },
-    time::Duration,
-};
+use std::{io::Write, net::SocketAddr, sync::Arc, time::Duration};
 
 use crate::support::{answer, client_with_names, dev_client, dev_policy, ok, read_request, serve};
 use domain::{Issue, address::AddressPolicy};
@@ -446,38 +438,21 @@ async fn urls_with_odd_characters_can_be_requested() {
 
 #[tokio::test]
 async fn large_bodies_wait_for_a_place_before_they_are_read() {
-    let places = Arc::new(Semaphore::new(0));
-    let waiting = Arc::new(AtomicUsize::new(0));
-    let take = {
-        let (places, waiting) = (Arc::clone(&places), Arc::clone(&waiting));
-        move || {
-            waiting.fetch_add(1, Ordering::SeqCst);
-            Arc::clone(&places).acquire_owned()
-        }
+    let places = Arc::new(Semaphore::new(1));
+    // Returns the length of the body, and how many places are left once it was read.
+    let read = async |body: Vec<u8>| {
+        let (client, address) = (dev_client(), answer(body).await);
+        let work = async {
+            let page = fetch(&client, address).await.unwrap();
+            (page.body.len(), places.available_permits())
+        };
+        let places = Arc::clone(&places);
+        large::in_turn(move || Arc::clone(&places).acquire_owned(), work).await
     };
     let (small, large) = ("x".repeat(SMALL_BYTES), "x".repeat(SMALL_BYTES + 1));
-    let read = async |address| {
-        let client = dev_client();
-        let fetched = large::in_turn(take.clone(), async { fetch(&client, address).await });
-        fetched.await.unwrap().body.len()
-    };
 
-    assert_eq!(read(answer(ok(&small)).await).await, SMALL_BYTES);
-    assert_eq!(waiting.load(Ordering::SeqCst), 0, "no place is needed");
-
-    for (number, body) in [ok(&large).into_bytes(), gzip(large.as_bytes())]
-        .into_iter()
-        .enumerate()
-    {
-        let address = answer(body).await;
-        let release = async {
-            while waiting.load(Ordering::SeqCst) == number {
-                tokio::task::yield_now().await;
-            }
-            places.add_permits(1);
-        };
-        let (bytes, ()) = tokio::join!(read(address), release);
-        assert_eq!(bytes, SMALL_BYTES + 1);
-        places.forget_permits(1);
+    assert_eq!(read(ok(&small).into_bytes()).await, (SMALL_BYTES, 1));
+    for body in [ok(&large).into_bytes(), gzip(large.as_bytes())] {
+        assert_eq!(read(body).await, (SMALL_BYTES + 1, 0));
     }
 }

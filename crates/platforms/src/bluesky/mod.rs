@@ -51,8 +51,8 @@ use self::{
     socket::{Item, Reader},
 };
 use crate::{
-    Adapter, Budget, Cursor, Fetch, Gap, PollError, PollLimits, Polled, Skipped, address::below,
-    fetch::USER_AGENT,
+    Adapter, Budget, Cursor, Fetch, Gap, PollError, PollLimits, Polled, RecheckResult, Skipped,
+    address::below, fetch::USER_AGENT,
 };
 
 /// The only feed: every post of the network.
@@ -369,13 +369,13 @@ impl Adapter for Jetstream {
         self.app_view.as_ref().map_or(0, |_| app_view::PER_CALL)
     }
 
-    async fn recheck(&self, post_ids: &[String]) -> Result<Vec<String>, PollError> {
+    async fn recheck(&self, post_ids: &[String]) -> Result<RecheckResult, PollError> {
         let Some(app_view) = &self.app_view else {
-            return Ok(Vec::new());
+            return Ok(RecheckResult::default());
         };
         let own = post_ids.iter().filter(|id| id.starts_with("at://"));
         let own: Vec<String> = own.collect::<HashSet<_>>().into_iter().cloned().collect();
-        app_view.missing(&own).await
+        app_view.missing(&own).await.map(Into::into)
     }
 }
 

@@ -36,7 +36,8 @@ use serde::de::DeserializeOwned;
 use url::Url;
 
 use crate::{
-    Adapter, Community, Cursor, Fetch, FetchLimits, PollError, PollLimits, Polled, address::below,
+    Adapter, Community, Cursor, Fetch, FetchLimits, PollError, PollLimits, Polled, RecheckResult,
+    address::below,
 };
 
 /// Enough for a page of a hundred topics, or of fifty posts.
@@ -171,8 +172,8 @@ impl Adapter for Discourse {
         recheck::BATCH
     }
 
-    async fn recheck(&self, post_ids: &[String]) -> Result<Vec<String>, PollError> {
-        recheck::gone(self, post_ids).await
+    async fn recheck(&self, post_ids: &[String]) -> Result<RecheckResult, PollError> {
+        recheck::gone(self, post_ids).await.map(Into::into)
     }
 }
 

@@ -28,7 +28,7 @@ use url::Url;
 
 use self::algolia::Window;
 use crate::{
-    Adapter, Cursor, Fetch, IdAccount, PollError, PollLimits, Polled,
+    Adapter, Cursor, Fetch, IdAccount, PollError, PollLimits, Polled, RecheckResult,
     cursor::{OVERLAP, Unread, to_seconds},
     paging,
     reading::Reading,
@@ -229,8 +229,8 @@ impl Adapter for HackerNews {
         recheck::BATCH
     }
 
-    async fn recheck(&self, post_ids: &[String]) -> Result<Vec<String>, PollError> {
-        recheck::gone(self, post_ids).await
+    async fn recheck(&self, post_ids: &[String]) -> Result<RecheckResult, PollError> {
+        recheck::check(self, post_ids).await
     }
 }
 

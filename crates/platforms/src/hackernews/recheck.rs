@@ -1,45 +1,59 @@
-//! Checks whether posts still exist, one request each. Firebase marks a deleted item as deleted. Algolia, which
-//! is used without Firebase, just does not have it any more.
+//! Checks whether posts still exist, one request each. Firebase marks a deleted item as deleted, and has the text of
+//! others. Algolia, which is used without Firebase, just does not have it any more.
 
+use domain::Timestamp;
 use futures::{StreamExt, TryStreamExt, stream};
 
 use super::{HackerNews, firebase};
-use crate::{FetchLimits, PollError, address::below};
+use crate::{FetchLimits, PollError, RecheckResult, address::below};
 
 /// One request each.
 pub(super) const BATCH: usize = 50;
 const AT_ONCE: usize = 8;
 
-pub(super) async fn gone(platform: &HackerNews, ids: &[String]) -> Result<Vec<String>, PollError> {
+pub(super) async fn check(
+    platform: &HackerNews,
+    ids: &[String],
+) -> Result<RecheckResult, PollError> {
     let ids: Vec<String> = ids.iter().take(BATCH).cloned().collect();
     stream::iter(ids)
-        .map(|id| async move {
-            let gone = is_gone(platform, &id).await?;
-            Ok(gone.then_some(id))
-        })
+        .map(|id| look_up(platform, id))
         .buffered(AT_ONCE)
-        .try_filter_map(|id| async move { Ok(id) })
-        .try_collect()
+        .try_fold(RecheckResult::default(), |mut all, one| async move {
+            all.gone.extend(one.gone);
+            all.current.extend(one.current);
+            Ok(all)
+        })
         .await
 }
 
-async fn is_gone(platform: &HackerNews, id: &str) -> Result<bool, PollError> {
+async fn look_up(platform: &HackerNews, id: String) -> Result<RecheckResult, PollError> {
+    let mut result = RecheckResult::default();
     let native = id.strip_prefix(&platform.name);
     let native = native.and_then(|rest| rest.strip_prefix(':')?.parse::<u64>().ok());
     let Some(native) = native else {
-        return Ok(false);
+        return Ok(result);
     };
     if platform.items_url.is_some() {
         // `null` proves nothing: a failing read also returns it.
-        let item = firebase::item(platform, native).await?;
-        return Ok(item.is_some_and(|item| item.is_gone()));
+        match firebase::item(platform, native).await? {
+            Some(item) if item.is_gone() => result.gone.push(id),
+            Some(item) => {
+                let time = item.time().unwrap_or_else(Timestamp::now);
+                let post = item.post(&platform.name, time).ok().flatten();
+                result.current.extend(post.filter(|post| post.id == id));
+            }
+            None => {}
+        }
+        return Ok(result);
     }
     let url = below(&platform.search_url, &format!("items/{native}"));
     let limits = FetchLimits::default();
     let answer = platform.fetch.get(&url, &[], &limits).await?;
     match answer.success("items") {
-        Ok(_) => Ok(false),
-        Err(PollError::NotFound(_)) => Ok(true),
-        Err(error) => Err(error),
+        Ok(_) => {}
+        Err(PollError::NotFound(_)) => result.gone.push(id),
+        Err(error) => return Err(error),
     }
+    Ok(result)
 }

@@ -31,6 +31,7 @@ use url::Url;
 
 use crate::{
     Adapter, Community, Cursor, Fetch, FetchLimits, Fetched, PollError, PollLimits, Polled,
+    RecheckResult,
     address::below,
     reading::Reading,
     walk::{Item, Listing, Next, Page, Read, walk},
@@ -289,8 +290,8 @@ impl Adapter for Lemmy {
         recheck::BATCH
     }
 
-    async fn recheck(&self, post_ids: &[String]) -> Result<Vec<String>, PollError> {
-        recheck::gone(self, post_ids).await
+    async fn recheck(&self, post_ids: &[String]) -> Result<RecheckResult, PollError> {
+        recheck::gone(self, post_ids).await.map(Into::into)
     }
 }
 

@@ -26,7 +26,7 @@ use serde_json::Value;
 use url::Url;
 
 use crate::{
-    Adapter, Cursor, Fetch, FetchLimits, Fetched, PollError, PollLimits, Polled,
+    Adapter, Cursor, Fetch, FetchLimits, Fetched, PollError, PollLimits, Polled, RecheckResult,
     address::below,
     reading::Reading,
     walk::{Item, Listing, Next, Page, Read, walk},
@@ -128,8 +128,8 @@ impl Adapter for Lobsters {
         recheck::BATCH
     }
 
-    async fn recheck(&self, post_ids: &[String]) -> Result<Vec<String>, PollError> {
-        recheck::gone(self, post_ids).await
+    async fn recheck(&self, post_ids: &[String]) -> Result<RecheckResult, PollError> {
+        recheck::gone(self, post_ids).await.map(Into::into)
     }
 }
 

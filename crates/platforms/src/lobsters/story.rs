@@ -1,7 +1,7 @@
 //! One story of a list.
 
 use chrono::DateTime;
-use domain::{Post, PostType, Timestamp, User};
+use domain::{Post, PostType, Subforum, Timestamp, User};
 use serde::Deserialize;
 use serde_json::Value;
 use url::Url;
@@ -77,8 +77,12 @@ impl Story {
             title: Some(title),
             text: body,
             url: below(base, &format!("s/{}", self.short_id)).to_string(),
-            // A story has several tags, and belongs to none of them alone.
-            subforum: None,
+            // The site: a story has several tags, and belongs to none of them alone.
+            subforum: Some(Subforum {
+                id: platform.to_owned(),
+                name: platform.to_owned(),
+                url: base.to_string(),
+            }),
             user: User {
                 id: author.clone(),
                 url: below(base, &format!("~{author}")).to_string(),

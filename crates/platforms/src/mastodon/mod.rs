@@ -38,7 +38,7 @@ use self::{
 };
 use crate::{
     Adapter, Community, Cursor, Fetch, FetchLimits, Fetched, Gap, MAX_PAUSE, PollError, PollLimits,
-    Polled,
+    Polled, RecheckResult,
     address::below,
     budget::Left,
     cursor::{HASH_BYTES, OVERLAP, OVERLAP_ITEMS, Seen, Unread, from_seconds},
@@ -310,8 +310,8 @@ impl Adapter for Mastodon {
         recheck::BATCH
     }
 
-    async fn recheck(&self, post_ids: &[String]) -> Result<Vec<String>, PollError> {
-        recheck::gone(self, post_ids).await
+    async fn recheck(&self, post_ids: &[String]) -> Result<RecheckResult, PollError> {
+        recheck::gone(self, post_ids).await.map(Into::into)
     }
 }
 

@@ -35,7 +35,7 @@ use url::Url;
 
 use crate::{
     Adapter, Community, Cursor, Fetch, FetchLimits, Fetched, MAX_PAUSE, PollError, PollLimits,
-    Polled, address::below, budget::Left,
+    Polled, RecheckResult, address::below, budget::Left,
 };
 use list::List;
 
@@ -158,8 +158,8 @@ impl Adapter for Reddit {
         recheck::BATCH
     }
 
-    async fn recheck(&self, post_ids: &[String]) -> Result<Vec<String>, PollError> {
-        recheck::gone(self, post_ids).await
+    async fn recheck(&self, post_ids: &[String]) -> Result<RecheckResult, PollError> {
+        recheck::check(self, post_ids).await
     }
 }
 

@@ -1,4 +1,4 @@
-//! Checks whether posts and comments still exist, a hundred at a time.
+//! Checks whether posts and comments still exist, and what they say now, a hundred at a time.
 //!
 //! Reddit silently leaves unknown posts out of its response. Because a response may be short for other reasons,
 //! a post counts as gone only if two consecutive responses leave it out. Responses that know none of many posts
@@ -6,16 +6,18 @@
 
 use std::collections::{HashMap, HashSet};
 
+use domain::Timestamp;
+
 use super::{
     Reddit,
     listing::Listing,
     thing::{Thing, is_fullname},
 };
-use crate::{PollError, adapter::refuse_if_all_gone};
+use crate::{PollError, RecheckResult, adapter::refuse_if_all_gone};
 
 pub(super) const BATCH: usize = 100;
 
-pub(super) async fn gone(platform: &Reddit, ids: &[String]) -> Result<Vec<String>, PollError> {
+pub(super) async fn check(platform: &Reddit, ids: &[String]) -> Result<RecheckResult, PollError> {
     let mut by_name: HashMap<&str, &String> = HashMap::new();
     for id in ids.iter().take(BATCH) {
         let name = id.strip_prefix(&platform.name);
@@ -38,23 +40,31 @@ pub(super) async fn gone(platform: &Reddit, ids: &[String]) -> Result<Vec<String
     let gone: HashSet<&str> = asked
         .into_iter()
         .filter(|name| match first.get(*name).or(again.get(*name)) {
-            Some(gone) => *gone,
+            Some(thing) => thing.is_gone(),
             None => true,
         })
         .collect();
-    Ok(ids
-        .iter()
-        .filter(|id| {
-            by_name
-                .iter()
-                .any(|(name, own)| own == id && gone.contains(name))
-        })
-        .cloned()
-        .collect())
+    let gone = ids.iter().filter(|id| {
+        by_name
+            .iter()
+            .any(|(name, own)| own == id && gone.contains(name))
+    });
+    let now = Timestamp::now();
+    let things = first.values().chain(again.values());
+    let current = things
+        .filter(|thing| by_name.contains_key(thing.name.as_str()))
+        .filter_map(|thing| {
+            let post = thing.post(&platform.name, thing.time().unwrap_or(now));
+            post.ok().flatten()
+        });
+    Ok(RecheckResult {
+        gone: gone.cloned().collect(),
+        current: current.collect(),
+    })
 }
 
-/// Returns, for each post that the platform knows, whether it is gone.
-async fn look_up(platform: &Reddit, names: &[&str]) -> Result<HashMap<String, bool>, PollError> {
+/// Returns the posts that the platform knows, by name.
+async fn look_up(platform: &Reddit, names: &[&str]) -> Result<HashMap<String, Thing>, PollError> {
     if names.is_empty() {
         return Ok(HashMap::new());
     }
@@ -66,7 +76,5 @@ async fn look_up(platform: &Reddit, names: &[&str]) -> Result<HashMap<String, bo
         .children
         .iter()
         .filter_map(|child| Thing::parse(child).ok());
-    Ok(things
-        .map(|thing| (thing.name.clone(), thing.is_gone()))
-        .collect())
+    Ok(things.map(|thing| (thing.name.clone(), thing)).collect())
 }

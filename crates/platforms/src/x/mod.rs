@@ -44,7 +44,8 @@ use self::{
 use crate::null;
 use crate::{
     Adapter, Budget, Cursor, Fetch, FetchError, FetchLimits, Fetched, MAX_PAUSE, PollError,
-    PollLimits, Polled, address::below, budget::Left, cursor::Unread, paging, reading::Reading,
+    PollLimits, Polled, RecheckResult, address::below, budget::Left, cursor::Unread, paging,
+    reading::Reading,
 };
 
 /// Maximum length of a query with the standard access.
@@ -373,8 +374,8 @@ impl Adapter for X {
         recheck::BATCH
     }
 
-    async fn recheck(&self, post_ids: &[String]) -> Result<Vec<String>, PollError> {
-        recheck::gone(self, post_ids).await
+    async fn recheck(&self, post_ids: &[String]) -> Result<RecheckResult, PollError> {
+        recheck::gone(self, post_ids).await.map(Into::into)
     }
 }
 

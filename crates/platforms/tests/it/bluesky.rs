@@ -301,7 +301,7 @@ async fn what_is_gone_shows_when_asked_again() {
         simulator.delete(one.id);
     }
     let ids: Vec<String> = published.iter().map(|one| one.post_id.clone()).collect();
-    let gone = adapter.recheck(&ids).await.unwrap();
+    let gone = adapter.recheck(&ids).await.unwrap().gone;
     assert_eq!((gone.len(), adapter.recheck_batch()), (9, 25));
     let strangers: Vec<String> = ids.iter().take(25).map(|id| format!("{id}x")).collect();
     assert!(

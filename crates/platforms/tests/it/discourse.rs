@@ -327,7 +327,7 @@ async fn what_is_gone_shows_when_asked_again() {
         "other:t/1".to_owned(),
         "discourse:t/../../x".to_owned(),
     ];
-    let gone = feed.adapter().recheck(&ids).await.unwrap();
+    let gone = feed.adapter().recheck(&ids).await.unwrap().gone;
     assert_eq!(gone, [ids[1].clone(), ids[3].clone()]);
     fail(&feed, FaultKind::Status, 503, "/t/", 1);
     assert!(feed.adapter().recheck(&ids).await.is_err());

@@ -1,10 +1,7 @@
 //! The client for addresses from the operator.
 
 use std::{
-    sync::{
-        Arc, Mutex,
-        atomic::{AtomicUsize, Ordering},
-    },
+    sync::{Arc, Mutex},
     time::Duration,
 };
 
@@ -286,34 +283,22 @@ async fn post_request_sends_its_headers_and_follows_no_redirect() {
 #[tokio::test]
 async fn large_answers_wait_for_a_place_before_they_are_read() {
     const SMALL_BYTES: usize = 1 << 20;
-    let places = Arc::new(Semaphore::new(0));
-    let waiting = Arc::new(AtomicUsize::new(0));
-    let take = {
-        let (places, waiting) = (Arc::clone(&places), Arc::clone(&waiting));
-        move || {
-            waiting.fetch_add(1, Ordering::SeqCst);
-            Arc::clone(&places).acquire_owned()
-        }
-    };
+    let places = Arc::new(Semaphore::new(1));
+    // Returns the length of the body, and how many places are left once it was read.
     let read = async |bytes: usize| {
         let body = "x".repeat(bytes);
         let answer = format!("HTTP/1.1 200 OK\r\nContent-Length: {bytes}\r\n\r\n{body}");
         let port = serve(answer.leak()).await;
         let url: Url = format!("http://127.0.0.1:{port}/").parse().unwrap();
         let (client, limits) = (Direct::new(None).unwrap(), FetchLimits::default());
-        let fetched = large::in_turn(take.clone(), client.get(&url, &[], &limits));
-        fetched.await.unwrap().body.len()
+        let work = async {
+            let fetched = client.get(&url, &[], &limits).await.unwrap();
+            (fetched.body.len(), places.available_permits())
+        };
+        let places = Arc::clone(&places);
+        large::in_turn(move || Arc::clone(&places).acquire_owned(), work).await
     };
 
-    assert_eq!(read(SMALL_BYTES).await, SMALL_BYTES);
-    assert_eq!(waiting.load(Ordering::SeqCst), 0, "no place is needed");
-
-    let release = async {
-        while waiting.load(Ordering::SeqCst) == 0 {
-            tokio::task::yield_now().await;
-        }
-        places.add_permits(1);
-    };
-    let (bytes, ()) = tokio::join!(read(SMALL_BYTES + 1), release);
-    assert_eq!(bytes, SMALL_BYTES + 1);
+    assert_eq!(read(SMALL_BYTES).await, (SMALL_BYTES, 1));
+    assert_eq!(read(SMALL_BYTES + 1).await, (SMALL_BYTES + 1, 0));
 }

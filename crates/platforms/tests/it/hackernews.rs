@@ -271,8 +271,14 @@ async fn what_is_gone_shows_when_asked_again() {
     let known: Vec<String> = ids.iter().map(|id| format!("hackernews:{id}")).collect();
     let odd = ["hackernews:x".to_owned(), "lemmy:1".to_owned()];
     let asked = [known.clone(), odd.to_vec()].concat();
-    let gone = feed.adapter().recheck(&asked).await.unwrap();
-    assert_eq!(gone, [known[1].clone()]);
+    feed.simulator.edit(ids[0], "<i>Now</i> with text");
+    let found = feed.adapter().recheck(&asked).await.unwrap();
+    assert_eq!(found.gone, [known[1].clone()]);
+    let [current] = &found.current[..] else {
+        panic!("{:?}", found.current);
+    };
+    assert_eq!(current.id, known[0]);
+    assert_eq!(current.text.as_deref(), Some("Now with text"));
     feed.simulator
         .fail(Fault::new(HN, FaultKind::Status, 500).on("/item/"));
     assert!(feed.adapter().recheck(&known).await.is_err());

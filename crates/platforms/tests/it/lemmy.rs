@@ -269,7 +269,7 @@ async fn communities_are_found_and_what_is_gone_shows_when_asked_again() {
     feed.simulator.delete(ids[1]);
     let elsewhere = "https://other.example/post/1".to_owned();
     let asked = [known.clone(), vec![elsewhere, "x".into()]].concat();
-    let gone = feed.adapter().recheck(&asked).await.unwrap();
+    let gone = feed.adapter().recheck(&asked).await.unwrap().gone;
     assert_eq!(gone, [known[1].clone()]);
 }
 

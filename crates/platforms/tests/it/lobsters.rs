@@ -45,6 +45,8 @@ async fn a_story_carries_every_field() {
     assert_eq!(json["url"], "https://lobste.rs/s/q2wv3x");
     assert_eq!(json["title"], "Kettles in Rust");
     assert_eq!(json["text"], "Hello there");
+    let site = json!({"id": "lobsters", "name": "lobsters", "url": "https://lobste.rs/"});
+    assert_eq!(json["subforum"], site);
     assert_eq!(json["user"]["name"], "ana");
     assert_eq!(json["user"]["url"], "https://lobste.rs/~ana");
     assert_eq!(polled.posts[0].user.name, "bob");
@@ -131,6 +133,6 @@ async fn deleted_stories_show_when_asked_again() {
     let known: Vec<String> = feed.poll().await.posts.into_iter().map(|p| p.id).collect();
     feed.simulator.delete(ids[1]);
     let asked = [known, vec!["lobsters:../x".into(), "x".into()]].concat();
-    let gone = feed.adapter().recheck(&asked).await.unwrap();
+    let gone = feed.adapter().recheck(&asked).await.unwrap().gone;
     assert_eq!(gone, [format!("lobsters:{}", ids[1])]);
 }

@@ -109,7 +109,7 @@ async fn an_edit_is_the_same_status_and_deletions_show_when_asked_again() {
         });
         let mut asked: Vec<String> = given.iter().map(|post| post.id.clone()).collect();
         asked.push("https://remote.example/users/a/statuses/1".into());
-        let gone = adapter(&feed, None).recheck(&asked).await.unwrap();
+        let gone = adapter(&feed, None).recheck(&asked).await.unwrap().gone;
         assert_eq!(gone, [given[1].id.clone()], "{before_4_3}");
         let strangers: Vec<String> = (0..15).map(|n| format!("{}9{n}", given[0].id)).collect();
         let refused = adapter(&feed, None).recheck(&strangers).await;

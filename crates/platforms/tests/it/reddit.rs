@@ -212,20 +212,29 @@ async fn deleted_anchors_and_late_posts_change_nothing() {
 #[tokio::test]
 async fn what_is_gone_shows_when_asked_again() {
     let mut feed = Feed::new("reddit:r/saas");
-    let ids = feed.publish([on("saas", "stays"), on("saas", "goes")]);
-    let mut known: Vec<String> = feed.poll().await.posts.into_iter().map(|p| p.id).collect();
+    let stays = NewPost {
+        text: Some("A *long* text\n\n".repeat(5_000)),
+        ..on("saas", "stays")
+    };
+    let ids = feed.publish([stays, on("saas", "goes")]);
+    let posts = feed.poll().await.posts;
+    let mut known: Vec<String> = posts.iter().map(|post| post.id.clone()).collect();
     known.push("reddit:t3_zzz".into());
     known.push("elsewhere:t3_1".into());
     feed.simulator.delete(ids[1]);
     let before = feed.simulator.requests("/reddit/api/info");
-    let gone = feed.adapter().recheck(&known).await.unwrap();
+    let found = feed.adapter().recheck(&known).await.unwrap();
     assert_eq!(
-        gone,
+        found.gone,
         [known[1].clone(), known[2].clone()],
         "deleted, and unknown"
     );
+    assert_eq!(found.current, posts[..1], "cut like that of a poll");
     let asked = feed.simulator.requests("/reddit/api/info") - before;
     assert_eq!(asked, 2, "what is absent is asked for twice");
+    assert!(feed.simulator.edit(ids[0], "*Now* short"));
+    let edited = feed.adapter().recheck(&known).await.unwrap().current;
+    assert_eq!(edited[0].text.as_deref(), Some("Now short"));
     assert_eq!(feed.adapter().recheck_batch(), 100);
     let strangers: Vec<String> = (0..20).map(|n| format!("reddit:t3_zz{n}")).collect();
     let error = feed.adapter().recheck(&strangers).await.unwrap_err();

@@ -207,7 +207,7 @@ async fn deleted_posts_of_x_are_found_by_a_recheck() {
     let mut ids: Vec<String> = published.iter().map(|one| one.post_id.clone()).collect();
     ids.push("at://elsewhere".into());
     assert_eq!(
-        x.recheck(&ids).await.unwrap(),
+        x.recheck(&ids).await.unwrap().gone,
         [published[1].post_id.clone()]
     );
     assert_eq!(purse.left(), 8);

@@ -7,20 +7,24 @@ use rustls::pki_types::{CertificateDer, pem::PemObject as _};
 /// programs on this machine.
 pub(super) fn read(setting: &str, variable: Option<&str>) -> anyhow::Result<Vec<Vec<u8>>> {
     if !setting.is_empty() {
-        let named = || format!("outbound.ca_certificates_file: {setting}");
-        return certificates(setting).with_context(named);
+        return certificates("outbound.ca_certificates_file", setting);
     }
     let Some(file) = variable else {
         return Ok(Vec::new());
     };
     // Images set it, and not for us alone.
-    Ok(certificates(file).unwrap_or_else(|error| {
-        tracing::warn!("SSL_CERT_FILE: {file}: {error:#}");
+    Ok(certificates("SSL_CERT_FILE", file).unwrap_or_else(|error| {
+        tracing::warn!("{error:#}");
         Vec::new()
     }))
 }
 
-fn certificates(file: &str) -> anyhow::Result<Vec<Vec<u8>>> {
+/// Reads the certificates of a file. Errors name it, and the setting that names it.
+pub(super) fn certificates(key: &str, file: &str) -> anyhow::Result<Vec<Vec<u8>>> {
+    read_pem(file).with_context(|| format!("{key}: {file}"))
+}
+
+fn read_pem(file: &str) -> anyhow::Result<Vec<Vec<u8>>> {
     let read = CertificateDer::pem_file_iter(file).and_then(Iterator::collect);
     let found: Vec<CertificateDer<'_>> = read?;
     anyhow::ensure!(!found.is_empty(), "no certificate in PEM form");

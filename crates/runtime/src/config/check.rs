@@ -2,11 +2,11 @@
 
 use std::{collections::BTreeSet, time::Duration};
 
-use domain::egress::Proxy;
+use domain::{egress::Proxy, host_name::is_localhost, web_url::literal_address};
 use secrecy::ExposeSecret;
 use url::Url;
 
-use super::{database_tls, reader::Reader, root::Config};
+use super::{database_tls, reader::Reader, root::Config, sections::Oidc};
 
 const MAX_RETRIES: usize = 100;
 const MAX_RETRY_WAIT: Duration = Duration::from_secs(30 * 86_400);
@@ -64,6 +64,10 @@ pub(super) fn check(config: &Config, reader: &mut Reader) {
         reader.reject(there, format!("needs {missing} too"));
     }
 
+    if let Some(oidc) = &config.gateway.oidc {
+        check_oidc(oidc, reader);
+    }
+
     let compiler = config.compiler.model.as_ref().map(|model| &model.base_url);
     let judge = config.scanner.judge.as_ref().map(|judge| &judge.base_url);
     for (section, url) in [("compiler.model", compiler), ("scanner.judge", judge)] {
@@ -77,6 +81,28 @@ pub(super) fn check(config: &Config, reader: &mut Reader) {
             reader.reject(&key, "must not contain credentials; use `api_key`");
         } else if url.query().is_some() || url.fragment().is_some() {
             reader.reject(&key, "must end with its path");
+        }
+    }
+
+    if let Some(smtp) = &config.dispatcher.smtp {
+        let url = &smtp.public_url;
+        if !matches!(url.scheme(), "http" | "https") {
+            let reason = "expected a URL that begins with https:// or http://";
+            reader.reject("dispatcher.smtp.public_url", reason);
+        } else if !url.username().is_empty()
+            || url.password().is_some()
+            || url.query().is_some()
+            || url.fragment().is_some()
+        {
+            let reason = "must have only a host and a path";
+            reader.reject("dispatcher.smtp.public_url", reason);
+        }
+        if smtp.user.is_some() != smtp.password.is_some() {
+            let (there, missing) = match &smtp.user {
+                Some(_) => ("dispatcher.smtp.user", "dispatcher.smtp.password"),
+                None => ("dispatcher.smtp.password", "dispatcher.smtp.user"),
+            };
+            reader.reject(there, format!("needs {missing} too"));
         }
     }
 
@@ -100,6 +126,45 @@ pub(super) fn check(config: &Config, reader: &mut Reader) {
         let reason = format!("item {}: must lie between \"1ms\" and \"30d\"", index + 1);
         reader.reject("dispatcher.retry_schedule", reason);
     }
+}
+
+fn check_oidc(oidc: &Oidc, reader: &mut Reader) {
+    let has_query = |url: &Url| url.query().is_some() || url.fragment().is_some();
+    match Url::parse(&oidc.issuer) {
+        Ok(url) if !is_safe(&url) => {
+            let reason = "must begin with https://; http:// is allowed on this machine only";
+            reader.reject("gateway.oidc.issuer", reason);
+        }
+        Ok(url) if has_query(&url) => {
+            reader.reject("gateway.oidc.issuer", "must end with its path");
+        }
+        Ok(_) => {}
+        Err(error) => {
+            let reason = format!("expected an absolute URL: {error}");
+            reader.reject("gateway.oidc.issuer", reason);
+        }
+    }
+    let console = &oidc.console_url;
+    if !is_safe(console) {
+        let reason = "must begin with https://; http:// is allowed on this machine only";
+        reader.reject("gateway.oidc.console_url", reason);
+    } else if has_query(console) || !console.path().ends_with("/console/") {
+        reader.reject("gateway.oidc.console_url", "must end with /console/");
+    }
+    if !oidc.scopes.iter().any(|scope| scope == "openid") {
+        reader.reject("gateway.oidc.scopes", "must contain `openid`");
+    }
+    if oidc.grants.is_empty() {
+        reader.reject("gateway.oidc.grants", "must name a group");
+    }
+}
+
+/// Returns true if others on the network cannot read or change what is sent.
+fn is_safe(url: &Url) -> bool {
+    let host = url.host_str().unwrap_or_default();
+    let is_local = is_localhost(host)
+        || literal_address(host).is_some_and(|address| address.to_canonical().is_loopback());
+    url.scheme() == "https" || url.scheme() == "http" && is_local
 }
 
 /// In the form that browsers send (RFC 6454 6.2): scheme, host and port, and nothing else.

@@ -13,6 +13,7 @@ mod check;
 mod database_tls;
 mod error;
 mod filter;
+mod grant;
 mod key;
 mod kinds;
 mod load;
@@ -27,6 +28,7 @@ mod tree;
 pub use access::Access;
 pub use error::{ConfigError, Problem};
 pub use filter::LogFilter;
+pub use grant::Grant;
 pub use key::EncryptionKey;
 pub use kinds::Kind;
 pub use load::load;
@@ -34,6 +36,6 @@ pub use platform::PlatformConfig;
 pub use reference::reference;
 pub use root::{Config, Loader};
 pub use sections::{
-    Bus, Compiler, Database, Dispatcher, Gateway, Judge, Log, LogFormat, Model, Ops, Outbound,
-    PostReader, Quotas, Retention, Scanner, Secrets,
+    Bus, Compiler, Database, Dispatcher, Gateway, Judge, Log, LogFormat, Model, Oidc, Ops,
+    Outbound, PostReader, Quotas, Retention, Scanner, Secrets, Smtp, SmtpEncryption,
 };

@@ -19,6 +19,7 @@ use crate::environment;
 use super::{
     authorities,
     filter::LogFilter,
+    grant::Grant,
     key::EncryptionKey,
     reader::{Reader, Within, settings},
     setting::choice,
@@ -132,6 +133,35 @@ settings! {
         /// Networks of proxies whose `X-Forwarded-For` is trusted: for the address in audit events, and when
         /// clients with invalid keys are throttled. Without it all clients behind a proxy count as one address.
         pub trusted_proxies: Vec<IpNet> = Vec::new();
+        and
+        /// Sign-in to the console; optional.
+        pub oidc: Option<Oidc>;
+    }
+
+    /// Optional: sign-in to the console by OpenID Connect. People sign in at your provider, and get an account and a role
+    /// by their groups ([sign-in](sign-in.md)).
+    pub struct Oidc {
+        /// The provider's issuer, spelt exactly as in its discovery document. It is an `https://` URL. The gateway reads the
+        /// document at this URL with `/.well-known/openid-configuration` appended. `http://` is allowed on this machine only.
+        pub issuer: String;
+        /// The client's id at the provider.
+        pub client_id: String;
+        /// The client's secret, unless it is a public client.
+        pub client_secret: Option<SecretString> = None;
+        /// The public address of the console, such as `https://earshot.example.com/console/`. Register it with
+        /// `sign-in/callback` appended as the redirect URI of the client.
+        pub console_url: Url;
+        /// The provider's name on the button of the console, after "Sign in with".
+        pub name: String = "OpenID Connect".to_owned();
+        /// The scopes to ask for; `openid` has to be one of them.
+        pub scopes: Vec<String> = ["openid", "profile", "email"].map(str::to_owned).to_vec();
+        /// The claim of the ID token that lists the person's groups.
+        pub groups_claim: String = "groups".to_owned();
+        /// Roles of groups: `<group>=<account>:<role>`, where the role is `OWNER`, `EDITOR` or `VIEWER`. The first group that
+        /// a person is in counts. A person who is in none is refused. Accounts have to exist.
+        pub grants: Vec<Grant>;
+        /// How long a session lasts. Changes at the provider take effect with the next one.
+        pub session_length: Duration = 8 * HOUR, within 5 * MINUTE..=24 * HOUR;
     }
 
     /// Health and metrics, on a separate port.
@@ -240,6 +270,9 @@ settings! {
         pub max_in_flight: u32 = 512, within 1..=100_000;
         /// How long a delivery may wait before it ends as `expired`, from the last change of its Connection if that is later.
         pub max_age: Duration = 7 * DAY, within MINUTE..=365 * DAY;
+        and
+        /// A server that sends e-mail; optional.
+        pub smtp: Option<Smtp>;
     }
 
     /// Retention periods of stored data.
@@ -275,6 +308,35 @@ settings! {
         pub timeout: Duration = 20 * SECOND, within SECOND..=MINUTE;
         /// Maximum number of tokens in one answer.
         pub max_tokens: u32 = 1_500, within 64..=32_000;
+    }
+
+    /// Optional: the server that takes e-mail of Connections with the format `EMAIL`. Without it, their deliveries fail.
+    pub struct Smtp {
+        /// Name or address of the server.
+        pub server: String;
+        /// Port of the server.
+        pub port: u16 = 587, within 1..=65_535;
+        /// `starttls`, `tls` for TLS from the first byte (port 465), or `none`, which is only for a server on the same host or
+        /// network. Mail is not sent if the server does not offer what is set here.
+        pub encryption: SmtpEncryption = SmtpEncryption::StartTls;
+        /// CA bundle (PEM) used to verify the server, in addition to the public authorities. Read at the start.
+        pub ca_certificates_file: String = String::new();
+        /// User name, if the server requires one.
+        pub user: Option<String> = None;
+        /// Password of the user; required with it.
+        pub password: Option<SecretString> = None;
+        /// Sender: an address such as `alerts@example.com`, or `Earshot <alerts@example.com>`.
+        pub from: String;
+        /// Name of this host for the server (EHLO). The domain of `from` if it is not set.
+        pub hello_name: Option<String> = None;
+        /// Address of the gateway, as recipients reach it, such as `https://earshot.example.com`. Links in mails begin with it.
+        pub public_url: Url;
+        /// Maximum number of mails per minute and replica; half of them for one account, fewer if others send too. Further
+        /// ones wait.
+        pub max_per_minute: u32 = 60, within 2..=100_000;
+        /// Time limit for one mail, from connecting to the server's reply after the last byte. At a shutdown, mails end 3 s
+        /// before `ops.grace_period`.
+        pub timeout: Duration = MINUTE, within SECOND..=10 * MINUTE;
     }
 
     /// Optional: the reader. A small transformer in this process compares doubtful posts of Managers with a focus with what
@@ -328,10 +390,39 @@ impl Judge {
     }
 }
 
+impl Smtp {
+    /// Certificates (DER) that verify the server in addition to the public authorities.
+    ///
+    /// # Errors
+    /// If the file cannot be used.
+    pub fn authorities(&self) -> anyhow::Result<Vec<Vec<u8>>> {
+        if self.ca_certificates_file.is_empty() {
+            return Ok(Vec::new());
+        }
+        let key = "dispatcher.smtp.ca_certificates_file";
+        authorities::certificates(key, &self.ca_certificates_file)
+    }
+
+    /// User and password, if the server requires them.
+    pub fn login(&self) -> Option<(&str, &str)> {
+        let password = self.password.as_ref()?;
+        Some((self.user.as_deref()?, password.expose_secret()))
+    }
+}
+
 impl Bus {
     /// Returns true if this is the in-process bus.
     pub fn is_in_process(&self) -> bool {
         self.url.expose_secret() == IN_PROCESS
+    }
+}
+
+choice! {
+    /// How the connection to the server that takes e-mail is encrypted.
+    pub enum SmtpEncryption {
+        StartTls = "starttls",
+        Tls = "tls",
+        Plain = "none",
     }
 }
 

@@ -223,6 +223,12 @@ scanner.judge = { model = 'm', base_url = 'https://a:b@m.example/v1' }
 scanner.judge.base_url: must not contain credentials; use `api_key` (file earshot.toml)
 scanner.judge = { model = 'm', base_url = 'https://m.example/v1', candidate_percent = 101 }
 scanner.judge.candidate_percent: must lie between 5 and 100 (file earshot.toml)
+dispatcher.smtp = { server = 'm.example', public_url = 'https://e.example' }
+dispatcher.smtp.from: is required
+dispatcher.smtp = { server = 'm.example', from = 'a@b.example', public_url = 'https://e.example', user = 'u' }
+dispatcher.smtp.user: needs dispatcher.smtp.password too (file earshot.toml)
+dispatcher.smtp = { server = 'm.example', from = 'a@b.example', public_url = 'https://e.example/?a=b' }
+dispatcher.smtp.public_url: must have only a host and a path (file earshot.toml)
 compiler.model.model = 'm'
 compiler.model.base_url: is required
 compiler.model = { model = 'm', base_url = 'file:///etc' }
@@ -242,6 +248,75 @@ compiler.model.timeout: must lie between "1s" and "1m" (file earshot.toml)
         said.starts_with("earshot.toml: line 2: not TOML: "),
         "{said}"
     );
+}
+
+#[test]
+fn sign_in_needs_safe_addresses_and_a_grant() {
+    let oidc = |changed: &str, value: &str| {
+        let settings = [
+            ("issuer", "'https://id.example.com/realms/acme'"),
+            ("client_id", "'earshot'"),
+            ("client_secret", "'hunter2'"),
+            ("console_url", "'https://earshot.example.com/console/'"),
+            ("grants", "['staff=acme:EDITOR']"),
+            ("scopes", "['openid']"),
+        ];
+        let lines = settings.map(|(key, right)| {
+            let value = if key == changed { value } else { right };
+            format!("{key} = {value}\n")
+        });
+        load(&format!("[gateway.oidc]\n{}", lines.concat()), &[])
+    };
+    let config = oidc("", "").unwrap();
+    assert!(!format!("{config:?}").contains("hunter2"));
+    let settings = config.gateway.oidc.unwrap();
+    assert_eq!(settings.session_length, Duration::from_secs(8 * 3_600));
+    assert_eq!(settings.grants[0].group, "staff");
+    for (key, value) in [
+        ("issuer", "'http://127.0.0.1:8000'"),
+        ("issuer", "'http://localhost'"),
+        ("console_url", "'http://[::1]:8080/earshot/console/'"),
+    ] {
+        oidc(key, value).unwrap();
+    }
+
+    let unsafe_address = "must begin with https://; http:// is allowed on this machine only";
+    for (key, value, reason) in [
+        ("issuer", "'http://id.example.com'", unsafe_address),
+        (
+            "issuer",
+            "'https://id.example.com/?a=b'",
+            "must end with its path",
+        ),
+        (
+            "issuer",
+            "'id'",
+            "expected an absolute URL: relative URL without a base",
+        ),
+        (
+            "console_url",
+            "'http://earshot.example.com/console/'",
+            unsafe_address,
+        ),
+        (
+            "console_url",
+            "'https://earshot.example.com/'",
+            "must end with /console/",
+        ),
+        ("grants", "[]", "must name a group"),
+        (
+            "grants",
+            "['staff']",
+            "item 1: expected `<group>=<account>:<role>`, not `staff`",
+        ),
+        ("scopes", "['email']", "must contain `openid`"),
+    ] {
+        let said = oidc(key, value).unwrap_err();
+        assert_eq!(
+            said,
+            format!("gateway.oidc.{key}: {reason} (file earshot.toml)")
+        );
+    }
 }
 
 #[test]

@@ -47,6 +47,7 @@ async fn alerts_fire_for_work_that_never_ends() {
     let deletions = Alert::watch("EarshotDeletionsStuck", &replica).await;
     let backfills = Alert::watch("EarshotBackfillsStuck", &replica).await;
     let rechecks = Alert::watch("EarshotRecheckStuck", &replica).await;
+    let events = Alert::watch("EarshotDeliveriesNotMade", &replica).await;
     run_each(
         &world,
         &[
@@ -54,6 +55,8 @@ async fn alerts_fire_for_work_that_never_ends() {
             "INSERT INTO purges (namespace_id, create_time) VALUES (gen_random_uuid(), now() - interval '3 days')",
             "INSERT INTO look_backs (feed, notify, since, create_time) \
              VALUES ('lemmy:c/stuck', false, now(), now() - interval '3 days')",
+            "INSERT INTO service_events (namespace_id, event_type, name, details, create_time) \
+             VALUES (gen_random_uuid(), 'COVERAGE_GAP', 'a', '{}', now() - interval '1 hour')",
             "CREATE FUNCTION stay() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN \
              NEW.begin_time = now() - interval '3 days'; RETURN NEW; END $$",
             "CREATE TRIGGER stay BEFORE INSERT OR UPDATE ON rechecks FOR EACH ROW EXECUTE FUNCTION stay()",
@@ -61,7 +64,7 @@ async fn alerts_fire_for_work_that_never_ends() {
         ],
     )
     .await;
-    for alert in [fan_out, deletions, backfills, rechecks] {
+    for alert in [fan_out, deletions, backfills, rechecks, events] {
         alert.fires().await;
     }
     replica.stop().await;

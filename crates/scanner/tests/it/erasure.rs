@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use domain::preview::Recent;
 use platform_simulator::{Fault, FaultKind};
 use store::{erasure, recent_posts};
 use test_support::{Alert, eventually};
@@ -138,6 +139,35 @@ async fn post_that_cannot_be_blanked_keeps_no_other_waiting() {
     replica.stop().await;
 }
 
+#[tokio::test]
+async fn a_recheck_reports_an_edit_once() {
+    let mut world = World::new().await;
+    for platform in &mut world.config.platforms {
+        platform.access.erase_deleted = Some(platform.name == "hackernews");
+    }
+    let mut conn = world.database.connect().await;
+    let url = "https://receiver.example/";
+    world.fixture.connection(&mut conn, url).await;
+    let receive = "UPDATE connections SET events = '{POST_EDITED}'";
+    world.database.run(receive).await;
+    let manager = world.manager("kettle", &[HACKER_NEWS]).await;
+    let replica = world.ready_scanner().await;
+    let published = world
+        .platforms
+        .publish(vec![post("hackernews", "A kettle"); 2]);
+    world.until_scanned(manager, 2).await;
+    walk(&world, "hackernews").await;
+    assert_eq!(world.database.count("service_events").await, 0);
+    assert!(world.platforms.edit(published[0].id, "It has a lid"));
+    for _ in 0..2 {
+        walk(&world, "hackernews").await;
+        let edited = "service_events WHERE event_type = 'POST_EDITED'";
+        let ids = world.database.texts("details->'post'->>'id'", edited).await;
+        assert_eq!(ids, [published[0].post_id.clone()]);
+    }
+    replica.stop().await;
+}
+
 /// Such as a forum that was moved, for the minutes of a walk.
 #[tokio::test]
 async fn posts_that_are_there_at_the_second_look_stay() {
@@ -183,7 +213,13 @@ async fn erasing_unknown_or_erased_posts_does_nothing() {
     assert_eq!(erasure::erase(&mut conn, &ids).await.unwrap(), 1);
     assert_eq!(erasure::erase(&mut conn, &ids).await.unwrap(), 0);
     let feed = LEMMY.parse().unwrap();
-    let kept = recent_posts::newest(&mut conn, &[feed], 10).await.unwrap();
+    let recent = Recent {
+        count: 10,
+        ..Recent::default()
+    };
+    let kept = recent_posts::newest(&mut conn, &[feed], recent)
+        .await
+        .unwrap();
     assert!(kept.is_empty());
 }
 

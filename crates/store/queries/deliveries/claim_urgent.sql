@@ -43,10 +43,10 @@ WITH due AS (
         update_time = clock_timestamp()
     FROM due WHERE d.namespace_id = due.namespace_id AND d.connection_id = due.connection_id
         AND d.create_time = due.create_time AND d.id = due.id
-    RETURNING d.namespace_id, d.connection_id, d.id, d.manager_id, d.scan_id, d.attempt_count,
+    RETURNING d.namespace_id, d.connection_id, d.id, d.manager_id, d.scan_id, d.event, d.attempt_count,
         d.schedule_base, d.last_status_code, d.reopen_time, d.urgent, d.traceparent, due.due_time
 )
-SELECT l.namespace_id, l.connection_id, l.id, l.manager_id, l.scan_id, l.attempt_count,
+SELECT l.namespace_id, l.connection_id, l.id, l.manager_id, l.scan_id, l.event, l.attempt_count,
     l.schedule_base, l.last_status_code, l.reopen_time, l.urgent, l.traceparent, n.account_id,
     p.erase_time IS NOT NULL AS erased, statement_timestamp() AS now,
     c.url AS connection_url, c.url_sealed, c.update_time AS connection_update_time, c.method, c.headers_sealed,
@@ -56,15 +56,16 @@ SELECT l.namespace_id, l.connection_id, l.id, l.manager_id, l.scan_id, l.attempt
 FROM leased AS l
 JOIN connections AS c ON c.namespace_id = l.namespace_id AND c.id = l.connection_id
 JOIN namespaces AS n ON n.id = l.namespace_id
-JOIN managers AS m ON m.namespace_id = l.namespace_id AND m.id = l.manager_id
+LEFT JOIN managers AS m ON m.namespace_id = l.namespace_id AND m.id = l.manager_id
 -- OFFSET makes the planner look up each Scan and post by its whole key. For partitions without statistics, for
 -- example of a new week, it would otherwise read all Scans of a Manager for each delivery.
-CROSS JOIN LATERAL (
+LEFT JOIN LATERAL (
     SELECT s.post_receive_time, s.post_id FROM scans AS s
     WHERE s.namespace_id = l.namespace_id AND s.manager_id = l.manager_id
         AND s.create_time = id_time(l.scan_id) AND s.id = l.scan_id OFFSET 0
-) AS s
-CROSS JOIN LATERAL (
+) AS s ON true
+LEFT JOIN LATERAL (
     SELECT p.* FROM posts AS p WHERE p.receive_time = s.post_receive_time AND p.id = s.post_id OFFSET 0
-) AS p
+) AS p ON true
+WHERE l.event IS NOT NULL OR m.id IS NOT NULL AND p.id IS NOT NULL
 ORDER BY l.due_time

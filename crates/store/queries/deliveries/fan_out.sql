@@ -20,7 +20,7 @@ SELECT m.namespace_id, m.manager_id, m.id AS scan_id, c.id AS connection_id, l.a
     l.open_until IS NOT NULL
         OR CASE c.format WHEN 'DISCORD' THEN 28 ELSE coalesce(c.max_per_second * 60,
             CASE c.format WHEN 'SLACK' THEN 60 WHEN 'TEAMS' THEN 240 END) END IS NOT NULL AS restrained,
-    p.erase_time IS NOT NULL AS erased, n.filter,
+    p.erase_time IS NOT NULL AS erased, c.format = 'EMAIL' AND c.digest IS NOT NULL AS is_gathered, n.filter,
     c.url AS connection_url, c.url_sealed, c.update_time AS connection_update_time, c.method, c.headers_sealed,
     c.format, c.max_per_second, c.signing_secrets_sealed,
     m.post_id, m.post_receive_time,

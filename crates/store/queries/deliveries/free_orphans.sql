@@ -6,11 +6,12 @@ WITH orphans AS (
     SELECT d.namespace_id, d.connection_id, d.create_time, d.id,
         d.crash_count + CASE WHEN d.leased_by <> $1 AND d.leased_by IN (SELECT id FROM replicas)
             THEN 1 ELSE 0 END::smallint AS crashes,
-        (SELECT CASE WHEN p.erase_time IS NULL THEN '' ELSE 'post_deleted' END FROM managers AS m
+        CASE WHEN d.event IS NOT NULL THEN '' ELSE (
+            SELECT CASE WHEN p.erase_time IS NULL THEN '' ELSE 'post_deleted' END FROM managers AS m
             JOIN scans AS s ON s.namespace_id = m.namespace_id AND s.manager_id = m.id
             JOIN posts AS p ON p.receive_time = s.post_receive_time AND p.id = s.post_id
             WHERE m.namespace_id = d.namespace_id AND m.id = d.manager_id
-                AND s.create_time = id_time(d.scan_id) AND s.id = d.scan_id LIMIT 1) AS gone
+                AND s.create_time = id_time(d.scan_id) AND s.id = d.scan_id LIMIT 1) END AS gone
     FROM deliveries AS d WHERE state = 'IN_FLIGHT' AND id NOT IN (SELECT unnest($2)) AND (
         leased_by = $1 AND update_time NOT BETWEEN clock_timestamp() - $3 * interval '1 second'
             AND clock_timestamp() + interval '1 minute'

@@ -3,7 +3,7 @@
 SELECT l.namespace_id, l.connection_id, l.failure_streak, l.recent_outcomes, l.recent_count, l.open_until,
     l.open_count, l.probed_by, l.probe_end_time, l.last_success_time, l.failing_since, l.rate_time,
     l.next_due_time, clock_timestamp() AS now, c.state = 'ACTIVE' AS active,
-    c.update_time AS connection_update_time,
+    c.update_time AS connection_update_time, c.format = 'EMAIL' AS is_email,
     CASE c.format WHEN 'DISCORD' THEN 28 ELSE coalesce(c.max_per_second * 60,
         CASE c.format WHEN 'SLACK' THEN 60 WHEN 'TEAMS' THEN 240 END) END AS per_minute,
     EXISTS (SELECT FROM replicas AS r WHERE r.id = l.probed_by

@@ -23,8 +23,9 @@ WITH chosen AS MATERIALIZED (
         schedule_base = d.attempt_count, update_time = clock_timestamp()
     FROM chosen AS c WHERE d.namespace_id = $1 AND d.connection_id = $2
         AND d.create_time = c.create_time AND d.id = c.id
-        AND EXISTS (SELECT FROM scans AS s WHERE s.namespace_id = d.namespace_id AND s.manager_id = d.manager_id
-            AND s.create_time = id_time(d.scan_id) AND s.id = d.scan_id)
+        AND (d.event IS NOT NULL
+            OR EXISTS (SELECT FROM scans AS s WHERE s.namespace_id = d.namespace_id AND s.manager_id = d.manager_id
+                AND s.create_time = id_time(d.scan_id) AND s.id = d.scan_id))
 ), counts AS (
     SELECT count(*) AS chosen FROM chosen
 ), seen AS MATERIALIZED (

@@ -2,12 +2,12 @@
 
 use diesel::{
     prelude::*,
-    sql_types::{Bool, Text, Timestamptz, Uuid as SqlUuid},
+    sql_types::{Bool, Nullable, Text, Timestamptz, Uuid as SqlUuid},
 };
-use diesel_async::{AsyncPgConnection, RunQueryDsl};
-use domain::{ConnectionName, Timestamp};
+use diesel_async::{AsyncConnection, AsyncPgConnection, RunQueryDsl};
+use domain::{ConnectionName, ServiceEventType, Timestamp, service_event::Details};
 
-use crate::{QueryResult, prepared::query, schema::connections};
+use crate::{QueryResult, prepared::query, schema::connections, service_events};
 
 /// Stops deliveries to a Connection, for `reason`; new deliveries wait. A Connection that is disabled already keeps
 /// its reason.
@@ -17,18 +17,48 @@ pub async fn disable(
     reason: &str,
     now: Timestamp,
 ) -> QueryResult<bool> {
-    let changed = diesel::update(
-        connections::table.find((name.namespace.to_uuid(), name.connection.to_uuid())),
+    conn.transaction(async |conn| {
+        let nickname: Option<String> = diesel::update(
+            connections::table.find((name.namespace.to_uuid(), name.connection.to_uuid())),
+        )
+        .filter(connections::state.eq("ACTIVE"))
+        .set((
+            connections::state.eq("DISABLED"),
+            connections::state_reason.eq(reason),
+            connections::update_time.eq(now.to_chrono()),
+        ))
+        .returning(connections::nickname)
+        .get_result(conn)
+        .await
+        .optional()?;
+        let Some(nickname) = nickname else {
+            return Ok(false);
+        };
+        record_event(conn, name, nickname, reason).await?;
+        Ok(true)
+    })
+    .await
+}
+
+async fn record_event(
+    conn: &mut AsyncPgConnection,
+    name: ConnectionName,
+    nickname: String,
+    reason: &str,
+) -> QueryResult<()> {
+    let details = Details {
+        nickname: Some(nickname),
+        reason: Some(reason.to_owned()),
+        ..Details::default()
+    };
+    service_events::record(
+        conn,
+        name.namespace,
+        ServiceEventType::ConnectionDisabled,
+        &name.to_string(),
+        &details,
     )
-    .filter(connections::state.eq("ACTIVE"))
-    .set((
-        connections::state.eq("DISABLED"),
-        connections::state_reason.eq(reason),
-        connections::update_time.eq(now.to_chrono()),
-    ))
-    .execute(conn)
-    .await?;
-    Ok(changed > 0)
+    .await
 }
 
 /// Result of [`disable_unchanged`].
@@ -53,24 +83,32 @@ pub async fn disable_unchanged(
 ) -> QueryResult<Switched> {
     #[derive(QueryableByName)]
     struct Found {
-        #[diesel(sql_type = Bool)]
-        off: bool,
+        /// Its nickname, if it was disabled now.
+        #[diesel(sql_type = Nullable<Text>)]
+        off: Option<String>,
         #[diesel(sql_type = Bool)]
         active: bool,
     }
-    let found: Found = query!(
-        "connections/disable_unchanged",
-        SqlUuid: name.namespace.to_uuid(),
-        SqlUuid: name.connection.to_uuid(),
-        Text: reason,
-        Timestamptz: now.to_chrono(),
-        Timestamptz: update_time.to_chrono(),
-    )
-    .get_result(conn)
-    .await?;
-    Ok(match found {
-        Found { off: true, .. } => Switched::Off,
-        Found { active: true, .. } => Switched::Changed,
-        Found { .. } => Switched::WasOff,
+    conn.transaction(async |conn| {
+        let found: Found = query!(
+            "connections/disable_unchanged",
+            SqlUuid: name.namespace.to_uuid(),
+            SqlUuid: name.connection.to_uuid(),
+            Text: reason,
+            Timestamptz: now.to_chrono(),
+            Timestamptz: update_time.to_chrono(),
+        )
+        .get_result(conn)
+        .await?;
+        if let Some(nickname) = found.off {
+            record_event(conn, name, nickname, reason).await?;
+            return Ok(Switched::Off);
+        }
+        Ok(if found.active {
+            Switched::Changed
+        } else {
+            Switched::WasOff
+        })
     })
+    .await
 }

@@ -4,11 +4,14 @@ use diesel::prelude::*;
 use diesel_async::{AsyncPgConnection, RunQueryDsl};
 use domain::{
     Connection, ConnectionName, Timestamp,
-    connection::{ConnectionChange, ConnectionState},
+    connection::{ConnectionChange, ConnectionState, Recipients},
 };
 use uuid::Uuid;
 
-use super::{ConnectionRow, SEALED, seal_headers, seal_secrets, seal_url, stored_rate};
+use super::{
+    ConnectionRow, SEALED, recipients, seal_headers, seal_secrets, seal_url, stored_events,
+    stored_period, stored_rate, stored_zone,
+};
 use crate::{
     Error, QueryResult,
     namespaces::Deletion,
@@ -47,6 +50,9 @@ struct Changes<'a> {
     format: Option<&'a str>,
     max_per_second: Option<Option<i32>>,
     signing_secrets_sealed: Option<Option<Vec<u8>>>,
+    events: Option<Vec<&'static str>>,
+    digest: Option<Option<&'a str>>,
+    time_zone: Option<&'a str>,
     state: Option<&'a str>,
     state_reason: Option<Option<&'a str>>,
 }
@@ -71,6 +77,9 @@ pub async fn update(
         method: change.method.map(|method| method.as_str()),
         format: change.format.map(|format| format.as_str()),
         max_per_second: change.max_per_second.map(stored_rate),
+        events: change.events.as_deref().map(stored_events),
+        digest: { change.digest.as_ref() }.map(|digest| stored_period(digest.as_ref())),
+        time_zone: { change.digest.as_ref() }.map(|digest| stored_zone(digest.as_ref())),
         ..Changes::default()
     };
     if let Some(headers) = &change.headers {
@@ -94,6 +103,11 @@ pub async fn update(
     .returning(ConnectionRow::as_returning())
     .get_result(conn)
     .await?;
+    if let Some(url) = &change.url
+        && Recipients::are_named_by(url)
+    {
+        recipients::set_recipients(conn, name, url).await?;
+    }
     row.open_or_mask(sealer)
 }
 

@@ -4,18 +4,22 @@ use std::{collections::HashMap, sync::Arc};
 
 use chrono::{DateTime, Utc};
 use diesel::{
-    QueryableByName,
+    QueryableByName, deserialize,
+    pg::Pg,
+    row::NamedRow,
     sql_types::{
-        Array, BigInt, Bool, Integer, Nullable, SmallInt, Text, Timestamptz, Uuid as SqlUuid,
+        Array, BigInt, Bool, Integer, Jsonb, Nullable, SmallInt, Text, Timestamptz, Uuid as SqlUuid,
     },
 };
 use diesel_async::{AsyncPgConnection, RunQueryDsl};
 use domain::{ConnectionName, DeliveryName, Id, ScanName};
 use uuid::Uuid;
 
-use super::{Age, Claimed, EndpointRow, Opening, Unsendable, orphans::cancel_erased, time_of};
+use super::{
+    Age, Claimed, EndpointRow, Opening, Subject, Unsendable, orphans::cancel_erased, time_of,
+};
 use crate::{
-    QueryResult,
+    Error, QueryResult,
     fair::{Places, Round},
     lanes,
     prepared::query,
@@ -177,10 +181,8 @@ struct TaskRow {
     connection_id: Uuid,
     #[diesel(sql_type = SqlUuid)]
     id: Uuid,
-    #[diesel(sql_type = SqlUuid)]
-    manager_id: Uuid,
-    #[diesel(sql_type = SqlUuid)]
-    scan_id: Uuid,
+    #[diesel(embed)]
+    subject: SubjectRow,
     #[diesel(sql_type = Integer)]
     attempt_count: i32,
     #[diesel(sql_type = Integer)]
@@ -201,8 +203,51 @@ struct TaskRow {
     now: DateTime<Utc>,
     #[diesel(embed)]
     endpoint: EndpointRow,
-    #[diesel(embed)]
-    post: PostRow,
+}
+
+/// The subject of a delivery, whose columns depend on what it is.
+enum SubjectRow {
+    Scan {
+        manager: Uuid,
+        scan: Uuid,
+        post: Box<PostRow>,
+    },
+    Event(serde_json::Value),
+}
+
+impl QueryableByName<Pg> for SubjectRow {
+    fn build<'a>(row: &impl NamedRow<'a, Pg>) -> deserialize::Result<Self> {
+        match NamedRow::get::<Nullable<Jsonb>, Option<serde_json::Value>>(row, "event")? {
+            Some(event) => Ok(Self::Event(event)),
+            None => Ok(Self::Scan {
+                manager: NamedRow::get::<SqlUuid, Uuid>(row, "manager_id")?,
+                scan: NamedRow::get::<SqlUuid, Uuid>(row, "scan_id")?,
+                post: Box::new(<PostRow as QueryableByName<Pg>>::build(row)?),
+            }),
+        }
+    }
+}
+
+impl SubjectRow {
+    fn into_subject(self, namespace: Id) -> Result<Subject, Error> {
+        Ok(match self {
+            Self::Scan {
+                manager,
+                scan,
+                post,
+            } => Subject::Scan {
+                name: ScanName {
+                    namespace,
+                    manager: Id::from_uuid(manager),
+                    scan: Id::from_uuid(scan),
+                },
+                post: Arc::new(post.into_post()?),
+            },
+            Self::Event(event) => {
+                Subject::Event(serde_json::from_value(event).map_err(Error::Json)?)
+            }
+        })
+    }
 }
 
 impl TaskRow {
@@ -225,22 +270,17 @@ impl TaskRow {
         let age = Age::new(begin.into(), self.now.into());
         let opening = Opening {
             delivery,
-            scan: ScanName {
-                namespace: delivery.namespace,
-                manager: Id::from_uuid(self.manager_id),
-                scan: Id::from_uuid(self.scan_id),
-            },
             account: Id::from_uuid(self.account_id),
             attempt_count,
             schedule_base,
             last_status_code: self.last_status_code.and_then(|code| code.try_into().ok()),
-            reopened: self.reopen_time.is_some(),
+            reopen_time: self.reopen_time.map(Into::into),
             age,
             urgent: self.urgent,
             traceparent: self.traceparent,
         };
-        let post = self.post.into_post();
-        let task = post.and_then(|post| self.endpoint.task(opening, Arc::new(post), sealer));
+        let subject = self.subject.into_subject(delivery.namespace);
+        let task = subject.and_then(|subject| self.endpoint.task(opening, subject, sealer));
         task.map_err(|error| {
             Box::new(Unsendable {
                 delivery,

@@ -12,7 +12,7 @@ use domain::{ConnectionName, DeliveryName, Id, ScanName};
 use uuid::Uuid;
 
 use super::{
-    Age, EndpointRow, Opening, Task,
+    Age, EndpointRow, Opening, Subject, Task,
     notice_filters::{self, Filtered},
     posts, time_of,
 };
@@ -39,6 +39,8 @@ struct NewDelivery {
     restrained: bool,
     #[diesel(sql_type = Bool)]
     erased: bool,
+    #[diesel(sql_type = Bool)]
+    is_gathered: bool,
     #[diesel(sql_type = Nullable<Text>)]
     filter: Option<String>,
     #[diesel(sql_type = SqlUuid)]
@@ -111,7 +113,7 @@ pub struct FannedOut<P> {
 }
 
 /// Inserts the deliveries of Scans, one per Connection in the Manager's current notices whose filter the Scan meets,
-/// and marks the Scans.
+/// and marks the Scans. For a Connection with digests, the Scan is gathered instead ([`crate::digests`]).
 /// Deliveries that get a permit from `admit` are leased to `replica`; it is given the Connection, its account and
 /// [`Task::post_bytes`]. `admit` is called only if the Connection is
 /// enabled, its circuit breaker is closed, it has no rate limit, and nothing waits for it in the database. The
@@ -155,6 +157,8 @@ pub async fn fan_out<P>(
     let filtered = rows.iter().filter_map(NewDelivery::filtered);
     let refused = notice_filters::refused(conn, filtered).await?;
     rows.retain(|row| row.filtered().is_none_or(|one| !refused.contains(&one)));
+    let (gathered, rows): (Vec<_>, Vec<_>) = rows.into_iter().partition(|row| row.is_gathered);
+    gather(conn, &gathered).await?;
 
     let mut found = FannedOut {
         tasks: Vec::new(),
@@ -191,18 +195,18 @@ pub async fn fan_out<P>(
         let task = permit.and_then(|permit| {
             let opening = Opening {
                 delivery,
-                scan,
                 account,
                 attempt_count: 0,
                 schedule_base: 0,
                 last_status_code: None,
-                reopened: false,
+                reopen_time: None,
                 age: Age::new(delivery.delivery.time(), delivery.delivery.time()),
                 urgent: false,
                 traceparent: traceparent.clone(),
             };
             let post = posts.get(&row.post_id)?.clone();
-            let task = row.endpoint.task(opening, post, sealer).ok()?;
+            let subject = Subject::Scan { name: scan, post };
+            let task = row.endpoint.task(opening, subject, sealer).ok()?;
             Some((task, permit))
         });
         inserts.push(Insert {
@@ -226,6 +230,27 @@ pub async fn fan_out<P>(
     }
     insert(conn, replica, &inserts).await?;
     Ok(found)
+}
+
+/// Keeps Scans for the next digests of their Connections.
+async fn gather(conn: &mut AsyncPgConnection, rows: &[NewDelivery]) -> QueryResult<()> {
+    let rows: Vec<&NewDelivery> = rows.iter().filter(|row| !row.erased).collect();
+    if rows.is_empty() {
+        return Ok(());
+    }
+    let column = |value: fn(&NewDelivery) -> Uuid| -> Vec<Uuid> {
+        rows.iter().map(|row| value(row)).collect()
+    };
+    query!(
+        "digests/gather",
+        Array<SqlUuid>: column(|row| row.namespace_id),
+        Array<SqlUuid>: column(|row| row.connection_id),
+        Array<SqlUuid>: column(|row| row.manager_id),
+        Array<SqlUuid>: column(|row| row.scan_id),
+    )
+    .execute(conn)
+    .await?;
+    Ok(())
 }
 
 struct Insert {

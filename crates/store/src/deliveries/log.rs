@@ -37,8 +37,9 @@ pub(super) struct DeliveryRow {
     id: Uuid,
     create_time: DateTime<Utc>,
     update_time: DateTime<Utc>,
-    manager_id: Uuid,
-    scan_id: Uuid,
+    manager_id: Option<Uuid>,
+    scan_id: Option<Uuid>,
+    event: Option<serde_json::Value>,
     state: String,
     attempt_count: i32,
     last_attempt_time: Option<DateTime<Utc>>,
@@ -57,11 +58,18 @@ impl DeliveryRow {
             },
             create_time: self.create_time.into(),
             update_time: self.update_time.into(),
-            scan: ScanName {
-                namespace: Id::from_uuid(self.namespace_id),
-                manager: Id::from_uuid(self.manager_id),
-                scan: Id::from_uuid(self.scan_id),
-            },
+            scan: self
+                .manager_id
+                .zip(self.scan_id)
+                .map(|(manager, scan)| ScanName {
+                    namespace: Id::from_uuid(self.namespace_id),
+                    manager: Id::from_uuid(manager),
+                    scan: Id::from_uuid(scan),
+                }),
+            // An event of a later release is left out.
+            event: self
+                .event
+                .and_then(|event| serde_json::from_value(event).ok()),
             state: words::parse(&self.state)?,
             attempt_count: self.attempt_count.try_into().unwrap_or(0),
             last_attempt_time: self.last_attempt_time.map(Into::into),
@@ -80,7 +88,7 @@ const COLUMNS: &[Column] = &[
     .taking(90),
     column("createTime", "d.create_time"),
     column("updateTime", "d.update_time"),
-    column(
+    nullable(
         "scan",
         "('namespaces/' || ulid(d.namespace_id) || '/managers/' || ulid(d.manager_id) || '/scans/' || ulid(d.scan_id))",
     )
@@ -94,8 +102,8 @@ const COLUMNS: &[Column] = &[
 ];
 
 pub(crate) const LISTING: Listing = Listing {
-    select: "SELECT d.namespace_id, d.connection_id, d.id, d.create_time, d.update_time, d.manager_id, d.scan_id, d.state, \
-             d.attempt_count, d.last_attempt_time, d.next_attempt_time, d.last_status_code, d.last_error \
+    select: "SELECT d.namespace_id, d.connection_id, d.id, d.create_time, d.update_time, d.manager_id, d.scan_id, d.event, \
+             d.state, d.attempt_count, d.last_attempt_time, d.next_attempt_time, d.last_status_code, d.last_error \
          FROM deliveries AS d WHERE d.namespace_id = $1 AND d.connection_id = $2",
     rows: "SELECT FROM deliveries AS d WHERE d.namespace_id = $1 AND d.connection_id = $2",
     columns: COLUMNS,
@@ -105,8 +113,8 @@ pub(crate) const LISTING: Listing = Listing {
 
 /// Selects one Scan. A filter by its name would have to build the name of every row.
 const OF_SCAN: Listing = Listing {
-    select: "SELECT d.namespace_id, d.connection_id, d.id, d.create_time, d.update_time, d.manager_id, d.scan_id, d.state, \
-             d.attempt_count, d.last_attempt_time, d.next_attempt_time, d.last_status_code, d.last_error \
+    select: "SELECT d.namespace_id, d.connection_id, d.id, d.create_time, d.update_time, d.manager_id, d.scan_id, d.event, \
+             d.state, d.attempt_count, d.last_attempt_time, d.next_attempt_time, d.last_status_code, d.last_error \
          FROM deliveries AS d WHERE d.namespace_id = $1 AND d.connection_id = $2 AND d.manager_id = $3 AND d.scan_id = $4",
     rows: "SELECT FROM deliveries AS d WHERE d.namespace_id = $1 AND d.connection_id = $2 AND d.manager_id = $3 \
            AND d.scan_id = $4",
@@ -117,8 +125,8 @@ const OF_SCAN: Listing = Listing {
 
 /// Selects all Connections of a Namespace; [`CLOSE`] ends it.
 const OF_EACH: Listing = Listing {
-    select: "SELECT d.namespace_id, d.connection_id, d.id, d.create_time, d.update_time, d.manager_id, d.scan_id, d.state, \
-             d.attempt_count, d.last_attempt_time, d.next_attempt_time, d.last_status_code, d.last_error \
+    select: "SELECT d.namespace_id, d.connection_id, d.id, d.create_time, d.update_time, d.manager_id, d.scan_id, d.event, \
+             d.state, d.attempt_count, d.last_attempt_time, d.next_attempt_time, d.last_status_code, d.last_error \
          FROM (SELECT id FROM connections WHERE namespace_id = $1) AS c CROSS JOIN LATERAL ( \
              SELECT d.* FROM deliveries AS d WHERE d.namespace_id = $1 AND d.connection_id = c.id",
     rows: "SELECT FROM (SELECT id FROM connections WHERE namespace_id = $1) AS c CROSS JOIN LATERAL ( \
@@ -131,8 +139,8 @@ const CLOSE: &str = ") AS d";
 
 /// Selects one Scan, on any Connection.
 const OF_SCAN_ON_ANY: Listing = Listing {
-    select: "SELECT d.namespace_id, d.connection_id, d.id, d.create_time, d.update_time, d.manager_id, d.scan_id, d.state, \
-             d.attempt_count, d.last_attempt_time, d.next_attempt_time, d.last_status_code, d.last_error \
+    select: "SELECT d.namespace_id, d.connection_id, d.id, d.create_time, d.update_time, d.manager_id, d.scan_id, d.event, \
+             d.state, d.attempt_count, d.last_attempt_time, d.next_attempt_time, d.last_status_code, d.last_error \
          FROM deliveries AS d WHERE d.namespace_id = $1 AND d.manager_id = $2 AND d.scan_id = $3",
     rows: "SELECT FROM deliveries AS d WHERE d.namespace_id = $1 AND d.manager_id = $2 AND d.scan_id = $3",
     columns: COLUMNS,

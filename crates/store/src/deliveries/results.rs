@@ -195,8 +195,9 @@ struct Moved {
     namespace_id: Uuid,
     #[diesel(sql_type = SqlUuid)]
     connection_id: Uuid,
+    /// The Scan, or the delivery of a service event: latency counts from its time.
     #[diesel(sql_type = SqlUuid)]
-    scan_id: Uuid,
+    begin_id: Uuid,
     #[diesel(sql_type = Bool)]
     reopened: bool,
 }
@@ -213,19 +214,19 @@ impl Moved {
 /// Outcomes by Connection. Deliveries whose lease was lost are not counted here, because the new holder counts
 /// them.
 fn deltas(results: &[&AttemptResult], moved: &[Moved]) -> Deltas {
-    let scans: HashMap<Uuid, Id> = moved
+    let begins: HashMap<Uuid, Id> = moved
         .iter()
-        .map(|one| (one.id, Id::from_uuid(one.scan_id)))
+        .map(|one| (one.id, Id::from_uuid(one.begin_id)))
         .collect();
     let mut deltas = Deltas::default();
     for result in results {
-        let Some(scan) = scans.get(&result.delivery.delivery.to_uuid()) else {
+        let Some(begin) = begins.get(&result.delivery.delivery.to_uuid()) else {
             continue;
         };
         let connection = result.delivery.connection_name();
         let end = result.attempt.time.plus(result.attempt.latency);
         match result.verdict {
-            Verdict::Succeeded => deltas.succeeded(connection, end, end.since(scan.time())),
+            Verdict::Succeeded => deltas.succeeded(connection, end, end.since(begin.time())),
             Verdict::RetryIn(_) => deltas.failed_attempt(connection, end),
             Verdict::Exhausted | Verdict::Expired => {
                 deltas.failed_attempt(connection, end);

@@ -10,9 +10,12 @@ use diesel::{
     },
 };
 use diesel_async::{AsyncPgConnection, RunQueryDsl};
-use domain::{FeedName, Id, Timestamp};
+use domain::{
+    FeedName, Id, ServiceEventType, Timestamp,
+    service_event::{CoverageGap, Details},
+};
 
-use crate::{QueryResult, prepared::query, words};
+use crate::{QueryResult, prepared::query, service_events, words};
 
 /// Days in an answer, including today.
 const DAYS: i32 = 7;
@@ -161,13 +164,19 @@ fn all_signed(ids: &[u64]) -> Vec<i64> {
     ids.iter().copied().map(signed).collect()
 }
 
-/// Served by `feed_gaps_feed_idx`: at most [`MAX_GAPS`] entries are read.
+/// Stores a service event too, unless the feed had another gap within the last hour. Served by `feed_gaps_feed_idx`: at most
+/// [`MAX_GAPS`] entries are read.
 async fn record_gap(
     conn: &mut AsyncPgConnection,
     feed: &FeedName,
     gap: &FeedGap,
 ) -> QueryResult<()> {
-    query!(
+    #[derive(QueryableByName)]
+    struct Recorded {
+        #[diesel(sql_type = Bool)]
+        is_repeated: bool,
+    }
+    let recorded: Recorded = query!(
         "feeds/record_gap",
         Text: feed.as_str(),
         Nullable<Timestamptz>: gap.from.map(Timestamp::to_chrono),
@@ -175,9 +184,21 @@ async fn record_gap(
         Text: words::text(&gap.reason),
         BigInt: MAX_GAPS,
     )
-    .execute(conn)
+    .get_result(conn)
     .await?;
-    Ok(())
+    if recorded.is_repeated {
+        return Ok(());
+    }
+    let details = Details {
+        gap: Some(CoverageGap {
+            feed: feed.masked().into_owned(),
+            from: gap.from,
+            to: gap.to,
+            reason: gap.reason.clone(),
+        }),
+        ..Details::default()
+    };
+    service_events::record_of_feed(conn, feed, ServiceEventType::CoverageGap, &details).await
 }
 
 /// Returns the last days of these feeds, newest first, without what was before the Namespace's account watched them.

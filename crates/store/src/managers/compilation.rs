@@ -6,11 +6,12 @@ use diesel::{
     sql_query,
     sql_types::{Array, BigInt, Bool, Double, SmallInt, Text, Uuid as SqlUuid},
 };
-use diesel_async::{AsyncPgConnection, RunQueryDsl};
+use diesel_async::{AsyncConnection, AsyncPgConnection, RunQueryDsl};
 use domain::{
-    FeedName, Id, Instructions, ManagerName, Timestamp,
+    FeedName, Id, Instructions, ManagerName, ServiceEventType, Timestamp,
     manager::{ApplyError, Input, ManagerState, Mode, Origin, SourceType},
     screen::Kinds,
+    service_event::Details,
 };
 use uuid::Uuid;
 
@@ -20,7 +21,7 @@ use crate::{
     prepared::query,
     quotas::{ContentBytes, Limits},
     schema::managers,
-    words,
+    service_events, words,
     work::{
         self, Claim, Claimed, Leased, SUSPECT,
         candidates::{self, CandidateRow},
@@ -255,7 +256,7 @@ pub async fn apply(
     let Some(applied) = applied else {
         return Ok(None);
     };
-    let enabled: Option<bool> = diesel::update(pending_generation(name, generation))
+    let updated: Option<(bool, String)> = diesel::update(pending_generation(name, generation))
         .set((
             managers::state.eq(ManagerState::Applied.as_str()),
             managers::instructions.eq(write(instructions)?),
@@ -264,11 +265,11 @@ pub async fn apply(
             managers::apply_error_message.eq(None::<String>),
             managers::update_time.eq(now.to_chrono()),
         ))
-        .returning(managers::enable)
+        .returning((managers::enable, managers::nickname))
         .get_result(conn)
         .await
         .optional()?;
-    let Some(enabled) = enabled else {
+    let Some((enabled, nickname)) = updated else {
         return Ok(None);
     };
     content.check(conn).await?;
@@ -278,6 +279,11 @@ pub async fn apply(
     if applied.is_none() {
         backfills::request_first(conn, name).await?;
     }
+    let details = Details {
+        nickname: Some(nickname),
+        ..Details::default()
+    };
+    record_event(conn, name, ServiceEventType::ManagerApplied, &details).await?;
     plans::log(conn, name, now)
         .await
         .map(Some)
@@ -293,16 +299,39 @@ pub async fn fail(
     error: &ApplyError,
     now: Timestamp,
 ) -> QueryResult<bool> {
-    let changed = diesel::update(pending_generation(name, generation))
-        .set((
-            managers::state.eq(ManagerState::ApplyFailed.as_str()),
-            managers::apply_error_code.eq(error.code.as_str()),
-            managers::apply_error_message.eq(words::text(&error.message)),
-            managers::update_time.eq(now.to_chrono()),
-        ))
-        .execute(conn)
-        .await?;
-    Ok(changed > 0)
+    conn.transaction(async |conn| {
+        let nickname: Option<String> = diesel::update(pending_generation(name, generation))
+            .set((
+                managers::state.eq(ManagerState::ApplyFailed.as_str()),
+                managers::apply_error_code.eq(error.code.as_str()),
+                managers::apply_error_message.eq(words::text(&error.message)),
+                managers::update_time.eq(now.to_chrono()),
+            ))
+            .returning(managers::nickname)
+            .get_result(conn)
+            .await
+            .optional()?;
+        let Some(nickname) = nickname else {
+            return Ok(false);
+        };
+        let details = Details {
+            nickname: Some(nickname),
+            error: Some(error.clone()),
+            ..Details::default()
+        };
+        record_event(conn, name, ServiceEventType::ManagerApplyFailed, &details).await?;
+        Ok(true)
+    })
+    .await
+}
+
+async fn record_event(
+    conn: &mut AsyncPgConnection,
+    name: ManagerName,
+    event_type: ServiceEventType,
+    details: &Details,
+) -> QueryResult<()> {
+    service_events::record(conn, name.namespace, event_type, &name.to_string(), details).await
 }
 
 #[diesel::dsl::auto_type(no_type_alias)]

@@ -123,6 +123,24 @@ pub(super) async fn keys(
         + refused_posts.execute(conn).await?)
 }
 
+/// Deletes Scans of digests, of a Connection or a whole Namespace. Served by `digest_scans_pkey`.
+pub(super) async fn digest_scans(
+    conn: &mut AsyncPgConnection,
+    namespace: Uuid,
+    connection: Option<Uuid>,
+    limit: i64,
+) -> QueryResult<usize> {
+    query!(
+        "purges/digest_scans",
+        SqlUuid: namespace,
+        SqlUuid: connection.unwrap_or(Uuid::nil()),
+        SqlUuid: connection.unwrap_or(Uuid::max()),
+        BigInt: limit,
+    )
+    .execute(conn)
+    .await
+}
+
 /// Cancels unfinished deliveries of a Connection. Served by `deliveries_due_by_connection_idx` and
 /// `deliveries_in_flight_idx`; few are ever in flight.
 pub(super) async fn cancel_deliveries(

@@ -11,7 +11,7 @@ use store::{
     feeds::{self, AccountFeed, DayCounts, FeedGap, FeedHealth, FeedState},
     plans,
     quotas::NEW_FEEDS_PER_DAY,
-    stats,
+    recent_posts, stats,
 };
 use test_support::{Fixture, instructions};
 
@@ -165,8 +165,17 @@ async fn reach_hours(conn: &mut AsyncPgConnection, manager: ManagerName) -> u64 
     (now.since(reach_time) + Duration::from_mins(30)).as_secs() / 3_600
 }
 
+/// Returns the hours since when the feed's posts are stored, as `:preview` reports it.
+async fn kept_hours(conn: &mut AsyncPgConnection, fixture: &Fixture) -> Option<u64> {
+    let feeds = [FEED.parse::<FeedName>().unwrap()];
+    let window = Duration::from_hours(24);
+    let kept = recent_posts::kept_since(conn, fixture.account, &feeds, window);
+    let age = Timestamp::now().since(kept.await.unwrap()?);
+    Some((age + Duration::from_mins(30)).as_secs() / 3_600)
+}
+
 #[tokio::test]
-async fn backfill_does_not_tell_how_long_others_have_watched() {
+async fn stored_posts_do_not_tell_how_long_others_have_watched() {
     let Start {
         database: _database,
         mut conn,
@@ -185,9 +194,12 @@ async fn backfill_does_not_tell_how_long_others_have_watched() {
     poll(conn, 5).await;
     watch(conn, later, &[FEED]).await;
     assert_eq!(reach_hours(conn, later).await, 0, "not read yet");
+    assert_eq!(kept_hours(conn, &fixture).await, None, "not read yet");
     poll(conn, 5).await;
     assert_eq!(reach_hours(conn, later).await, 24);
+    assert_eq!(kept_hours(conn, &fixture).await, Some(24));
     assert_eq!(reach_hours(conn, first).await, 70);
+    assert_eq!(kept_hours(conn, &globex).await, Some(70));
 }
 
 async fn forget(conn: &mut AsyncPgConnection) {

@@ -1,5 +1,5 @@
 use domain::{
-    Connection, ConnectionName, Id, Timestamp,
+    Connection, ConnectionName, Id, ServiceEventType, Timestamp,
     connection::{ConnectionChange, ConnectionState, CreateConnection, Format, Headers, Method},
     list::CONNECTION_FIELDS,
 };
@@ -26,6 +26,8 @@ fn draft() -> CreateConnection {
         format: Format::Slack,
         max_per_second: Some(50),
         signing_secrets: vec![SECRET.parse().unwrap()],
+        events: vec![ServiceEventType::CoverageGap],
+        digest: None,
     }
 }
 

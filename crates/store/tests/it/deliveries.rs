@@ -3,6 +3,7 @@
 mod claims;
 mod fan_out;
 mod results;
+mod service_events;
 
 use std::collections::BTreeSet;
 use std::time::Duration;

@@ -91,11 +91,12 @@ async fn every_field_of_the_delivery_log_filters() {
     let all = filtered(&mut log, "").await;
     let one = all[17].clone();
     let time = one.create_time;
+    let scan = one.scan.unwrap();
     let matching = |what: &dyn Fn(&Delivery) -> bool| all.iter().filter(|one| what(one)).count();
     for (filter, expected) in [
         (format!("name = \"{}\"", one.name), 1),
-        (format!("scan = \"{}\"", one.scan), 1),
-        (format!("NOT scan = \"{}\"", one.scan), 59),
+        (format!("scan = \"{scan}\""), 1),
+        (format!("NOT scan = \"{scan}\""), 59),
         (
             format!("createTime >= \"{time}\""),
             matching(&|one| one.create_time >= time),
@@ -143,7 +144,7 @@ async fn every_field_of_the_delivery_log_filters() {
         DELIVERY_FIELDS,
         100,
         None,
-        &format!("scan = \"{}\"", one.scan),
+        &format!("scan = \"{scan}\""),
         "",
     );
     let namespace = log.at.fixture.namespace;
@@ -225,7 +226,7 @@ async fn a_reopened_delivery_is_due_with_a_new_schedule() {
 async fn a_delivery_without_a_scan_is_not_reopened() {
     let mut log = log().await;
     let one = filtered(&mut log, "").await.remove(0);
-    let scan: ScanName = one.scan;
+    let scan: ScanName = one.scan.unwrap();
     run(
         &mut log.at.conn,
         format!("DELETE FROM scans WHERE id = '{}'", scan.scan.to_uuid()),
@@ -322,6 +323,7 @@ async fn a_page_of_ten_million_is_read_within_50_ms() {
             .unwrap()
             .items[0]
             .scan
+            .unwrap()
     };
     for (what, filter, order, all) in [
         ("newest first", String::new(), "", false),

@@ -1,6 +1,6 @@
 //! Posts of feeds that customers name: other customers neither see them nor replace them with their own posts.
 
-use domain::{FeedName, ManagerName, Post, Timestamp, list::SCAN_FIELDS};
+use domain::{FeedName, ManagerName, Post, Timestamp, list::SCAN_FIELDS, preview::Recent};
 use store::{
     AsyncPgConnection, erasure, plans, recent_posts,
     scans::{self, Origin, ScanCounter},
@@ -172,7 +172,11 @@ async fn recent_posts_are_of_feeds_that_the_namespace_watches() {
         let watched = recent_posts::watched(conn, namespace, &feeds)
             .await
             .unwrap();
-        let kept = recent_posts::newest(conn, &watched, 10).await.unwrap();
+        let recent = Recent {
+            count: 10,
+            ..Recent::default()
+        };
+        let kept = recent_posts::newest(conn, &watched, recent).await.unwrap();
         assert_eq!(kept.len(), expected);
     }
 }

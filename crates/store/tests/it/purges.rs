@@ -4,11 +4,13 @@ use std::time::{Duration, Instant};
 
 use domain::{Timestamp, list::SCAN_FIELDS};
 use store::{
-    AsyncConnection, connections,
+    AsyncConnection, AsyncPgConnection, connections, digests,
     fair::Turns,
     managers,
     namespaces::{self, Deletion},
-    plans, purges, scans,
+    plans, purges,
+    roles::Service,
+    scans,
     work::{Claim, Room, table},
 };
 use test_support::{instructions, post};
@@ -131,6 +133,51 @@ async fn a_large_namespace_goes_at_once_and_its_rows_in_batches() {
         number(&mut at.conn, "SELECT count(*) AS number FROM purges").await,
         0
     );
+}
+
+#[tokio::test]
+async fn a_connection_with_many_gathered_scans_goes_at_once_and_they_in_batches() {
+    let batch = usize::try_from(purges::BATCH).unwrap();
+    let mut at = start().await;
+    let url = "https://receiver.example/hook";
+    let name = at.fixture.connection(&mut at.conn, url).await;
+    let other = at.fixture.connection(&mut at.conn, url).await;
+    run(&mut at.conn, "UPDATE connections SET digest = 'HOURLY'").await;
+    let gather = format!(
+        "INSERT INTO digest_scans (namespace_id, connection_id, manager_id, scan_id, create_time) \
+         SELECT namespace_id, id, gen_random_uuid(), gen_random_uuid(), now() - interval '2 hours' \
+         FROM connections, generate_series(1, {})",
+        4 * batch
+    );
+    assert_eq!(run(&mut at.conn, gather).await, 8 * batch);
+
+    let now = Timestamp::now();
+    let deleted = connections::delete(&mut at.conn, name, true, now).await;
+    assert_eq!(deleted.unwrap(), Deletion::Done(vec![]));
+    let rows = "SELECT count(*) AS number FROM digest_scans";
+    let left = async |at: &mut Start| usize::try_from(number(&mut at.conn, rows).await).unwrap();
+    assert_eq!(left(&mut at).await, 8 * batch);
+    // They are in no digest.
+    let due = digests::due(&mut at.conn, &[]).await.unwrap();
+    let due: Vec<_> = due.into_iter().map(|due| due.item).collect();
+    assert_eq!(due, [other]);
+    assert!(!digests::make(&mut at.conn, name).await.unwrap());
+    for service in Service::EACH {
+        let url = at.database.url_of(service);
+        let mut conn = AsyncPgConnection::establish(&url).await.unwrap();
+        assert_eq!(purge_step(&mut conn).await, Some(batch), "{service:?}");
+    }
+    assert_eq!(purge(&mut at).await.1, 0);
+    assert_eq!(left(&mut at).await, 4 * batch);
+
+    let deleted = at
+        .conn
+        .transaction(async |conn| namespaces::delete(conn, name.namespace, true, now).await)
+        .await;
+    assert_eq!(deleted.unwrap(), Deletion::Done(vec![]));
+    assert_eq!(left(&mut at).await, 4 * batch);
+    assert_eq!(purge(&mut at).await.1, batch);
+    assert_eq!(left(&mut at).await, 0);
 }
 
 #[tokio::test]

@@ -1,6 +1,6 @@
 use std::time::Duration;
 
-use domain::{FeedName, Post, Timestamp};
+use domain::{FeedName, Post, Timestamp, preview::Recent};
 use serde_json::json;
 use store::{
     AsyncPgConnection,
@@ -23,6 +23,13 @@ fn aged(id: usize, age: Duration) -> Post {
 
 fn name(feed: &str) -> FeedName {
     feed.parse().unwrap()
+}
+
+fn recent(count: u32) -> Recent {
+    Recent {
+        count,
+        ..Recent::default()
+    }
 }
 
 async fn keep(conn: &mut AsyncPgConnection, feed: &str, posts: &[Post]) -> Option<Timestamp> {
@@ -68,12 +75,24 @@ async fn the_newest_posts_of_a_feed_are_kept_and_no_more() {
     let cut = keep(conn, "forum:b", &posts).await.unwrap();
     assert!(cut > posts[499].time && cut <= posts[500].time, "{cut}");
 
-    let newest = recent_posts::newest(conn, &[name("forum:a"), name("forum:b")], 3)
+    let newest = recent_posts::newest(conn, &[name("forum:a"), name("forum:b")], recent(3))
         .await
         .unwrap();
     let ids: Vec<&str> = newest.iter().map(|kept| kept.post.id.as_str()).collect();
     assert_eq!(ids, ["2999", "2998", "2997"]);
     assert_eq!(newest[0].post.title.as_deref(), Some("One"));
+
+    // The start of the span belongs to it, and the end does not.
+    let span = Recent {
+        start_time: Some(newest[2].post.time),
+        end_time: Some(newest[0].post.time),
+        ..recent(10)
+    };
+    let within = recent_posts::newest(conn, &[name("forum:a")], span)
+        .await
+        .unwrap();
+    let ids: Vec<&str> = within.iter().map(|kept| kept.post.id.as_str()).collect();
+    assert_eq!(ids, ["2998", "2997"]);
 
     run(
         conn,
@@ -81,7 +100,7 @@ async fn the_newest_posts_of_a_feed_are_kept_and_no_more() {
     )
     .await;
     assert!(
-        recent_posts::newest(conn, &[name("forum:a")], 3)
+        recent_posts::newest(conn, &[name("forum:a")], recent(3))
             .await
             .unwrap()
             .is_empty()
@@ -188,10 +207,8 @@ async fn watchers_of_either_feed_find_a_shared_post_by_its_address() {
     }
     keep(conn, "private:c", &[aged(8, DAY)]).await;
     let feeds = [name("forum:a"), name("forum:b")];
-    assert_eq!(
-        recent_posts::newest(conn, &feeds, 10).await.unwrap().len(),
-        1
-    );
+    let newest = recent_posts::newest(conn, &feeds, recent(10)).await;
+    assert_eq!(newest.unwrap().len(), 1);
     for url in [
         "http://FORUM.example/7/#top",
         "https://forum.example/7",

@@ -22,6 +22,7 @@ async fn no_service_can_make_a_key_and_only_two_can_read_sealed_values() {
             "INSERT INTO api_keys (id, account_id, secret_hash, role, create_time) \
              SELECT gen_random_uuid(), id, sha256('x'), 'OWNER', now() FROM accounts",
             "UPDATE api_keys SET revoke_time = NULL",
+            "UPDATE api_keys SET networks = NULL",
             "DROP TABLE posts",
             "CREATE TABLE mine (id int)",
         ] {

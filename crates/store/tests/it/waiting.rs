@@ -21,9 +21,22 @@ async fn oldest_work_of_each_kind_is_reported() {
             .map(|one| (one.kind, (one.seconds / 3_600.0).round()));
         hours.collect::<Vec<_>>()
     };
+    run(
+        conn,
+        "INSERT INTO service_events (namespace_id, event_type, name, details, create_time) \
+         SELECT gen_random_uuid(), 'COVERAGE_GAP', 'a', '{}', now() - n * interval '1 hour' \
+         FROM unnest(ARRAY[4, 1]) AS n",
+    )
+    .await;
     let expected = |scan, backfill, purge| {
-        [("scan", scan), ("backfill", backfill), ("purge", purge)]
-            .map(|(kind, hours)| (kind.to_owned(), hours))
+        [
+            ("scan", scan),
+            ("backfill", backfill),
+            ("purge", purge),
+            ("service_event", 4.0),
+            ("digest", 0.0),
+        ]
+        .map(|(kind, hours)| (kind.to_owned(), hours))
     };
     run(conn, "DELETE FROM backfills").await;
     run(conn, "DELETE FROM look_backs").await;
@@ -81,4 +94,77 @@ async fn oldest_work_of_each_kind_is_reported() {
     )
     .await;
     assert_eq!(hours(conn).await, expected(0.0, 0.0, 0.0));
+}
+
+#[tokio::test]
+async fn digest_waits_from_the_end_of_its_period() {
+    let mut at = start().await;
+    let conn = &mut at.conn;
+    let name = at.fixture.connection(conn, "mailto:ada@example.com").await;
+    run(
+        conn,
+        format!(
+            "INSERT INTO digest_scans (namespace_id, connection_id, manager_id, scan_id, create_time) \
+             SELECT namespace_id, id, gen_random_uuid(), gen_random_uuid(), now() FROM connections WHERE id = '{}'",
+            name.connection.to_uuid()
+        ),
+    )
+    .await;
+    let seconds = async |conn: &mut store::AsyncPgConnection| {
+        let oldest = waiting::oldest(conn).await.unwrap();
+        let digest = oldest.into_iter().find(|one| one.kind == "digest");
+        digest.unwrap().seconds
+    };
+    // A Connection that was not changed since.
+    run(conn, "UPDATE connections SET update_time = '2020-01-01'").await;
+    let zone = "Asia/Kolkata";
+    let begin = |unit: &str| format!("date_trunc('{unit}', now(), '{zone}')");
+    // The period of its Scan is still to end, was the last one, or ended two before that.
+    for (digest, unit, hours) in [("HOURLY", "hour", 1), ("DAILY", "day", 24)] {
+        for (periods, least) in [(-1, 0), (1, 0), (3, 2 * hours)] {
+            let begin = begin(unit);
+            run(
+                conn,
+                format!(
+                    "UPDATE digest_scans SET create_time = {begin} - {} * interval '1 hour'",
+                    periods * hours
+                ),
+            )
+            .await;
+            run(
+                conn,
+                format!("UPDATE connections SET digest = '{digest}', time_zone = '{zone}'"),
+            )
+            .await;
+            let waited = seconds(conn).await;
+            let least = f64::from(least * 3_600);
+            let is_over = periods > 0;
+            assert_eq!(waited > 0.0, is_over, "{digest} {periods}: {waited}");
+            assert!(waited >= least, "{digest} {periods}: {waited}");
+        }
+    }
+    run(conn, "UPDATE connections SET time_zone = 'Mars/Olympus'").await;
+    assert!(seconds(conn).await > 86_400.0);
+    run(conn, "UPDATE connections SET state = 'DISABLED'").await;
+    assert!(seconds(conn).await < 1.0);
+    let enable =
+        "UPDATE connections SET state = 'ACTIVE', update_time = now() - interval '90 seconds'";
+    run(conn, enable).await;
+    let waited = seconds(conn).await;
+    assert!((90.0..3_600.0).contains(&waited), "{waited}");
+    // Its owner has ended the digests.
+    run(
+        conn,
+        "UPDATE connections SET digest = NULL, update_time = now() - interval '90 seconds'",
+    )
+    .await;
+    let waited = seconds(conn).await;
+    assert!((90.0..3_600.0).contains(&waited), "{waited}");
+    run(
+        conn,
+        "INSERT INTO leases (kind, key, next_time) \
+         SELECT 'digest', connection_id::text, now() + interval '15 minutes' FROM digest_scans",
+    )
+    .await;
+    assert!(seconds(conn).await < 1.0);
 }

@@ -144,8 +144,11 @@ fn spend(
         match permission {
             Permission::Nothing | Permission::Free => continue,
             Permission::Probe(_) => {
-                let end = dispatcher.config.dispatcher.timeout + PROBE_MARGIN;
-                lane.probe = Some((dispatcher.backbone.replica, locked.now.plus(end)));
+                let settings = &dispatcher.config.dispatcher;
+                let mail = settings.smtp.as_ref().map(|smtp| smtp.timeout);
+                let timeout = settings.timeout.max(mail.unwrap_or_default());
+                let end = locked.now.plus(timeout + PROBE_MARGIN);
+                lane.probe = Some((dispatcher.backbone.replica, end));
             }
             Permission::Paced(allowance, _) => lane.rate_time = Some(allowance.spent(*count)),
         }

@@ -39,5 +39,17 @@ pub(super) mod plain {
     pub(crate) const DISCORD_THREAD: usize = 100;
 }
 
+/// E-mail: what people read in one. A subject is folded at 78 characters.
+pub(super) mod email {
+    pub(crate) const SUBJECT: usize = 150;
+    pub(crate) const HEADING: usize = 300;
+    pub(crate) const ORIGIN: usize = 300;
+    pub(crate) const TEXT: usize = 4_000;
+    /// Text of each post in a digest.
+    pub(crate) const DIGEST_TEXT: usize = 300;
+    pub(crate) const TERMS: usize = 10;
+    pub(crate) const TERM: usize = 60;
+}
+
 /// Addresses that are longer are not addresses of posts, and some services refuse a whole message because of one.
 pub(super) const URL: usize = 2_000;

@@ -1,5 +1,8 @@
-use domain::{Post, PostType, ScanName, Subforum, User, connection::Format};
+use std::sync::Arc;
+
+use domain::{Post, PostType, ScanName, ServiceEvent, Subforum, User, connection::Format};
 use serde_json::{Value, json};
+use store::deliveries::Subject;
 
 use super::{Shape, body};
 
@@ -42,7 +45,48 @@ fn plain_message(format: Format, post: &Post) -> Value {
 }
 
 fn message_of(shape: Shape, format: Format, post: &Post) -> Value {
-    serde_json::from_slice(&body(format, shape, name(), post).unwrap()).unwrap()
+    let subject = Subject::Scan {
+        name: name(),
+        post: Arc::new(post.clone()),
+    };
+    serde_json::from_slice(&body(format, shape, &subject).unwrap()).unwrap()
+}
+
+fn message_of_event(format: Format, event: &Value) -> Value {
+    let event: ServiceEvent = serde_json::from_value(event.clone()).unwrap();
+    let subject = Subject::Event(Box::new(event));
+    serde_json::from_slice(&body(format, Shape::Full, &subject).unwrap()).unwrap()
+}
+
+#[test]
+fn service_event_is_a_sentence_in_chats_and_json_otherwise() {
+    let event = json!({
+        "type": "CONNECTION_DISABLED",
+        "id": "01jd3yc5r6s7t8v9w0x1y2z3a4",
+        "time": "2026-11-21T01:02:03.000123Z",
+        "name": "namespaces/01jd3y8k6q9v2w4x5z7a8b9c0d/connections/01jd3yax4c5d6e7f8g9h0j1k2m",
+        "nickname": "<!channel>",
+        "reason": "the endpoint answered 410",
+    });
+    assert_eq!(message_of_event(Format::Earshot, &event), event);
+
+    let slack = message_of_event(Format::Slack, &event);
+    assert_eq!(slack["text"], "Connection “&lt;!channel&gt;” is disabled");
+    assert_eq!(
+        slack["blocks"][1]["text"]["text"],
+        "the endpoint answered 410"
+    );
+    let discord = message_of_event(Format::Discord, &event);
+    let embed = &discord["embeds"][0];
+    assert_eq!(embed["title"], "Connection “<!channel>” is disabled");
+    assert_eq!(embed["footer"]["text"], "Earshot · 2026-11-21 01:02 UTC");
+    assert!(embed.get("url").is_none());
+    let teams = message_of_event(Format::Teams, &event);
+    let card = &teams["attachments"][0]["content"];
+    assert_eq!(
+        card["body"][1]["inlines"][0]["text"],
+        "the endpoint answered 410"
+    );
 }
 
 const HOSTILE: &str = "<!channel> <@U123> @everyone @here [free](https://evil.example) **bold** `code` \

@@ -9,7 +9,7 @@ use domain::{
     ConnectionName, DeliveryName, Id, ScanName, Timestamp,
     connection::{Format, Headers, Method},
 };
-use store::deliveries::{Age, Task};
+use store::deliveries::{Age, Subject, Task};
 
 use super::{LARGEST_POST, Lanes, Permit, Place, Ready, state::MAX_POST_BYTES};
 use crate::in_hand::Hand;
@@ -45,17 +45,20 @@ fn ready_with(connection: ConnectionName, text: &str) -> Ready {
             connection: connection.connection,
             delivery: Id::generate(),
         },
-        scan: ScanName {
-            namespace: connection.namespace,
-            manager: Id::generate(),
-            scan: Id::generate(),
+        subject: Subject::Scan {
+            name: ScanName {
+                namespace: connection.namespace,
+                manager: Id::generate(),
+                scan: Id::generate(),
+            },
+            post: Arc::new(serde_json::from_value(post).unwrap()),
         },
         account: Id::generate(),
         urgent: false,
         attempt_count: 0,
         schedule_base: 0,
         last_status_code: None,
-        reopened: false,
+        reopen_time: None,
         age: Age::new(Timestamp::now(), Timestamp::now()),
         url: "https://a.example/".to_owned(),
         connection_update_time: Timestamp::now(),
@@ -64,7 +67,6 @@ fn ready_with(connection: ConnectionName, text: &str) -> Ready {
         format: Format::default(),
         max_per_second: None,
         signing_secrets: Vec::new(),
-        post: Arc::new(serde_json::from_value(post).unwrap()),
         traceparent: None,
     };
     let in_hand = Hand::default().take(task.delivery.delivery);

@@ -32,7 +32,7 @@ const PARKED: (Duration, Duration) = (Duration::from_secs(2), Duration::from_sec
 const LONGEST_PARKED: Duration = Duration::from_secs(3_600);
 /// Time for the last tries after the last sender is dropped.
 const LAST_TRIES: Duration = Duration::from_secs(5);
-/// A Connection without a success for this long, and with enough failing deliveries, is disabled.
+/// A Connection without a success for this long, and with enough failing deliveries, is disabled, except for e-mail.
 const FAILING: Duration = Duration::from_secs(5 * 86_400);
 const FAILING_DELIVERIES: i64 = 20;
 
@@ -354,7 +354,8 @@ async fn must_be_disabled(
     let Some(since) = locked.lane.failing_since else {
         return Ok(false);
     };
-    if locked.now.since(since) < FAILING {
+    // Failures of mails are mostly those of the operator's server, which all customers share.
+    if locked.is_email || locked.now.since(since) < FAILING {
         return Ok(false);
     }
     let connection = locked.lane.connection;

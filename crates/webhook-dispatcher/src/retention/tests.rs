@@ -8,7 +8,8 @@ use crate::metrics::PARTITIONS_KEPT;
 
 const DAY: Duration = Duration::from_secs(86_400);
 
-/// Inserts a row into each partitioned table, `days` old, with the delivery still waiting, and the Scan's keys.
+/// Inserts a row into each partitioned table, `days` old, with the delivery still waiting, the Scan's keys, and a Scan of a
+/// digest.
 async fn rows(database: &TestDatabase, days: u32) {
     let at = format!("(now() - interval '{days} days')");
     let id = format!(
@@ -41,18 +42,23 @@ async fn rows(database: &TestDatabase, days: u32) {
         format!(
             "INSERT INTO delivery_attempts (delivery_id, number, time, latency_ms) VALUES ({id}, 1, {at}, 1)"
         ),
+        format!(
+            "INSERT INTO digest_scans (namespace_id, connection_id, manager_id, scan_id, create_time, delivery_id) \
+             VALUES (gen_random_uuid(), gen_random_uuid(), gen_random_uuid(), {id}, {at}, {id})"
+        ),
     ] {
         assert_eq!(database.run(&sql).await, 1, "{sql}");
     }
 }
 
-const TABLES: [&str; 6] = [
+const TABLES: [&str; 7] = [
     "posts",
     "post_keys",
     "scans",
     "scan_keys",
     "deliveries",
     "delivery_attempts",
+    "digest_scans",
 ];
 
 async fn counts(database: &TestDatabase) -> Vec<i64> {
@@ -70,15 +76,15 @@ async fn only_rows_past_retention_are_removed() {
     rows(&database, 150).await;
     let mut conn = database.connect().await;
     assert!(clean(&mut conn, 200 * DAY, 200 * DAY).await.unwrap());
-    assert_eq!(counts(&database).await, [2; 6], "nothing is past that");
+    assert_eq!(counts(&database).await, [2; 7], "nothing is past that");
     assert!(clean(&mut conn, 90 * DAY, 30 * DAY).await.unwrap());
-    assert_eq!(counts(&database).await, [1; 6]);
+    assert_eq!(counts(&database).await, [1; 7]);
     assert_eq!(
         database.count("deliveries WHERE state = 'PENDING'").await,
         1
     );
     assert!(clean(&mut conn, 90 * DAY, 30 * DAY).await.unwrap(), "again");
-    assert_eq!(counts(&database).await, [1; 6]);
+    assert_eq!(counts(&database).await, [1; 7]);
 }
 
 #[tokio::test]

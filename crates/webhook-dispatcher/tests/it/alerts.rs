@@ -3,8 +3,11 @@
 use std::time::Duration;
 
 use prometheus::register_gauge_vec;
-use runtime::Health;
-use test_support::{Alert, Answer, eventually};
+use runtime::{
+    Health,
+    config::{Smtp, SmtpEncryption},
+};
+use test_support::{Alert, Answer, TIMEOUT, eventually};
 
 use crate::support::{World, always};
 
@@ -36,6 +39,41 @@ async fn alert_fires_when_receivers_cannot_be_reached() {
     let replica = world.ready_dispatcher().await;
     let alert = Alert::watch("EarshotDeliveryFailureRatio", &replica).await;
     world.scans_and_tell(manager, 4).await;
+    alert.repeats().fires().await;
+    replica.stop().await;
+}
+
+#[tokio::test]
+async fn alert_fires_when_the_mail_server_cannot_be_reached() {
+    let mut world = World::new().await;
+    world.config.dispatcher.smtp = Some(Smtp {
+        server: "127.0.0.1".to_owned(),
+        // Nothing listens there.
+        port: 1,
+        encryption: SmtpEncryption::Plain,
+        ca_certificates_file: String::new(),
+        user: None,
+        password: None,
+        from: "Earshot <alerts@example.org>".to_owned(),
+        hello_name: None,
+        public_url: "https://earshot.example/".parse().unwrap(),
+        max_per_minute: 1_000,
+        timeout: TIMEOUT,
+    });
+    let mut conn = world.database.connect().await;
+    let connection = world
+        .fixture
+        .connection(&mut conn, "mailto:ada@example.com");
+    let manager = world.manager(&[connection.await]).await;
+    for statement in [
+        "UPDATE connections SET format = 'EMAIL'",
+        "UPDATE mail_recipients SET state = 'CONFIRMED'",
+    ] {
+        world.database.run(statement).await;
+    }
+    let replica = world.ready_dispatcher().await;
+    let alert = Alert::watch("EarshotMailFailing", &replica).await;
+    world.publish_scan(manager, "kettle").await;
     alert.repeats().fires().await;
     replica.stop().await;
 }

@@ -7,14 +7,14 @@ use test_support::{Answer, eventually};
 
 use crate::support::{World, always, changing, scripted};
 
-async fn erase(world: &World, title: &str) {
+pub(crate) async fn erase(world: &World, title: &str) {
     let mut conn = world.database.connect().await;
     let ids = [format!("hackernews:{title}")];
     assert_eq!(erasure::erase(&mut conn, &ids).await.unwrap(), 1);
 }
 
 /// Makes the retries due.
-async fn retry_now(world: &World) {
+pub(crate) async fn retry_now(world: &World) {
     for due in [
         "UPDATE deliveries SET next_attempt_time = now() WHERE state = 'RETRYING'",
         "UPDATE connection_lanes SET next_due_time = now()",

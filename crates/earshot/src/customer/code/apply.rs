@@ -61,7 +61,7 @@ pub(super) async fn apply(client: &Client, namespace: &str, plan: &Plan) -> Resu
 }
 
 /// Returns true if the next change would fail in the same way.
-fn ends(failure: &Failure) -> bool {
+pub(super) fn ends(failure: &Failure) -> bool {
     match failure {
         Failure::Api(error, _) => {
             let status = error.refusal().map(|refusal| refusal.status);

@@ -1,13 +1,25 @@
 //! The plan: the changes that make the service match the files.
 
-use std::collections::{BTreeSet, HashMap, HashSet};
+use std::collections::{BTreeSet, HashMap};
 
 use serde_json::{Value, json};
 
 use super::{
     super::{Failure, one_line},
     document::{Document, FIELDS, editable},
+    posts::{self, Side},
 };
+
+/// Fields that decide on posts.
+const DECIDING: [&str; 7] = [
+    "enable",
+    "source",
+    "input",
+    "instructions",
+    "mutes",
+    "languages",
+    "kinds",
+];
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Action {
@@ -28,6 +40,8 @@ pub(super) struct Change {
     pub(super) old: Value,
     /// Version in the files; null for a Manager to delete.
     pub(super) new: Value,
+    /// Instructions that the service uses now, or null.
+    at_work: Value,
     /// Posts that it would gain and lose, if that was asked.
     pub(super) posts: Option<Value>,
 }
@@ -118,6 +132,7 @@ pub(super) fn plan(
             place: document.place,
             old,
             new,
+            at_work: found.map_or(Value::Null, |it| it["instructions"].clone()),
             posts: None,
         });
     }
@@ -135,6 +150,7 @@ pub(super) fn plan(
             place: String::new(),
             old: editable(manager),
             new: Value::Null,
+            at_work: manager["instructions"].clone(),
             posts: None,
         }));
     }
@@ -188,6 +204,73 @@ impl Change {
         changed.filter(|field| !leaves(field)).collect()
     }
 
+    /// Returns the versions that decide on posts before and after the change; `None` if they decide alike.
+    pub(super) fn sides(&self, namespace: &str) -> Option<[Side; 2]> {
+        let is_same = |field: &str| self.old[field] == self.new[field];
+        if DECIDING.into_iter().all(is_same) {
+            return None;
+        }
+        let sides = [self.old_side(), self.new_side(namespace)];
+        (sides != [Side::Nothing, Side::Nothing]).then_some(sides)
+    }
+
+    fn old_side(&self) -> Side {
+        match &self.name {
+            Some(name) if self.old["enable"] == true => match &self.at_work {
+                Value::Null => Side::Unknown("unknown until the present version is applied"),
+                at_work => Side::Asked {
+                    path: name.clone(),
+                    body: json!({}),
+                    feeds: at_work["feeds"].clone(),
+                    keeps_instructions: true,
+                },
+            },
+            _ => Side::Nothing,
+        }
+    }
+
+    fn new_side(&self, namespace: &str) -> Side {
+        let is_same = |field: &str| self.old[field] == self.new[field];
+        if self.new["enable"] != true {
+            return Side::Nothing;
+        }
+        if !is_same("kinds") {
+            return Side::Unknown("unknown until `kinds` are applied, which change its feeds");
+        }
+        let instructions = match &self.new["instructions"] {
+            Value::Null if is_same("input") && is_same("source") => &self.at_work,
+            own => own,
+        };
+        if instructions.is_null() {
+            return Side::Unknown(match self.changes_only_sensitivity() {
+                true => "not computed for `input.sensitivity`: unknown until it is applied",
+                false => "unknown until the input is compiled",
+            });
+        }
+        let mut body = json!({"source": self.new["source"], "instructions": instructions});
+        for field in ["mutes", "languages", "kinds"] {
+            if !self.new[field].is_null() {
+                body[field] = self.new[field].clone();
+            }
+        }
+        Side::Asked {
+            path: format!("{namespace}/managers"),
+            body,
+            feeds: instructions["feeds"].clone(),
+            keeps_instructions: ["source", "input", "instructions"].into_iter().all(is_same),
+        }
+    }
+
+    /// Returns true if the input stays the same except for its sensitivity, which changes.
+    fn changes_only_sensitivity(&self) -> bool {
+        let [old, new] = [&self.old, &self.new].map(|version| {
+            let mut input = version["input"].clone();
+            input["sensitivity"] = Value::Null;
+            (&version["source"], input)
+        });
+        old == new && self.old["input"] != self.new["input"]
+    }
+
     /// Returns the paths that differ, each with its old and new value.
     fn fields(&self) -> Vec<(String, &Value, &Value)> {
         let mut fields = Vec::new();
@@ -235,10 +318,11 @@ impl Change {
             }
         }
         text.push('\n');
-        if self.action == Action::Delete {
-            return text;
-        }
-        for (field, old, new) in self.fields() {
+        let fields = match self.action {
+            Action::Delete => Vec::new(),
+            Action::Create | Action::Update => self.fields(),
+        };
+        for (field, old, new) in fields {
             match (old, new) {
                 (Value::Null, new) => text += &format!("    {field}: {}\n", shown(new)),
                 (Value::Array(old), Value::Array(new)) => {
@@ -260,7 +344,7 @@ impl Change {
             }
         }
         if let Some(posts) = &self.posts {
-            text += &self::posts(posts);
+            text += &posts::text(posts);
         }
         text
     }
@@ -293,28 +377,6 @@ fn shown(value: &Value) -> String {
     }
 }
 
-fn posts(posts: &Value) -> String {
-    if let Some(why) = posts["unknown"].as_str() {
-        return format!("    posts: {}\n", one_line(why));
-    }
-    let mut text = format!("    of the {} newest posts:", posts["recent"]);
-    let mut titles = String::new();
-    for (word, sign) in [("gained", '+'), ("lost", '-')] {
-        let list = posts[word].as_array().map_or(&[][..], Vec::as_slice);
-        text += &format!(" {} {word}", list.len());
-        for title in list.iter().take(5) {
-            let title: String = title
-                .as_str()
-                .unwrap_or_default()
-                .chars()
-                .take(100)
-                .collect();
-            titles += &format!("      {sign} {}\n", one_line(&title));
-        }
-    }
-    format!("{text}\n{titles}")
-}
-
 fn differences<'a>(
     path: &str,
     old: &'a Value,
@@ -334,40 +396,13 @@ fn differences<'a>(
     }
 }
 
-/// Returns the titles of the posts that only `new` and only `old` would have.
-pub(super) fn compare(old: &Value, new: &Value) -> Value {
-    let hits = |answer: &Value| -> Vec<(String, String)> {
-        let results = answer["results"].as_array().cloned().unwrap_or_default();
-        let hits = results.iter().filter(|result| result["value"] == true);
-        hits.map(|result| {
-            let word = |field: &str| result["post"][field].as_str().map(str::to_owned);
-            let title = word("title")
-                .filter(|it| !it.is_empty())
-                .or_else(|| word("text"));
-            (word("id").unwrap_or_default(), title.unwrap_or_default())
-        })
-        .collect()
-    };
-    let (old_hits, new_hits) = (hits(old), hits(new));
-    let only = |these: &[(String, String)], others: &[(String, String)]| -> Vec<Value> {
-        let others: HashSet<&str> = others.iter().map(|(id, _)| id.as_str()).collect();
-        let only = these.iter().filter(|(id, _)| !others.contains(id.as_str()));
-        only.map(|(_, title)| title.as_str().into()).collect()
-    };
-    json!({
-        "recent": new["results"].as_array().map_or(0, Vec::len),
-        "gained": only(&new_hits, &old_hits),
-        "lost": only(&old_hits, &new_hits),
-    })
-}
-
 #[cfg(test)]
 mod tests {
     use serde_json::{Value, json};
 
     use super::{
         super::document::{Document, canonical},
-        Action, compare, plan,
+        Action, Side, plan,
     };
 
     const NAMESPACE: &str = "namespaces/n";
@@ -487,11 +522,68 @@ mod tests {
     }
 
     #[test]
-    fn posts_are_compared_by_id() {
-        let hit = |id: &str, value: bool| json!({"value": value, "post": {"id": id, "title": id}});
-        let old = json!({"results": [hit("a", true), hit("b", true), hit("c", false)]});
-        let new = json!({"results": [hit("a", true), hit("b", false), hit("c", true)]});
-        let expected = json!({"recent": 3, "gained": ["c"], "lost": ["b"]});
-        assert_eq!(compare(&old, &new), expected);
+    fn change_has_two_sides_if_it_changes_decisions() {
+        let mut managers = [manager("1", "a")];
+        managers[0]["instructions"]["feeds"] = json!(["hackernews:newest"]);
+        let sides = |managers: &[Value], file: &Value| {
+            let documents = vec![document(None, file)];
+            let made = plan(NAMESPACE, documents, managers, false).unwrap();
+            made.changes[0].sides(NAMESPACE)
+        };
+        let mut changed = body("a");
+        changed["maxScansPerDay"] = json!(7);
+        assert_eq!(sides(&managers, &changed), None);
+
+        changed["mutes"] = json!([{"type": "TERM", "value": "jobs"}]);
+        let [old, new] = sides(&managers, &changed).unwrap();
+        let feeds = json!(["hackernews:newest"]);
+        let expected = Side::Asked {
+            path: format!("{NAMESPACE}/managers/1"),
+            body: json!({}),
+            feeds: feeds.clone(),
+            keeps_instructions: true,
+        };
+        assert_eq!(old, expected);
+        let Side::Asked {
+            path,
+            body: draft,
+            feeds: kept,
+            ..
+        } = new
+        else {
+            panic!("{new:?}");
+        };
+        assert_eq!((path.as_str(), kept), ("namespaces/n/managers", feeds));
+        assert_eq!(draft["mutes"], changed["mutes"]);
+
+        changed["enable"] = json!(false);
+        let [_, new] = sides(&managers, &changed).unwrap();
+        assert_eq!(new, Side::Nothing);
+        let [old, _] = sides(&[], &body("new")).unwrap();
+        assert_eq!(old, Side::Nothing);
+
+        // The instructions that were compiled stay, unless the input changes.
+        let mut with_input = body("a");
+        let compiled = with_input.as_object_mut().unwrap().remove("instructions");
+        with_input["input"] = json!({
+            "type": "STRUCTURED", "urls": ["https://example.com/"], "focus": {"type": "SALES"}
+        });
+        managers[0]["mode"] = json!("AUTOMATIC");
+        managers[0]["input"] = with_input["input"].clone();
+        with_input["languages"] = json!(["de"]);
+        let [_, new] = sides(&managers, &with_input).unwrap();
+        let Side::Asked { body: draft, .. } = new else {
+            panic!("{new:?}");
+        };
+        assert_eq!(
+            draft["instructions"]["require"],
+            compiled.unwrap()["require"]
+        );
+        with_input["input"]["sensitivity"] = json!("BROAD");
+        let [_, new] = sides(&managers, &with_input).unwrap();
+        assert!(matches!(new, Side::Unknown(why) if why.contains("`input.sensitivity`")));
+        with_input["input"]["urls"] = json!(["https://example.org/"]);
+        let [_, new] = sides(&managers, &with_input).unwrap();
+        assert!(matches!(new, Side::Unknown(why) if why.contains("compiled")));
     }
 }

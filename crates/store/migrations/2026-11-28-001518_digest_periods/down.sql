@@ -1,0 +1,1 @@
+DROP FUNCTION digest_period_begin(text, timestamptz, text);

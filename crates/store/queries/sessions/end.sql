@@ -1,0 +1,2 @@
+-- $1 uuid: id
+SELECT end_session($1) AS ended

@@ -1,0 +1,3 @@
+-- $1 interval: time since the end
+-- $2 integer: most rows
+SELECT purge_sessions($1, $2) AS purged
