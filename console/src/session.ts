@@ -90,7 +90,7 @@ export function leave(): void {
 }
 
 /**
- * Takes the token of somebody who came back from the provider, and shows the page that they left. The token is kept before
+ * Takes the token of a person who came back from the provider, and shows the page that they left. The token is kept before
  * the first request with it, which may fail: no one else could end its session.
  */
 export async function comeBack(): Promise<void> {

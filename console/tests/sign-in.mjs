@@ -1,4 +1,4 @@
-// Sign-in by a provider: the package oidc-provider, which people meet as another site, with pages of its own. A proxy in
+// Sign-in by a provider: the package oidc-provider, which has its own site and pages. A proxy in
 // front of the gateway changes what the two say to each other through the browser.
 import assert from "node:assert/strict";
 import { generateKeyPairSync, sign } from "node:crypto";

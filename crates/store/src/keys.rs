@@ -144,7 +144,7 @@ pub enum Rotation {
     },
     /// There is no such key.
     Missing,
-    /// It is a session.
+    /// The id is that of a session.
     Session,
     /// The key has expired or was revoked.
     Ended,

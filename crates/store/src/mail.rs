@@ -125,7 +125,7 @@ pub async fn set_state(
     .await
 }
 
-/// Takes up to `limit` recipients who have to be asked to confirm. Each address is given once a day, over all replicas and
+/// Returns up to `limit` recipients to ask to confirm, and marks them as asked. Each address is given once a day, over all replicas and
 /// accounts, and at most `per_account` for an account. An account gets no address that has refused it, and none that it
 /// [`asked`] within 30 days without an answer. Served by `mail_recipients_to_ask_idx`.
 pub async fn take_to_ask(

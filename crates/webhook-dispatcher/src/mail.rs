@@ -277,7 +277,7 @@ impl Mailer {
     }
 }
 
-/// What mails to the recipients of a Connection have in common.
+/// Parts that the mails to all recipients of a Connection share.
 struct Mail<'a> {
     account: Id,
     connection: ConnectionName,

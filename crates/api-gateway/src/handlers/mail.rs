@@ -1,6 +1,6 @@
 //! `/mail/`: where the links in mails lead, without a key.
 //!
-//! The token in the address says whose address of which Connection it is about ([`store::mail::token`]). A GET shows a page
+//! The token in the address names an address of a Connection ([`store::mail::token`]). A GET shows a page
 //! with a button and changes nothing, because mail programs and scanners follow links. A POST acts: that of the button,
 //! and that of a mail program that unsubscribes with one click (RFC 8058).
 
@@ -141,7 +141,7 @@ fn broken() -> HttpResponse {
     )
 }
 
-/// A page of our own words alone. With a button, it posts to its own address.
+/// Returns a page of fixed words. Its button, if any, posts to the page's address.
 fn page(status: StatusCode, title: &str, text: &str, button: Option<&str>) -> HttpResponse {
     let button = button.map(|label| {
         format!("<form method=\"post\"><button type=\"submit\">{label}</button></form>\n")

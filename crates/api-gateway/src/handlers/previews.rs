@@ -34,7 +34,7 @@ pub(crate) struct Previewed {
     kept_since: Option<Timestamp>,
 }
 
-/// A Manager, or a draft of one, by which posts are decided on.
+/// A Manager, or a draft of one, that decides on posts.
 struct Judge {
     plan: Plan,
     watched: Watched,

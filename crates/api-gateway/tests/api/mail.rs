@@ -33,7 +33,7 @@ async fn open(app: &TestApp, path: &str) -> Response {
     reqwest::get(format!("{}{path}", app.base)).await.unwrap()
 }
 
-/// What a mail program sends to unsubscribe with one click.
+/// Sends the request of a mail program that unsubscribes with one click.
 async fn post(app: &TestApp, path: &str) -> Response {
     runtime::crypto::install();
     let request = reqwest::Client::new().post(format!("{}{path}", app.base));

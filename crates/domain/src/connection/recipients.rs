@@ -14,7 +14,7 @@ const SCHEME: &str = "mailto:";
 const MAX_ADDRESS_BYTES: usize = 254;
 const MAX_LOCAL_BYTES: usize = 64;
 const MAX_LABEL_BYTES: usize = 63;
-/// Without those that need quotes in a header, an escape in a URL, or that old relays read as a route.
+/// Marks that need no quotes in a header and no escape in a URL, and that no old relay reads as a route.
 const LOCAL_MARKS: &[u8] = b"_+-='~";
 
 /// One e-mail address, in ASCII. It cannot break out of a header, a URL or an SMTP command. `Debug` does not print it.
@@ -131,7 +131,7 @@ impl fmt::Display for Recipients {
     }
 }
 
-/// Whether a recipient gets mail.
+/// State of a recipient's consent.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "SCREAMING_SNAKE_CASE")]
 pub enum RecipientState {

@@ -1,4 +1,4 @@
-//! Tokens of the links in mails. Whoever has one may confirm one address of one Connection, or unsubscribe it.
+//! Tokens of the links in mails. Each lets its bearer confirm one address of one Connection, or unsubscribe it.
 //!
 //! They are sealed with the keys of Connections. So no one can make one, and they work for as long as their key is
 //! configured.
@@ -11,7 +11,7 @@ use crate::seal::Sealer;
 
 const ID_BYTES: usize = 16;
 
-/// What a link does.
+/// Action of a link.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Purpose {
     Confirm,
