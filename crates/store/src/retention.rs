@@ -107,8 +107,8 @@ pub async fn purge_replays(conn: &mut AsyncPgConnection, before: Timestamp) -> Q
 }
 
 /// Deletes up to `limit` Scans of digests whose deliveries from before `before` are dropped, and as many that have waited
-/// since then for a disabled Connection. Returns their number. Served by `digest_scans_delivery_idx` and
-/// `digest_scans_gathered_idx`; reads all Connections.
+/// since then for a Connection that is disabled or gone. Returns their number. Served by `digest_scans_delivery_idx` and
+/// `digest_scans_gathered_idx`.
 pub async fn purge_digests(
     conn: &mut AsyncPgConnection,
     before: Timestamp,

@@ -108,11 +108,7 @@ pub(crate) async fn clean(
     for partition in retention::older_than(conn, Table::DeliveryAttempts, deliveries, now).await? {
         kept.drop_one(conn, &partition).await?;
     }
-    let before = now.minus(deliveries);
-    retention::purge_replays(conn, before).await?;
-    while retention::purge_digests(conn, before, PURGE_BATCH).await? > 0 {
-        tokio::time::sleep(PAUSE).await;
-    }
+    retention::purge_replays(conn, now.minus(deliveries)).await?;
 
     let before = now.minus(store::scans::ALIKE_WITHIN);
     purge(conn, Unpartitioned::ScanLikes, before).await?;
@@ -137,6 +133,12 @@ pub(crate) async fn clean(
     }
     for partition in &old {
         kept.drop_one(conn, partition).await?;
+    }
+
+    // Last, because it may take longest: it reads from the beginning each time, also what was deleted while a backup runs.
+    let before = now.minus(deliveries);
+    while retention::purge_digests(conn, before, PURGE_BATCH).await? > 0 {
+        tokio::time::sleep(PAUSE).await;
     }
     kept.report();
     Ok(kept.0.is_empty())

@@ -4,12 +4,14 @@ use std::time::Duration;
 
 use domain::{ConnectionName, Id, ScanName, Timestamp};
 use store::{
-    AsyncConnection, AsyncPgConnection,
+    AsyncConnection, AsyncPgConnection, connections,
     deliveries::{self, Want},
-    digests, managers, retention,
+    digests, keyed, managers,
+    namespaces::Deletion,
+    retention,
     roles::Service,
 };
-use test_support::{TestDatabase, instructions, post};
+use test_support::{TestDatabase, eventually, instructions, post};
 use uuid::Uuid;
 
 use crate::support::{Start, purge_step, record, start};
@@ -138,6 +140,32 @@ async fn digest_continues_without_the_scans_of_a_deleted_manager() {
 }
 
 #[tokio::test]
+async fn no_digest_is_made_while_its_connection_is_deleted() {
+    let mut at = start().await;
+    let (name, _) = gathered_of_two(&mut at).await;
+    let database = &at.database;
+    let mut other = database.connect().await;
+    keyed::begin(&mut at.conn).await.unwrap();
+    let deletion = connections::delete(&mut at.conn, name, true, Timestamp::now()).await;
+    assert_eq!(deletion.unwrap(), Deletion::Done(vec![]));
+    let digest = digests::make(&mut other, name);
+    let committed = async {
+        eventually("the digest waits", async || {
+            let waits =
+                "pg_stat_activity WHERE datname = current_database() AND wait_event_type = 'Lock'";
+            database.count(waits).await == 1
+        })
+        .await;
+        let ended: Result<(), store::Error> = keyed::end(&mut at.conn, Ok(())).await;
+        ended.unwrap();
+    };
+    let (made, ()) = tokio::join!(digest, committed);
+    assert!(!made.unwrap());
+    let with_delivery = "digest_scans WHERE delivery_id IS NOT NULL";
+    assert_eq!(database.count(with_delivery).await, 0);
+}
+
+#[tokio::test]
 async fn digest_does_not_name_a_scan_whose_post_was_deleted() {
     let mut at = start().await;
     let (name, [other, newest]) = gathered_of_two(&mut at).await;
@@ -196,7 +224,7 @@ async fn scans_of_a_digest_are_kept_as_long_as_its_delivery() {
 }
 
 #[tokio::test]
-async fn scans_of_a_disabled_connection_wait_as_long_as_deliveries_are_kept() {
+async fn scans_of_a_disabled_or_deleted_connection_wait_as_long_as_deliveries_are_kept() {
     let mut at = start().await;
     let long_ago = "2020-01-01 00:00Z";
     gathered(&mut at, "UTC", long_ago).await;
@@ -205,8 +233,14 @@ async fn scans_of_a_disabled_connection_wait_as_long_as_deliveries_are_kept() {
         .run("UPDATE connections SET state = 'DISABLED'")
         .await;
     let active = gathered(&mut at, "UTC", long_ago).await;
+    let gone = gathered(&mut at, "UTC", long_ago).await;
+    let delete = format!(
+        "DELETE FROM connections WHERE id = '{}'",
+        gone.connection.to_uuid()
+    );
+    assert_eq!(at.database.run(&delete).await, 1);
     let purged = retention::purge_digests(&mut at.conn, before(), 10).await;
-    assert_eq!(purged.unwrap(), 1);
+    assert_eq!(purged.unwrap(), 2);
     let left = "digest_scans ORDER BY create_time";
     let left = at.database.texts("connection_id", left).await;
     assert_eq!(
