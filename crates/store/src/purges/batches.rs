@@ -95,7 +95,7 @@ pub(super) async fn keys(
     limit: i64,
 ) -> QueryResult<usize> {
     // A range of ids, so that the same statement serves a Manager and a Namespace by one index.
-    let first = manager.unwrap_or(Uuid::nil());
+    let first = manager.unwrap_or_default();
     let last = manager.unwrap_or(Uuid::max());
     let scan_keys = query!(
         "purges/scan_keys",
@@ -133,7 +133,7 @@ pub(super) async fn digest_scans(
     query!(
         "purges/digest_scans",
         SqlUuid: namespace,
-        SqlUuid: connection.unwrap_or(Uuid::nil()),
+        SqlUuid: connection.unwrap_or_default(),
         SqlUuid: connection.unwrap_or(Uuid::max()),
         BigInt: limit,
     )
