@@ -172,16 +172,28 @@ pub async fn lease_due(
 /// Namespace before any second. The feeds of a Namespace are in the order of their hashes, from a random one on, so that
 /// each has its turn.
 fn sample(due: &str, room: &Room) -> String {
+    // Compared as rows, which only `feed_watchers_sample_idx` serves. Before the planner knows that a table grew, it takes
+    // any index that finds the Namespace, and would read all of its feeds for each step.
+    const PLACE: &str = "split_part(feed, ':', 1), namespace_id";
     const HASH: &str = "hashtextextended(feed, 0)";
-    let of_one = "split_part(feed, ':', 1) = $1 AND namespace_id = n.id";
-    let feeds = |range: &str| {
-        let condition = format!("{of_one} AND {HASH} {range}");
-        candidates::first_of_each(HASH, "feed", "feed_watchers", &condition)
+    let from = format!("({PLACE}) >= ($1, n.id)");
+    let to = format!("({PLACE}) <= ($1, n.id)");
+    let first = |range: &str| {
+        format!(
+            "SELECT {HASH} AS key, feed AS first FROM feed_watchers WHERE {range} ORDER BY {PLACE}, {HASH}, feed LIMIT 1"
+        )
     };
-    let (later, earlier) = (feeds(">= n.start"), feeds("< n.start"));
+    let feeds = |from: &str, to: &str| {
+        let next = format!("({PLACE}, {HASH}) > ($1, n.id, one.key) AND {to}");
+        candidates::walk(&first(&format!("{from} AND {to}")), &first(&next))
+    };
+    let start = format!("({PLACE}, {HASH}) >= ($1, n.id, n.start)");
+    let later = feeds(&start, &to);
+    let before = format!("({PLACE}, {HASH}) < ($1, n.id, n.start)");
+    let earlier = feeds(&from, &before);
+    let watched = first(&format!("{from} AND {to}"));
     let slow = candidates::refused(room, true);
     let quick = candidates::refused(room, false);
-    // Without an order, the planner reads the whole table for `watched` where there are few Namespaces.
     format!(
         "SELECT one.* FROM ( \
              SELECT n.*, {SAMPLE} / count(*) OVER () AS share FROM ( \
@@ -193,8 +205,7 @@ fn sample(due: &str, room: &Room) -> String {
                          ORDER BY random() LIMIT {MAX_CANDIDATES} \
                      ) AS a JOIN namespaces AS n ON n.account_id = a.id \
                  ) AS n ORDER BY rank, random() LIMIT {MAX_CANDIDATES} \
-             ) AS n CROSS JOIN LATERAL ( \
-                 SELECT FROM feed_watchers WHERE {of_one} ORDER BY {HASH} LIMIT 1) AS watched \
+             ) AS n CROSS JOIN LATERAL ({watched}) AS watched \
          ) AS n CROSS JOIN LATERAL ( \
              SELECT f.* FROM ( \
                  SELECT first AS feed FROM ({later}) AS later UNION ALL SELECT first FROM ({earlier}) AS earlier \

@@ -58,11 +58,14 @@ pub(crate) fn first_of_each(group: &str, order: &str, table: &str, condition: &s
             "SELECT {group} AS key, {order} AS first FROM {table} WHERE {condition}{after} ORDER BY {group}, {order} LIMIT 1"
         )
     };
+    walk(&next(""), &next(&format!(" AND {group} > one.key")))
+}
+
+/// Selects `key` and `first` of the row that `first` selects, and of each row that `next` selects after the row `one`.
+pub(crate) fn walk(first: &str, next: &str) -> String {
     format!(
-        "WITH RECURSIVE one AS (({}) UNION ALL SELECT next.* FROM one CROSS JOIN LATERAL ({}) AS next) \
-         SELECT key, first FROM one",
-        next(""),
-        next(&format!(" AND {group} > one.key"))
+        "WITH RECURSIVE one AS (({first}) UNION ALL SELECT next.* FROM one CROSS JOIN LATERAL ({next}) AS next) \
+         SELECT key, first FROM one"
     )
 }
 

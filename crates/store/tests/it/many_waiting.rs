@@ -115,6 +115,22 @@ async fn look_for_feeds_reads_few_rows_of_which_some_are_of_other_accounts() {
     check(&mut at.conn, found, accounts, 4 * MOST).await;
 }
 
+/// A large customer begins between two looks at how tables grow ([`store::planner_statistics`]).
+#[tokio::test]
+async fn look_for_feeds_reads_few_rows_before_the_planner_knows_how_many_there_are() {
+    let mut at = start().await;
+    let other = at.fixture.beside(&mut at.conn, "globex").await;
+    fill(&mut at.conn, &other, 1).await;
+    run(&mut at.conn, "ANALYZE").await;
+    fill(&mut at.conn, &at.fixture, ITEMS).await;
+    at.conn = at.database.connect().await;
+    run(&mut at.conn, "BEGIN").await;
+    let found = accounts_of(&lease_feeds(&mut at.conn, room()).await);
+    // Until then it sorts all that are due, three times.
+    let accounts = vec![at.fixture.account, other.account];
+    check(&mut at.conn, found, accounts, 50 * MOST).await;
+}
+
 #[tokio::test]
 async fn new_feed_is_leased_at_once_although_an_account_has_more_due_than_it_may_start() {
     let (mut at, _) = hostile_and_other().await;
