@@ -10,7 +10,7 @@ import subprocess
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[2]
-JUDGED = ROOT / "crates/manager-compiler/data"
+JUDGED = ROOT / "crates/compiling/data"
 FOLDERS = ("judged", "kept_apart", "checked")
 FOCI = ("SALES", "COMPETITOR", "CRISIS")
 # Folder of the corpus and of the reserved ids; see README.md.
@@ -53,7 +53,7 @@ def customers():
 
 
 def _run(example, *arguments):
-    command = ["cargo", "run", "-q", "-p", "manager-compiler", "--example", example, "--", *map(str, arguments)]
+    command = ["cargo", "run", "-q", "-p", "compiling", "--example", example, "--", *map(str, arguments)]
     return subprocess.run(command, cwd=ROOT, check=True, capture_output=True, text=True).stdout
 
 

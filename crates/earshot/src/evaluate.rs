@@ -56,7 +56,7 @@ pub(crate) fn run(arguments: &Arguments) -> anyhow::Result<()> {
     let focus = arguments.focus.map(Focus::from);
     let reader = arguments.reader.as_deref().map(Reader::in_folder);
     let reader = reader.transpose()?;
-    let skipped = manager_compiler::evaluate::run(
+    let skipped = compiling::evaluate::run(
         &arguments.customers,
         &arguments.posts,
         focus,

@@ -7,10 +7,9 @@
 //! of the neighbouring setting, so feedback never turns one setting into another. PRECISE has no stricter
 //! neighbour and BROAD has no wider one: in that direction it moves at most [`OUTER_SHIFT`].
 
+use compiling::compile::add_to_brief;
 use domain::{Focus, Instructions, Sensitivity};
 use store::feedback::Verdict;
-
-use crate::compile::add_to_brief;
 
 /// Minimum number of verdicts; fewer change nothing.
 const MIN_VERDICTS: usize = 3;

@@ -10,6 +10,7 @@ use backbone::{
     Backbone,
     work::{Settings, Work},
 };
+use compiling::compile;
 use domain::{Instructions, ManagerName, Timestamp};
 use events::ManagerApplied;
 use store::{
@@ -19,7 +20,7 @@ use store::{
     work::{Claim, Claimed, Leased, Setback, table},
 };
 
-use crate::{compile, service::ManagerCompiler};
+use crate::service::ManagerCompiler;
 
 const LOOK: Duration = Duration::from_secs(5);
 /// Concurrent recompilations; limited so that submissions, which a user waits for, have capacity.

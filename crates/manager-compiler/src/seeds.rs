@@ -6,6 +6,11 @@
 
 use std::{sync::Arc, time::Duration};
 
+use compiling::{
+    compile::{CompileFailure, Seed},
+    extract,
+    feeds::{self, Platform},
+};
 use domain::manager::{ApplyError, ApplyErrorCode};
 use futures::StreamExt;
 use outbound::{
@@ -14,12 +19,6 @@ use outbound::{
 };
 use tracing::Instrument as _;
 use url::Url;
-
-use crate::{
-    compile::{CompileFailure, Seed},
-    extract,
-    feeds::{self, Platform},
-};
 
 const AT_A_TIME: usize = 4;
 const TRY_AGAIN_AFTER: Duration = Duration::from_millis(500);

@@ -8,6 +8,10 @@ use std::{sync::Arc, time::Instant};
 
 use backbone::{Backbone, places::Places};
 use bus::Consumer;
+use compiling::{
+    compile::{self, Seed},
+    feeds::{self, Platform},
+};
 use domain::{
     FeedName, Id, Instructions, ManagerName, Timestamp,
     instructions::MAX_FEEDS,
@@ -28,11 +32,9 @@ use tracing::Instrument as _;
 
 use crate::{
     arrivals::Arrivals,
-    compile::{self, Seed},
     discovery::Discovery,
     failures::Failures,
     feedback,
-    feeds::{self, Platform},
     refine::{self, Material},
     seeds::{Missed, Seeds},
 };

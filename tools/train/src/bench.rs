@@ -62,7 +62,7 @@ impl Bench {
                 (text(&row, "topic").to_owned(), of),
             );
         }
-        let plans = manager_compiler::evaluate::Plans::compile(
+        let plans = compiling::evaluate::Plans::compile(
             &dir.join("customers"),
             None,
             domain::Sensitivity::Balanced,

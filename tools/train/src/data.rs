@@ -45,9 +45,9 @@ pub(crate) struct OwnPost {
 pub(crate) fn own() -> Result<Vec<OwnPost>, Error> {
     let mut posts = Vec::new();
     for file in [
-        include_str!("../../../crates/manager-compiler/data/posts/buying.tsv"),
-        include_str!("../../../crates/manager-compiler/data/posts/comparison.tsv"),
-        include_str!("../../../crates/manager-compiler/data/posts/trouble.tsv"),
+        include_str!("../../../crates/compiling/data/posts/buying.tsv"),
+        include_str!("../../../crates/compiling/data/posts/comparison.tsv"),
+        include_str!("../../../crates/compiling/data/posts/trouble.tsv"),
     ] {
         for line in file.lines() {
             let (labels, post) = line.split_once('\t').ok_or("a post without labels")?;

@@ -2,7 +2,7 @@
 //!
 //! `cargo xtask train --data DIR [--out DIR]` runs it. DIR contains the data sets that
 //! `crates/matching/model/README.md` lists and, next to it, the `corpus`. Labelled posts of `data/posts` and labels of
-//! `data/judged` come from `crates/manager-compiler`. Writes `model.bin`, `scores.md` and, for the program
+//! `data/judged` come from `crates/compiling`. Writes `model.bin`, `scores.md` and, for the program
 //! `llm_filter`, `rows.jsonl`. The same data gives the same bytes on any machine.
 //!
 //! [`data`] reads, [`heads`] trains the intent classifiers, and [`layers`] the gates and verdicts. The scores of the

@@ -59,14 +59,14 @@ impl Judged {
 impl Pooled {
     /// Reads the labels, and the labelled posts from `corpus`.
     pub(crate) fn read(corpus: &Path) -> Result<Self, Error> {
-        let data = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../crates/manager-compiler/data");
+        let data = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../crates/compiling/data");
         let mut judged = Vec::new();
         let mut plans = HashMap::new();
         for folder in FOLDERS.map(|folder| data.join(folder)) {
             for line in std::fs::read_to_string(folder.join("labels.tsv"))?.lines() {
                 judged.push(Judged::parse(line)?);
             }
-            let compiled = manager_compiler::evaluate::Plans::compile(
+            let compiled = compiling::evaluate::Plans::compile(
                 &folder.join("customers"),
                 None,
                 domain::Sensitivity::Balanced,

@@ -2,7 +2,7 @@
 
 use std::sync::LazyLock;
 
-use manager_compiler::extract;
+use compiling::extract;
 use url::Url;
 
 static URL: LazyLock<Url> = LazyLock::new(|| Url::parse("https://example.com/a/").expect("a URL"));

@@ -9,6 +9,11 @@
 
 use std::collections::HashSet;
 
+use compiling::{
+    compile,
+    names::{self, Named},
+    terms,
+};
 use domain::{
     Instructions,
     instructions::{self, MAX_PHRASES, MAX_SUMMARY_CHARS, MAX_TERM_CHARS, NameKind, Sells, Term},
@@ -16,11 +21,6 @@ use domain::{
 use serde_json::Value;
 
 use super::{Material, Proposal, ProposedName};
-use crate::{
-    compile,
-    names::{self, Named},
-    terms,
-};
 
 /// Lowest and highest factor for a given weight, the same as for feedback.
 const FACTORS: (f64, f64) = (0.4, 1.5);

@@ -2,11 +2,10 @@
 
 use std::collections::HashSet;
 
+use compiling::{compile::Seed, extract::PageText};
 use domain::{Focus, Instructions, instructions::Term};
 use matching::{Plan, PostText};
 use serde_json::{Value, json};
-
-use crate::{compile::Seed, extract::PageText};
 
 /// Maximum length of the text of all pages together: about three thousand tokens.
 const MAX_CHARS: usize = 12_000;

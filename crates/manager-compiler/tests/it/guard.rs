@@ -6,7 +6,7 @@ use domain::manager::ApplyErrorCode;
 use runtime::config::Model;
 use test_support::{Answer, TestServer};
 
-use crate::support::World;
+use crate::support::{ESPRESSO, World};
 
 /// A server that must not be reached.
 async fn inside() -> TestServer {
@@ -102,7 +102,7 @@ async fn model_endpoint_key_is_not_sent_to_redirects() {
     let elsewhere = inside().await;
     let target = elsewhere.url("/v1/chat/completions");
     let endpoint = TestServer::start(move |_, _| Answer::redirect(&target)).await;
-    let site = TestServer::start(|_, _| Answer::page(include_str!("pages/espresso.html"))).await;
+    let site = TestServer::start(|_, _| Answer::page(ESPRESSO)).await;
     world.config.compiler.model = Some(Model {
         base_url: endpoint.url("/v1").parse().unwrap(),
         model: "small".to_owned(),

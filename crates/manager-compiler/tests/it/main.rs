@@ -3,12 +3,9 @@
 #![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
 
 mod alerts;
-mod compile;
 mod guard;
-mod languages;
 mod model;
 mod outcomes;
-mod quality;
 mod quotas;
 mod recompile;
 mod restricted;

@@ -7,9 +7,8 @@ use runtime::config::Model;
 use serde_json::{Value, json};
 use test_support::{Answer, TIMEOUT, TestServer, eventually};
 
-use crate::support::{World, input};
+use crate::support::{ESPRESSO, World, input};
 
-const ESPRESSO: &str = include_str!("pages/espresso.html");
 const KEY: &str = "a-key-of-the-operators";
 /// Long enough for a request to arrive on a busy machine.
 const BRIEFLY: Duration = Duration::from_secs(3);

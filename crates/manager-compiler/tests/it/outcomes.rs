@@ -10,9 +10,7 @@ use domain::{
 use flate2::{Compression, write::GzEncoder};
 use test_support::{Answer, TestServer};
 
-use crate::support::{World, applied};
-
-const ESPRESSO: &str = include_str!("pages/espresso.html");
+use crate::support::{ESPRESSO, World, applied};
 
 /// A customer's server with a page of each kind.
 async fn customer() -> TestServer {

@@ -14,10 +14,7 @@ use domain::{
 use store::{AsyncConnection, feedback, managers, scans};
 use test_support::{Answer, Replica, TestServer, eventually, instructions, post};
 
-use crate::support::{World, applied, input};
-
-const ESPRESSO: &str = include_str!("pages/espresso.html");
-const BIKES: &str = include_str!("pages/bikes.html");
+use crate::support::{BIKES, ESPRESSO, World, applied, input};
 
 /// A customer's server whose page changes, hangs or fails, depending on the number that is set.
 async fn customer() -> (TestServer, Arc<AtomicU8>) {

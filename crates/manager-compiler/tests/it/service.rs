@@ -8,10 +8,7 @@ use domain::{
 };
 use test_support::{Answer, TestServer, eventually};
 
-use crate::support::{World, applied, input};
-
-const ESPRESSO: &str = include_str!("pages/espresso.html");
-const BIKES: &str = include_str!("pages/bikes.html");
+use crate::support::{BIKES, ESPRESSO, World, applied, input};
 
 /// A server with a slow page about espresso, and a fast one about bicycles.
 async fn customer() -> TestServer {

@@ -15,6 +15,9 @@ use runtime::{
 use store::managers;
 use test_support::{Fixture, Replica, TIMEOUT, TestDatabase, eventually, publish};
 
+pub(crate) const ESPRESSO: &str = include_str!("../../../compiling/tests/it/pages/espresso.html");
+pub(crate) const BIKES: &str = include_str!("../../../compiling/tests/it/pages/bikes.html");
+
 pub(crate) struct World {
     pub(crate) database: TestDatabase,
     pub(crate) fixture: Fixture,

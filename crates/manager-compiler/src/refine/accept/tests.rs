@@ -1,3 +1,4 @@
+use compiling::compile::{Seed, compile_seeds};
 use domain::{
     Focus, Instructions, Sensitivity,
     instructions::{MAX_PHRASES, NameKind},
@@ -6,10 +7,7 @@ use matching::Plan;
 use serde_json::{Value, json};
 
 use super::{MAX_NEW_TERMS, MAX_OWN, MAX_UNSEEN_TERMS, MAX_UNSEEN_WATCHED, accept};
-use crate::{
-    compile::{Seed, compile_seeds},
-    refine::{Material, Proposal},
-};
+use crate::refine::{Material, Proposal};
 
 const PAGE: &str = "<title>Brewforge espresso machines</title><main><h1>Lever espresso machines</h1>\
     <p>Our lever machines pull espresso by hand. Every portafilter is milled. Compare us with Steamtown \

@@ -31,7 +31,7 @@ use crate::{background, page::Page};
 use named::MAX_NAMES;
 pub use named::Named;
 use spelling::clean;
-pub(crate) use spelling::squeeze;
+pub use spelling::squeeze;
 
 /// Names of the pages' subject, and names that they compare it with.
 #[derive(Debug, Clone, Default)]

@@ -28,7 +28,7 @@ pub struct Named {
 }
 
 impl Named {
-    pub(crate) fn new(name: String) -> Self {
+    pub fn new(name: String) -> Self {
         let mut doubtful: Vec<String> = acronym(&name).into_iter().collect();
         let mut spellings = with_variants(name);
         match split_camel_case(&spellings[0]) {
@@ -70,7 +70,7 @@ impl Named {
             .any(|spelling| name.contains(&fold(spelling)))
     }
 
-    pub(crate) fn entries(&self, kind: NameKind, terms: &[Term]) -> Vec<WatchedName> {
+    pub fn entries(&self, kind: NameKind, terms: &[Term]) -> Vec<WatchedName> {
         let (mut clear, mut cased, mut words) = (Vec::new(), Vec::new(), Vec::new());
         for spelling in &self.spellings {
             if spelling.chars().count() <= MAX_TERM_CHARS {

@@ -1,4 +1,4 @@
-//! `cargo run --release -p manager-compiler --example evidence -- CUSTOMERS_DIR POSTS`
+//! `cargo run --release -p compiling --example evidence -- CUSTOMERS_DIR POSTS`
 //!
 //! Prints the evidence of each pair of customer and post, one JSON array per line.
 
@@ -7,8 +7,8 @@ use std::{
     path::Path,
 };
 
+use compiling::evaluate;
 use domain::Sensitivity;
-use manager_compiler::evaluate;
 use matching::{EVIDENCE, Evidence, PostText};
 
 fn main() -> Result<(), Box<dyn std::error::Error>> {

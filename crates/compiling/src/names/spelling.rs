@@ -111,7 +111,7 @@ pub(super) fn is_person(pages: &[Page], name: &str) -> bool {
 }
 
 /// Returns only letters and digits, folded, so that `Brew-Forge` and `brewforge` are equal.
-pub(crate) fn squeeze(name: &str) -> String {
+pub fn squeeze(name: &str) -> String {
     text::fold(name)
         .chars()
         .filter(|c| c.is_alphanumeric())

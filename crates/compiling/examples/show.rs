@@ -1,8 +1,8 @@
-//! `cargo run -p manager-compiler --example show -- SALES|COMPETITOR|CRISIS PAGE.html…` prints the
+//! `cargo run -p compiling --example show -- SALES|COMPETITOR|CRISIS PAGE.html…` prints the
 //! instructions that pages on disk compile to.
 
+use compiling::compile::{FetchedPage, compile};
 use domain::{Focus, Sensitivity};
-use manager_compiler::compile::{FetchedPage, compile};
 
 fn main() -> Result<(), Box<dyn std::error::Error>> {
     let mut arguments = std::env::args().skip(1);

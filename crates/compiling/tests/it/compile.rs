@@ -1,10 +1,10 @@
 //! Compiles invented pages to instructions, and uses them to decide on invented posts.
 
-use domain::{Focus, Instructions, Sensitivity, instructions::NameKind};
-use manager_compiler::{
+use compiling::{
     compile::{CompileFailure, FetchedPage, compile},
     feeds::Platform,
 };
+use domain::{Focus, Instructions, Sensitivity, instructions::NameKind};
 use matching::{Plan, PostText};
 
 const ESPRESSO: &str = include_str!("pages/espresso.html");

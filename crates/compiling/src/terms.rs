@@ -76,7 +76,7 @@ pub fn stems(text: &str) -> impl Iterator<Item = String> {
 }
 
 /// Returns the weight of a term that occurs once on a page; `None` for one that says too little.
-pub(crate) fn weight_of(text: &str) -> Option<f64> {
+pub fn weight_of(text: &str) -> Option<f64> {
     if !says_something(text) {
         return None;
     }
@@ -92,7 +92,7 @@ pub(crate) fn weight_of(text: &str) -> Option<f64> {
 }
 
 /// Returns whether it contains a word that is neither a stop word nor standard wording of web pages.
-pub(crate) fn says_something(text: &str) -> bool {
+pub fn says_something(text: &str) -> bool {
     text::words(text).any(|word| {
         !background::is_stop_word(&word.text) && !background::is_web_word(&text::stem(&word.text))
     })
@@ -469,7 +469,7 @@ fn best(terms: impl Iterator<Item = Term>, count: usize) -> Vec<Term> {
     terms
 }
 
-pub(crate) fn sort(terms: &mut [Term]) {
+pub fn sort(terms: &mut [Term]) {
     terms.sort_by(|a, b| {
         b.weight
             .total_cmp(&a.weight)

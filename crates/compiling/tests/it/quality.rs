@@ -3,8 +3,8 @@
 
 use std::{collections::BTreeSet, path::Path};
 
+use compiling::evaluate;
 use domain::{Focus, Sensitivity};
-use manager_compiler::evaluate;
 
 fn predictions() -> (BTreeSet<String>, BTreeSet<String>, [Focus; 3]) {
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/it/bench");

@@ -1,4 +1,4 @@
-//! `cargo run --release -p manager-compiler --example plans -- CUSTOMERS_DIR [CUSTOMER]`: prints instructions.
+//! `cargo run --release -p compiling --example plans -- CUSTOMERS_DIR [CUSTOMER]`: prints instructions.
 
 fn main() -> Result<(), Box<dyn std::error::Error>> {
     let mut arguments = std::env::args().skip(1);
@@ -6,7 +6,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
         .next()
         .ok_or("usage: plans CUSTOMERS_DIR [CUSTOMER]")?;
     let only = arguments.next();
-    for (customer, focus, instructions) in manager_compiler::evaluate::instructions(dir.as_ref())? {
+    for (customer, focus, instructions) in compiling::evaluate::instructions(dir.as_ref())? {
         if only.as_ref().is_none_or(|only| *only == customer) {
             println!(
                 "{customer} {} {}",

@@ -2,8 +2,8 @@
 
 use std::{path::Path, sync::LazyLock};
 
+use compiling::compile::{FetchedPage, compile};
 use domain::{Focus, Instructions, Sensitivity, instructions::NameKind};
-use manager_compiler::compile::{FetchedPage, compile};
 use matching::{Plan, PostText, Reason};
 use reader::{Customer, Reader, is_candidate, obstacle};
 

@@ -26,7 +26,7 @@ pub struct FetchedPage {
 }
 
 /// Result of classifying a seed URL.
-pub(crate) enum Seed {
+pub enum Seed {
     /// A feed on a configured platform: it defines what to watch, and says nothing about the subject.
     Place(FeedName),
     /// A page about the subject, which may also be a feed.
@@ -35,11 +35,11 @@ pub(crate) enum Seed {
 
 impl Seed {
     /// Returns whether the seed names a feed.
-    pub(crate) fn names_feed(&self) -> bool {
+    pub fn names_feed(&self) -> bool {
         matches!(self, Self::Place(_) | Self::Subject(_, Some(_)))
     }
 
-    pub(crate) fn read(
+    pub fn read(
         url: &Url,
         content_type: Option<&str>,
         body: &[u8],
@@ -102,7 +102,7 @@ pub fn compile(
 }
 
 /// Works like [`compile`], for pages that have been read.
-pub(crate) fn compile_seeds(
+pub fn compile_seeds(
     seeds: impl IntoIterator<Item = Seed>,
     focus: Focus,
     sensitivity: Sensitivity,
@@ -186,7 +186,7 @@ fn brief(focus: Focus, names: &Names, terms: &[Term]) -> String {
 }
 
 /// Adds a sentence to the `brief`; a long description is cut to make room.
-pub(crate) fn add_to_brief(instructions: &mut Instructions, sentence: &str) {
+pub fn add_to_brief(instructions: &mut Instructions, sentence: &str) {
     let room = MAX_BRIEF_CHARS.saturating_sub(sentence.chars().count() + 1);
     let mut brief: String = instructions.brief.chars().take(room).collect();
     brief.push(' ');
@@ -195,7 +195,7 @@ pub(crate) fn add_to_brief(instructions: &mut Instructions, sentence: &str) {
 }
 
 /// Every spelling and context word counts as a term; the last names are dropped first.
-pub(crate) fn keep_in_bounds(instructions: &mut Instructions) {
+pub fn keep_in_bounds(instructions: &mut Instructions) {
     let mut count = instructions.include.len();
     let mut kept = Vec::new();
     for name in std::mem::take(&mut instructions.names) {
