@@ -292,7 +292,11 @@ async fn read(
     platforms: &Arc<Vec<Platform>>,
 ) -> Result<Seed, Reason> {
     let (source, platforms) = (source.to_owned(), Arc::clone(platforms));
-    let is_long = fetched.body.len() > SMALL_BYTES;
+    let is_packed = platforms::feed::is_packed(&fetched.body);
+    if is_packed {
+        large::take_place().await;
+    }
+    let is_long = is_packed || fetched.body.len() > SMALL_BYTES;
     let place = large::share_place();
     let reading = runtime::background::spawn_blocking(is_long, move || {
         // The place is held until the reading ends, even if its compilation ends earlier.
@@ -343,4 +347,36 @@ fn shown(url: &str) -> String {
         shown.push('…');
     }
     shown
+}
+
+#[cfg(test)]
+mod tests {
+    use std::io::Write as _;
+
+    use flate2::{Compression, write::GzEncoder};
+    use tokio::sync::Semaphore;
+
+    use super::*;
+
+    #[tokio::test]
+    async fn page_that_is_compressed_without_saying_so_takes_a_place() {
+        let page = "<rss version='2.0'><channel><title>Espresso machines</title></channel></rss>";
+        let mut packed = GzEncoder::new(Vec::new(), Compression::best());
+        packed.write_all(page.as_bytes()).unwrap();
+        for (body, taken) in [(page.into(), 0), (packed.finish().unwrap(), 1)] {
+            let places = Arc::new(Semaphore::new(1));
+            let url: Url = "https://shop.example/".parse().unwrap();
+            let fetched = Fetched {
+                body: body.into(),
+                ..Fetched::place(url)
+            };
+            let work = async {
+                let _ = read(fetched, "https://shop.example/", &Arc::default()).await;
+                1 - places.available_permits()
+            };
+            let take = Arc::clone(&places);
+            let done = large::in_turn(move || Arc::clone(&take).acquire_owned(), work);
+            assert_eq!(done.await, taken);
+        }
+    }
 }

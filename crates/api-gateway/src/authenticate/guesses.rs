@@ -4,9 +4,9 @@
 //! makes attempts visible (`earshot_failed_keys_total`, and a line in the log).
 //!
 //! An address may fail [`BURST`] times, and once more per [`INTERVAL`]. After that, its invalid keys get 429, and its
-//! look-ups wait in a queue: [`LOOKUPS`] run at a time for all such addresses. So invalid keys never lock out a valid
-//! one of the same address: it waits for [`LONGEST_QUEUE`] at most, and not at all if it has worked here recently
-//! ([`super::KeyCache::has_worked`]). Each replica counts for itself.
+//! look-ups wait in a queue: [`LOOKUPS`] run at a time for all such addresses. A valid key of such an address waits for
+//! [`LONGEST_QUEUE`] at most, and not at all if it has worked here recently ([`super::KeyCache::has_worked`]). It is
+//! refused only if thousands of invalid ones are before it in the queue. Each replica counts for itself.
 //!
 //! The address is that of the connection. If that is one of `gateway.trusted_proxies`, it is the last address in
 //! `X-Forwarded-For` that is not a trusted proxy. Of an IPv6 address only the first 64 bits count, because one

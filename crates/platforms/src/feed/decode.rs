@@ -17,7 +17,7 @@ const DETECTION_BYTES: usize = 64 * 1024;
 /// One broken character for so many sound ones leaves a document in UTF-8.
 const SOUND_FOR_BROKEN: usize = 4;
 /// Begins a stream of gzip, and no feed.
-pub(super) const GZIP_MAGIC: &[u8] = &[0x1F, 0x8B, 0x08];
+const GZIP_MAGIC: &[u8] = &[0x1F, 0x8B, 0x08];
 
 /// Decodes `body`; `charset` is the parameter of its media type.
 pub(super) fn decode<'a>(body: &'a [u8], charset: Option<&str>) -> Cow<'a, str> {
@@ -28,9 +28,16 @@ pub(super) fn decode<'a>(body: &'a [u8], charset: Option<&str>) -> Cow<'a, str> 
     with_windows_marks(text)
 }
 
+/// Whether `body` is compressed although its server does not say so. A few bytes can become
+/// a large document.
+#[must_use]
+pub fn is_packed(body: &[u8]) -> bool {
+    body.starts_with(GZIP_MAGIC)
+}
+
 /// Unpacks a document that a server sends compressed without saying so, up to `max_bytes`.
 pub(super) fn unpack(body: &[u8], max_bytes: usize) -> Cow<'_, [u8]> {
-    if !body.starts_with(GZIP_MAGIC) {
+    if !is_packed(body) {
         return Cow::Borrowed(body);
     }
     let mut unpacked = Vec::new();

@@ -39,6 +39,7 @@ use outbound::large::{self, SMALL_BYTES};
 use runtime::background;
 use url::Url;
 
+pub use decode::is_packed;
 pub use document::{Document, Entry, Markup};
 
 use crate::{
@@ -173,7 +174,10 @@ impl Adapter for FeedAdapter {
         };
         let reading = Reading::new(cursor, limits);
         // A long document takes long, and so do the texts of its entries. It must not delay the feeds of others.
-        let is_packed = answer.body.starts_with(decode::GZIP_MAGIC);
+        let is_packed = is_packed(&answer.body);
+        if is_packed {
+            large::take_place().await;
+        }
         let is_long = is_packed || answer.body.len() > SMALL_BYTES;
         let place = large::share_place();
         let read = background::spawn_blocking(is_long, move || {

@@ -1,6 +1,7 @@
 //! Feeds on the simulator.
 
 use std::{
+    io::Write as _,
     sync::{
         Arc, Mutex,
         atomic::{AtomicU64, Ordering},
@@ -10,15 +11,18 @@ use std::{
 
 use async_trait::async_trait;
 use domain::Timestamp;
+use flate2::{Compression, write::GzEncoder};
+use outbound::large;
 use platform_simulator::{Fault, FaultKind, NewPost};
 use platforms::{
     Adapter, Cursor, Fetch, FetchError, FetchLimits, Fetched, PollError, PollLimits, Polled,
     Source, feed::FeedAdapter,
 };
 use serde_json::json;
+use tokio::sync::Semaphore;
 use url::Url;
 
-use crate::platform::{Feed, answer, answering, minutes_ago, post, posts};
+use crate::platform::{Feed, always, answer, answering, minutes_ago, post, posts};
 
 const BLOG: &str = "feed:blog";
 
@@ -45,6 +49,26 @@ async fn large_feed_is_returned_completely_over_several_polls() {
         assert_eq!((polled.posts.len(), polled.more), (count, more));
     }
     assert!(feed.poll().await.not_modified);
+}
+
+#[tokio::test]
+async fn document_that_is_compressed_without_saying_so_takes_a_place() {
+    let document = r#"<rss version="2.0"><channel><title>Blog</title></channel></rss>"#;
+    let mut packed = GzEncoder::new(Vec::new(), Compression::best());
+    packed.write_all(document.as_bytes()).unwrap();
+    let packed = packed.finish().unwrap();
+    for (body, taken) in [(document.as_bytes().to_vec(), 0), (packed, 1)] {
+        let places = Arc::new(Semaphore::new(1));
+        let feeds = FeedAdapter::new("blog".into(), Source::Network, None, always(200, body));
+        let work = async {
+            let limits = PollLimits::default();
+            let polled = feeds.poll("https://lab.example/feed", None, &limits).await;
+            (polled.is_ok(), 1 - places.available_permits())
+        };
+        let take = Arc::clone(&places);
+        let done = large::in_turn(move || Arc::clone(&take).acquire_owned(), work).await;
+        assert_eq!(done, (true, taken));
+    }
 }
 
 #[tokio::test]
