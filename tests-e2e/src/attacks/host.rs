@@ -112,13 +112,15 @@ pub(super) fn ok() -> Reply {
     Reply::Answer(answer(200, "text/plain", ""))
 }
 
-/// Returns a document that is sent compressed.
-pub(super) fn gzip(content_type: &str, document: &str) -> Reply {
+/// Returns a document that is sent compressed, with a header that says so if `is_declared`.
+pub(super) fn gzip(content_type: &str, document: &str, is_declared: bool) -> Reply {
     let mut gzip = GzEncoder::new(Vec::new(), Compression::default());
     gzip.write_all(document.as_bytes()).unwrap();
     let mut response = answer(200, content_type, gzip.finish().unwrap());
-    let headers = response.headers_mut();
-    headers.insert("content-encoding", "gzip".parse().unwrap());
+    if is_declared {
+        let headers = response.headers_mut();
+        headers.insert("content-encoding", "gzip".parse().unwrap());
+    }
     Reply::Answer(response)
 }
 
