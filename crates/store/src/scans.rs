@@ -7,7 +7,9 @@ use diesel::{
     deserialize::{self, FromSql, FromSqlRow},
     pg::{Pg, PgValue},
     prelude::*,
-    sql_types::{Array, BigInt, Bool, Double, Jsonb, Nullable, Text, Timestamptz, Uuid as SqlUuid},
+    sql_types::{
+        Array, BigInt, Bool, Double, Integer, Jsonb, Nullable, Text, Timestamptz, Uuid as SqlUuid,
+    },
 };
 use diesel_async::{AsyncPgConnection, RunQueryDsl};
 use domain::{
@@ -215,6 +217,67 @@ pub async fn get(conn: &mut AsyncPgConnection, name: ScanName) -> Result<Option<
     .optional()?
     .map(ScanRow::into_scan)
     .transpose()
+}
+
+/// Part of a Scan that a mail shows.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Excerpt {
+    pub name: ScanName,
+    /// Without ids, and with a part of long texts.
+    pub post: Post,
+    /// Without spans, and with the strongest terms alone.
+    pub matched: Match,
+}
+
+/// Returns excerpts of those of the Scans that still exist, with at most `max_chars` of a title and of a text. By primary
+/// key, because each id contains the time of its partition.
+pub async fn excerpts(
+    conn: &mut AsyncPgConnection,
+    names: &[ScanName],
+    max_chars: i32,
+) -> Result<Vec<Excerpt>, Error> {
+    #[derive(QueryableByName)]
+    #[diesel(check_for_backend(diesel::pg::Pg))]
+    struct Row {
+        #[diesel(sql_type = SqlUuid)]
+        namespace_id: Uuid,
+        #[diesel(sql_type = SqlUuid)]
+        manager_id: Uuid,
+        #[diesel(sql_type = SqlUuid)]
+        id: Uuid,
+        #[diesel(sql_type = Jsonb)]
+        matched: Matched,
+        #[diesel(embed)]
+        post: PostRow,
+    }
+    let column = |id: fn(&ScanName) -> Id| -> Vec<Uuid> {
+        names.iter().map(|name| id(name).to_uuid()).collect()
+    };
+    let times: Vec<DateTime<Utc>> = { names.iter() }
+        .map(|name| name.scan.time().to_chrono())
+        .collect();
+    let rows: Vec<Row> = query!(
+        "scans/excerpts",
+        Array<SqlUuid>: column(|name| name.namespace),
+        Array<SqlUuid>: column(|name| name.manager),
+        Array<Timestamptz>: times,
+        Array<SqlUuid>: column(|name| name.scan),
+        Integer: max_chars,
+    )
+    .load(conn)
+    .await?;
+    let excerpts = rows.into_iter().map(|row| {
+        Ok(Excerpt {
+            name: ScanName {
+                namespace: Id::from_uuid(row.namespace_id),
+                manager: Id::from_uuid(row.manager_id),
+                scan: Id::from_uuid(row.id),
+            },
+            post: row.post.into_post()?,
+            matched: row.matched.0,
+        })
+    });
+    excerpts.collect()
 }
 
 pub(crate) const LISTING: Listing = Listing {

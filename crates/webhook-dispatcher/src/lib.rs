@@ -90,7 +90,11 @@ pub async fn run_with(
             .dispatcher
             .smtp
             .as_ref()
-            .map(|smtp| Mailer::new(smtp, &context.shutdown, config.ops.grace_period))
+            .map(|smtp| {
+                let grace_period = config.ops.grace_period;
+                let connections = config.database.max_connections;
+                Mailer::new(smtp, &context.shutdown, grace_period, connections)
+            })
             .transpose()?,
         lanes: lanes::Lanes::new(
             config.dispatcher.max_in_flight,

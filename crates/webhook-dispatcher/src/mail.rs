@@ -13,8 +13,9 @@ mod smtp;
 use std::time::{Duration, Instant};
 
 use anyhow::Context as _;
+use backbone::shares::Shares;
 use domain::{
-    ConnectionName, Id, Match, Post, Scan, ScanName, Timestamp,
+    ConnectionName, Id, Match, Post, ScanName, Timestamp,
     connection::{MailAddress, RecipientState, Recipients},
     trial_delivery::TestResult,
 };
@@ -29,7 +30,10 @@ use store::{
     },
     namespaces, scans,
 };
-use tokio::time::{Instant as Deadline, sleep, timeout, timeout_at};
+use tokio::{
+    sync::OwnedSemaphorePermit,
+    time::{Instant as Deadline, sleep, timeout, timeout_at},
+};
 use tokio_util::sync::CancellationToken;
 
 use crate::{
@@ -44,6 +48,8 @@ use smtp::{Failure, Kind, Reply, Server};
 
 /// Maximum number of Scans that a digest lists.
 const MAX_LISTED: i64 = 20;
+/// Error of a mail that has to wait for the next minute.
+const TOO_MANY: &str = "too_many_mails";
 /// Time for the reply to QUIT.
 const CLOSE: Duration = Duration::from_secs(2);
 /// Rest of the grace period after the last mail, for storing results.
@@ -54,6 +60,8 @@ pub(crate) struct Mailer {
     server: Server,
     from: Mailbox,
     pace: Pace,
+    /// Connections to the database: unlike requests, mails need some while they are sent.
+    connections: Shares,
     /// Time limit for one mail.
     timeout: Duration,
     /// Cancelled when this process stops sending, so that it still stores who got a mail.
@@ -125,6 +133,7 @@ impl Mailer {
         settings: &Smtp,
         shutdown: &CancellationToken,
         grace_period: Duration,
+        max_connections: u32,
     ) -> anyhow::Result<Self> {
         let from: Mailbox = settings.from.parse().context("dispatcher.smtp.from")?;
         let url = &settings.public_url;
@@ -139,11 +148,22 @@ impl Mailer {
             server: Server::new(settings, from.email.domain())?,
             from,
             pace: Pace::new(settings.max_per_minute),
+            connections: Shares::of(usize::try_from(max_connections)?),
             timeout: settings.timeout,
             end,
             base: url.as_str().trim_end_matches('/').to_owned(),
             site: url.host_str().unwrap_or_default().to_owned(),
         })
+    }
+
+    /// Returns a connection to the database out of the share of `account`, for as long as the permit is held.
+    async fn connect(
+        &self,
+        dispatcher: &Dispatcher,
+        account: Id,
+    ) -> Result<(Option<OwnedSemaphorePermit>, store::Connection), store::Error> {
+        let permit = self.connections.take(account, 1).await;
+        Ok((permit, dispatcher.backbone.pool.get().await?))
     }
 
     fn link(
@@ -189,7 +209,7 @@ impl Mailer {
         for address in to {
             if let Err(wait) = self.pace.take(mail.account, Instant::now()) {
                 tally.pause = Some(wait);
-                tally.fail(Failure::without_reply("too_many_mails"));
+                tally.fail(Failure::without_reply(TOO_MANY));
                 break;
             }
             let digest = address.digest();
@@ -372,17 +392,12 @@ async fn attempt(
     let Ok(all) = task.url.parse::<Recipients>() else {
         return Ok(Sent::without_mail(End::Refused, "invalid_request"));
     };
-    let (confirmed, receipts, scans, total) = {
-        let mut conn = dispatcher.backbone.pool.get().await?;
+    let (confirmed, receipts) = {
+        let (_permit, mut conn) = mailer.connect(dispatcher, task.account).await?;
         let confirmed = confirmed(&mut conn, connection, &all).await?;
         // Also before the first attempt is recorded: a process may have died in it.
         let receipts = recipients::receipts(&mut conn, delivery, task.reopen_time).await?;
-        let (names, total) = digests::scans(&mut conn, delivery, MAX_LISTED).await?;
-        let names = match total {
-            0 => task.scan().into_iter().collect(),
-            _ => names,
-        };
-        (confirmed, receipts, load(&mut conn, &names).await?, total)
+        (confirmed, receipts)
     };
     if confirmed.is_empty() {
         return Ok(Sent::without_mail(
@@ -394,6 +409,24 @@ async fn attempt(
     let to: Vec<&MailAddress> = { confirmed.iter().copied() }
         .filter(|address| !has_receipt(address))
         .collect();
+    // Scans are read for a mail that may be sent now: at the end of an hour, many digests are due.
+    if !to.is_empty()
+        && let Err(wait) = mailer.pace.check(task.account, Instant::now())
+    {
+        return Ok(Sent {
+            pause: Some(wait),
+            ..Sent::without_mail(End::Failed, TOO_MANY)
+        });
+    }
+    let (scans, total) = {
+        let (_permit, mut conn) = mailer.connect(dispatcher, task.account).await?;
+        let (names, total) = digests::scans(&mut conn, delivery, MAX_LISTED).await?;
+        let (names, max_chars) = match total {
+            0 => (task.scan().into_iter().collect(), email::READ),
+            _ => (names, email::READ_IN_DIGEST),
+        };
+        (scans::excerpts(&mut conn, &names, max_chars).await?, total)
+    };
     let entries: Vec<Entry<'_>> = { scans.iter() }
         .map(|scan| mailer.entry(scan.name, &scan.post, Some(&scan.matched)))
         .collect();
@@ -414,7 +447,7 @@ async fn attempt(
         }
     };
     let tally = mailer.send(dispatcher, &mail, &to, letter).await;
-    let has_disabled = record(dispatcher, task, &tally, !receipts.is_empty()).await;
+    let has_disabled = record(dispatcher, mailer, task, &tally, !receipts.is_empty()).await;
     let end = match (&tally.passing, &tally.permanent) {
         (Some(_), _) => End::Failed,
         (None, Some(_)) if tally.accepted.is_empty() && receipts.is_empty() => End::Refused,
@@ -441,18 +474,6 @@ async fn attempt(
     })
 }
 
-/// Returns those of the Scans that still exist.
-async fn load(
-    conn: &mut store::AsyncPgConnection,
-    names: &[ScanName],
-) -> Result<Vec<Scan>, store::Error> {
-    let mut found = Vec::new();
-    for name in names {
-        found.extend(scans::get(conn, *name).await?);
-    }
-    Ok(found)
-}
-
 /// Returns those of the recipients who have confirmed their addresses.
 async fn confirmed<'a>(
     conn: &mut store::AsyncPgConnection,
@@ -469,7 +490,13 @@ async fn confirmed<'a>(
 
 /// Stores what later attempts must know. If the database is away, a mail may be sent again. Returns true if this disabled
 /// the Connection.
-async fn record(dispatcher: &Dispatcher, task: &Task, tally: &Tally, has_receipts: bool) -> bool {
+async fn record(
+    dispatcher: &Dispatcher,
+    mailer: &Mailer,
+    task: &Task,
+    tally: &Tally,
+    has_receipts: bool,
+) -> bool {
     // The first attempt needs none if it reaches all. The last of several does: its result is not committed yet.
     let is_one_of_several = tally.passing.is_some() || has_receipts;
     let receipts: &[Digest] = if is_one_of_several {
@@ -483,7 +510,7 @@ async fn record(dispatcher: &Dispatcher, task: &Task, tally: &Tally, has_receipt
     let (connection, delivery) = (task.delivery.connection_name(), task.delivery.delivery);
     let now = Timestamp::now();
     let stored = async {
-        let mut conn = dispatcher.backbone.pool.get().await?;
+        let (_permit, mut conn) = mailer.connect(dispatcher, task.account).await?;
         if !receipts.is_empty() {
             recipients::record_receipts(&mut conn, delivery, receipts).await?;
         }

@@ -375,3 +375,42 @@ async fn overdue_scans_are_shared() {
     run(&mut at.conn, "UPDATE scans SET fanned_out = true").await;
     assert_eq!(overdue(&mut at.conn, at_once, &[], 10).await, []);
 }
+
+#[tokio::test]
+async fn excerpts_have_a_part_of_each_long_text_and_no_spans() {
+    let (mut at, managers) = with_managers(2).await;
+    let mut long = post("forum:long", &"é".repeat(50));
+    long.text = Some("ü".repeat(5_000));
+    long.url = format!("https://forum.example/{}", "a".repeat(2_000));
+    let short = post("forum:short", "t");
+    let mut made = record(&mut at.conn, managers[0], &[long, short.clone()]).await;
+    made.extend(record(&mut at.conn, managers[1], &[short]).await);
+    let explained = "UPDATE scans SET matched = matched || jsonb_build_object( \
+            'terms', (SELECT jsonb_agg(n::text) FROM generate_series(1, 50) AS n), \
+            'spans', '[{\"field\": \"text\", \"start\": 0, \"end\": 1, \"term\": \"1\"}]'::jsonb)";
+    assert_eq!(run(&mut at.conn, explained).await, 3);
+    let gone = ScanName {
+        scan: Id::generate(),
+        ..made[0]
+    };
+    let asked = [made[2], gone, made[0], made[1]];
+    let excerpts = scans::excerpts(&mut at.conn, &asked, 10).await.unwrap();
+    let found: Vec<ScanName> = excerpts.iter().map(|one| one.name).collect();
+    assert_eq!(found, [made[2], made[0], made[1]]);
+    let long = &excerpts[1].post;
+    assert_eq!(long.title.as_deref(), Some("éééééééééé"));
+    assert_eq!(long.text.as_deref(), Some("üüüüüüüüüü"));
+    assert_eq!(long.url, "", "no mail has a link of this length");
+    let whole = scans::get(&mut at.conn, made[1]).await.unwrap().unwrap();
+    let (short, post) = (&excerpts[2].post, &whole.post);
+    assert_eq!(
+        (&short.title, &short.text, &short.url),
+        (&post.title, &post.text, &post.url)
+    );
+    assert_eq!(short.user.name, post.user.name);
+    let place = |post: &Post| post.subforum.as_ref().unwrap().name.clone();
+    assert_eq!(place(short), place(post));
+    let matched = &excerpts[0].matched;
+    assert_eq!(matched.terms, whole.matched.terms[..10]);
+    assert!(matched.spans.is_empty());
+}

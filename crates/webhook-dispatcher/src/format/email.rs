@@ -14,6 +14,10 @@ use super::{
     text::{self, plain},
 };
 
+/// Numbers of characters of a title and of a text that are worth reading: more than are shown, because some are invisible.
+pub(crate) const READ: i32 = 5_000;
+/// The same for a Scan in a digest. A full digest is about as large as the largest post.
+pub(crate) const READ_IN_DIGEST: i32 = 400;
 /// Signals from this strength on are a reason.
 const STRONG: f64 = 0.5;
 

@@ -1,7 +1,9 @@
 //! Leased deliveries that wait for their requests.
 
+use domain::connection::Format;
 use store::deliveries::Task;
 
+use super::LARGEST_POST;
 use crate::in_hand::InHand;
 
 /// A leased delivery that waits for its request.
@@ -16,7 +18,12 @@ pub(crate) struct Ready {
 impl Ready {
     /// Number of bytes that count towards [`super::state::MAX_POST_BYTES`].
     pub(super) fn bytes(&self) -> usize {
-        self.task.post_bytes()
+        let bytes = self.task.post_bytes();
+        match self.task.format {
+            // It may be a digest, whose excerpts are read when it is sent.
+            Format::Email => bytes.max(LARGEST_POST),
+            Format::Earshot | Format::Slack | Format::Discord | Format::Teams => bytes,
+        }
     }
 
     /// Returns true if it is sent even though the circuit breaker is open.

@@ -418,6 +418,21 @@ async fn lanes_without_bytes_ask_again_when_a_request_ends() {
 }
 
 #[test]
+fn mail_keeps_the_bytes_of_the_largest_post_for_a_digest() {
+    let lanes = Lanes::new(10_000, 8);
+    let at = endpoint(Id::generate());
+    prove(&lanes, &at);
+    let mut ready = ready_with(at.connection, "four");
+    ready.task.format = Format::Email;
+    let place = lanes.places(at.connection, at.account, 1).remove(0);
+    assert!(lanes.put(place, ready).is_ok());
+    let held = || lanes.lock().post_bytes.held_by(at.account);
+    assert_eq!(held(), LARGEST_POST);
+    drop(open(&lanes));
+    assert_eq!(held(), 0);
+}
+
+#[test]
 fn place_reserves_the_largest_post_until_the_size_is_known() {
     let lanes = Lanes::new(10_000, 8);
     let at = endpoint(Id::generate());

@@ -38,6 +38,18 @@ impl Pace {
     /// # Errors
     /// The time until the next minute, if the mail is one too many.
     pub(super) fn take(&self, account: Id, now: Instant) -> Result<(), Duration> {
+        self.count(account, now, 1)
+    }
+
+    /// Does the same as [`Self::take`], but does not count the mail.
+    ///
+    /// # Errors
+    /// The same.
+    pub(super) fn check(&self, account: Id, now: Instant) -> Result<(), Duration> {
+        self.count(account, now, 0)
+    }
+
+    fn count(&self, account: Id, now: Instant, mails: u32) -> Result<(), Duration> {
         let mut guard = self.minute.lock().unwrap_or_else(PoisonError::into_inner);
         let minute = match guard.take() {
             Some(minute) if now.duration_since(minute.begin) < MINUTE => minute,
@@ -51,8 +63,8 @@ impl Pace {
         if minute.count >= self.max_per_minute || *of_account >= share {
             return Err(MINUTE.saturating_sub(now.duration_since(minute.begin)));
         }
-        minute.count += 1;
-        *of_account += 1;
+        minute.count += mails;
+        *of_account += mails;
         Ok(())
     }
 }
@@ -72,6 +84,16 @@ impl Minute {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn check_counts_no_mail() {
+        let (pace, now, account) = (Pace::new(2), Instant::now(), Id::generate());
+        for _ in 0..3 {
+            assert_eq!(pace.check(account, now), Ok(()));
+        }
+        assert_eq!(pace.take(account, now), Ok(()));
+        assert_eq!(pace.check(account, now), Err(MINUTE));
+    }
 
     #[test]
     fn accounts_share_a_minute_and_leave_some_for_another() {

@@ -19,11 +19,11 @@ use domain::{
 use runtime::config::{Smtp, SmtpEncryption};
 use serde_json::Value;
 use store::{connections, mail};
-use test_support::{TIMEOUT, certificates::Authority, eventually};
+use test_support::{Answer, TIMEOUT, certificates::Authority, eventually};
 
 use crate::{
     erased::{erase, retry_now},
-    support::World,
+    support::{World, always},
 };
 
 /// Prints its port, and then a line for each mail. The local part of a recipient decides the replies. With a file that has a
@@ -768,6 +768,83 @@ async fn digest_has_the_scans_of_a_day_in_one_mail() {
     for number in 0..3 {
         assert!(mail.contains(&format!("kettle {number}")), "{mail}");
     }
+}
+
+/// What a mail shows of all Scans becomes unreadable.
+async fn damage_scans(world: &World) {
+    let damage = "UPDATE scans SET matched = '\"unreadable\"'";
+    assert!(world.database.run(damage).await > 0);
+}
+
+#[tokio::test]
+async fn digest_without_a_confirmed_recipient_reads_no_scans() {
+    let Some(server) = MailServer::start() else {
+        return;
+    };
+    let world = world(&server).await;
+    let manager = gathering(&world).await;
+    let replica = world.ready_dispatcher().await;
+    gather(&world, manager, 3).await;
+    world.database.run("DELETE FROM mail_recipients").await;
+    damage_scans(&world).await;
+    end_day(&world).await;
+    world.until("EXHAUSTED", 1).await;
+    replica.stop().await;
+    assert_eq!(world.attempts().await, ["1 - no_confirmed_recipient"]);
+}
+
+#[tokio::test]
+async fn digest_beyond_our_limit_reads_no_scans() {
+    let Some(server) = MailServer::start() else {
+        return;
+    };
+    let mut world = world(&server).await;
+    // One for each account.
+    let smtp = world.config.dispatcher.smtp.as_mut().unwrap();
+    smtp.max_per_minute = 2;
+    let manager = gathering(&world).await;
+    let replica = world.ready_dispatcher().await;
+    gather(&world, manager, 3).await;
+    let other = confirmed(&world, &["grace@example.com"]).await;
+    let other = world.manager(&[other]).await;
+    world.publish_scan(other, "Which teapot?").await;
+    world.until("SUCCEEDED", 1).await;
+    damage_scans(&world).await;
+    end_day(&world).await;
+    world.until("RETRYING", 1).await;
+    replica.stop().await;
+    assert_eq!(world.attempts().await, ["1 250 -", "1 - too_many_mails"]);
+}
+
+#[tokio::test]
+async fn mails_of_an_account_leave_connections_to_the_database_to_others() {
+    let Some(server) = MailServer::start() else {
+        return;
+    };
+    let mut world = world(&server).await;
+    world.config.database.max_connections = 10;
+    let mut connections = Vec::new();
+    for number in 0..12 {
+        connections.push(confirmed(&world, &[&format!("{number}@example.com")]).await);
+    }
+    let mails = world.manager(&connections).await;
+    let receiver = always(Answer::Status(200)).await;
+    let other = world.manager_for(&receiver).await;
+    let replica = world.ready_dispatcher().await;
+    let lock = "LOCK TABLE mail_recipients IN ACCESS EXCLUSIVE MODE";
+    let lock = world.database.begin(&[lock]).await;
+    world.publish_scan(mails, "Which kettle?").await;
+    let waiting =
+        "pg_stat_activity WHERE datname = current_database() AND wait_event_type = 'Lock'";
+    eventually("mails wait for the table", async || {
+        world.database.count(waiting).await >= 5
+    })
+    .await;
+    world.publish_scan(other, "Which teapot?").await;
+    world.until("SUCCEEDED", 1).await;
+    drop(lock);
+    world.until("SUCCEEDED", 13).await;
+    replica.stop().await;
 }
 
 #[tokio::test]
