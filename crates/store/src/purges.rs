@@ -20,7 +20,7 @@ use diesel_async::{AsyncConnection, AsyncPgConnection, RunQueryDsl};
 use domain::{ConnectionName, Id, ManagerName};
 use uuid::Uuid;
 
-use crate::{QueryResult, prepared::query, schema::purges, stats, work::table};
+use crate::{QueryResult, prepared::query, stats, work::table};
 
 mod batches;
 
@@ -50,26 +50,26 @@ pub struct Entry {
     account_id: Uuid,
 }
 
-/// Schedules the rows of `subject` for deletion. Call in the transaction that deletes it.
+/// Schedules the rows of `subject` for deletion. Call in the transaction that deletes it, while its Namespace exists.
 pub(crate) async fn enqueue(conn: &mut AsyncPgConnection, subject: Subject) -> QueryResult<()> {
     let (namespace, manager, connection) = match subject {
         Subject::Namespace(namespace) => (namespace, None, None),
         Subject::Manager(name) => (name.namespace, Some(name.manager), None),
         Subject::Connection(name) => (name.namespace, None, Some(name.connection)),
     };
-    diesel::insert_into(purges::table)
-        .values((
-            purges::namespace_id.eq(namespace.to_uuid()),
-            purges::manager_id.eq(manager.map(Id::to_uuid)),
-            purges::connection_id.eq(connection.map(Id::to_uuid)),
-        ))
-        .execute(conn)
-        .await?;
+    query!(
+        "purges/enqueue",
+        SqlUuid: namespace.to_uuid(),
+        Nullable<SqlUuid>: manager.map(Id::to_uuid),
+        Nullable<SqlUuid>: connection.map(Id::to_uuid),
+    )
+    .execute(conn)
+    .await?;
     Ok(())
 }
 
-/// Returns the purges that are due, of each account the longest due first, without those with the keys `known`. A deleted
-/// Namespace counts as an account. A purge that would be due much later than 30 seconds from now is due now: the
+/// Returns the purges that are due, of each account the longest due first, without those with the keys `known`. A
+/// Namespace that the release before deleted counts as an account. A purge that would be due much later than 30 seconds from now is due now: the
 /// database's clock went back. Reads a table that is mostly small.
 pub async fn due(
     conn: &mut AsyncPgConnection,

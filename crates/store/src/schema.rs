@@ -535,6 +535,7 @@ diesel::table! {
         connection_id -> Nullable<Uuid>,
         create_time -> Timestamptz,
         next_time -> Timestamptz,
+        owner_id -> Nullable<Uuid>,
     }
 }
 

@@ -388,6 +388,23 @@ async fn purges_of_accounts_take_turns() {
 }
 
 #[tokio::test]
+async fn deleted_namespaces_of_an_account_share_its_turn() {
+    let mut at = start().await;
+    let second = at.fixture.beside(&mut at.conn, "acme").await;
+    let other = at.fixture.beside(&mut at.conn, "globex").await;
+    for fixture in [&at.fixture, &second, &other] {
+        let now = Timestamp::now();
+        namespaces::delete(&mut at.conn, fixture.namespace, true, now)
+            .await
+            .unwrap();
+    }
+    let due = purges::due(&mut at.conn, &[]).await.unwrap();
+    let accounts: Vec<_> = due.iter().flat_map(|one| one.accounts.clone()).collect();
+    let own = at.fixture.account;
+    assert_eq!(accounts, [own, other.account, own]);
+}
+
+#[tokio::test]
 async fn a_purge_does_not_wait_for_a_clock_that_went_back() {
     let mut at = start().await;
     let manager = at

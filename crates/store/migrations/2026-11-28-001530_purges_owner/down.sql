@@ -1,0 +1,1 @@
+ALTER TABLE purges DROP COLUMN owner_id;
