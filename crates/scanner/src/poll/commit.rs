@@ -36,8 +36,10 @@ pub(super) struct Batch {
     made: Vec<ScanName>,
     /// Number of matches that the quota refused.
     refused: usize,
-    /// Number of matches that the quota refused earlier, and that are not kept any longer.
+    /// Number of matches that the quota refused, now or earlier, and that are not kept.
     dropped: usize,
+    /// Refused posts that were stored.
+    written: refused_posts::Written,
     /// The oldest time that is still kept, if older posts had to be removed.
     kept_cut: Option<Timestamp>,
 }
@@ -309,14 +311,16 @@ impl Poll {
         };
         let recorded = scans::record_from(conn, feed, posts, matches, now, origin, counter).await?;
         let refused = recorded.refused;
-        let dropped = refused_posts::insert(conn, feed, &refused).await?;
+        let limit = &self.limits.refused_posts;
+        let inserted = refused_posts::insert(conn, feed, &refused, limit).await?;
         self.limits
             .used_up
             .add(refused.iter().map(|(manager, _)| manager.namespace));
         Ok(Batch {
             made: recorded.made,
             refused: refused.len(),
-            dropped,
+            dropped: inserted.dropped,
+            written: inserted.written,
             kept_cut: None,
         })
     }
@@ -324,6 +328,7 @@ impl Poll {
     /// Publishes, counts and logs the Scans of a transaction, after its commit.
     fn report_batch(&self, batch: &Batch) {
         publish(&self.backbone.events, &batch.made);
+        self.limits.refused_posts.count(&batch.written);
         let label = [self.watched.name()];
         metrics::SCANS
             .with_label_values(&label)
@@ -341,13 +346,13 @@ impl Poll {
     }
 }
 
-/// Counts and logs refused matches that are not kept any longer.
+/// Counts and logs refused matches that are not kept.
 pub(crate) fn report_dropped(matches: usize) {
     metrics::DROPPED.inc_by(matches as u64);
     if matches > 0 {
         tracing::warn!(
             matches,
-            "matches that an account's quota refused are dropped: too large or too old"
+            "matches that an account's quota refused are dropped: too many bytes or too old"
         );
     }
 }
