@@ -56,10 +56,15 @@ pub(crate) struct Body {
     beside: Issues,
     mask: Option<String>,
     /// Bytes of the body, which are reserved until it is parsed.
-    _reserved: Vec<Reserved>,
+    reserved: Vec<Reserved>,
 }
 
 impl Body {
+    /// Returns the bytes of the body, for a handler that keeps its text after it is parsed.
+    pub(crate) fn take_reserved(&mut self) -> Vec<Reserved> {
+        std::mem::take(&mut self.reserved)
+    }
+
     /// Returns what `parse` makes of the body, or all invalid fields, including those outside the body.
     pub(crate) fn parse<T>(
         self,
@@ -151,7 +156,7 @@ impl RawJson {
             json,
             beside,
             mask,
-            _reserved: reserved,
+            reserved,
         })
     }
 

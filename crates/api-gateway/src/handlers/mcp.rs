@@ -29,15 +29,22 @@ pub(crate) async fn serve(
     api: web::Data<InProcess>,
     body: RawJson,
 ) -> Result<HttpResponse, ApiError> {
-    let message = body.read().await?.parse(|message| Ok(message.clone()))?;
-    let given = given(&request, message.to_string().into()).map_err(internal)?;
+    let mut body = body.read().await?;
+    let reserved = body.take_reserved();
+    // What was parsed needs many times the memory of its text, and does not stay.
+    let (is_call, text) = body.parse(|message| {
+        let is_call = message["method"] == "tools/call";
+        Ok((is_call, message.to_string()))
+    })?;
+    let given = given(&request, text.into()).map_err(internal)?;
     // Other messages cost nothing. A host takes the server for dead if its `ping` waits.
-    let is_call = message["method"] == "tools/call";
     let _permit = if is_call {
         Some(caller.state.assistant_for(caller.key.account).await?)
     } else {
         None
     };
+    // The request of the tool reserves its own body.
+    drop(reserved);
     // A tool may make a change, so the answer is sent in any case.
     caller.check_unread()?;
     let client = api.client(request.peer_addr(), passed_on(&request, &given));
