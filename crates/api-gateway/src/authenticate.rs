@@ -45,7 +45,7 @@ use store::{
 use self::guesses::Guesses;
 use crate::{
     ApiError,
-    in_flight::{self, Reserved},
+    in_flight::{self, Counted, Reserved},
     rates::{self, standing::Standing},
     request_id::RequestId,
     state::AppState,
@@ -146,38 +146,41 @@ impl Caller {
         self.state.reserve_body(self.key.account, bytes).await
     }
 
-    /// Refuses a change if the account's clients must first read the responses that they have. Call it directly before
-    /// the change, whose response then counts in any case.
+    /// Refuses a request if the account's clients must first read the responses that they have. Call it directly before
+    /// a change, whose response then counts in any case.
     pub(crate) fn check_unread(&self) -> Result<(), ApiError> {
         self.state.in_flight.check_unread(self.key.account)
     }
 
-    /// Charges for so many bytes of a response that can still be refused. Returns what it has of the bytes in flight.
+    /// Counts so many bytes of a response that can still be refused, and charges for them.
     async fn pay_for(
         &self,
         bytes: usize,
         reserved: Option<Reserved>,
-    ) -> Result<Reserved, ApiError> {
-        let reserved = match reserved {
-            Some(reserved) => reserved,
-            None => self.reserve(bytes).await?,
-        };
+    ) -> Result<Arc<Counted>, ApiError> {
+        if reserved.is_none() {
+            // The whole response is in memory already, so it does not wait there.
+            self.check_unread()?;
+        }
+        let counted = self.count(bytes, reserved);
         let points = rates::cost_of_response(bytes);
         if points > 0 {
             self.charge(points).await?;
         }
-        Ok(reserved)
+        Ok(counted)
     }
 
-    /// Returns the response, which counts with so many bytes until it is written.
-    fn count(
-        &self,
-        answer: ServiceResponse<impl MessageBody + 'static>,
-        reserved: Option<Reserved>,
-        bytes: usize,
-    ) -> ServiceResponse<BoxBody> {
+    /// Counts so many bytes of a response, also beyond the limits.
+    fn count(&self, bytes: usize, reserved: Option<Reserved>) -> Arc<Counted> {
         let in_flight = &self.state.in_flight;
-        let counted = in_flight.count(self.key.account, reserved, bytes);
+        in_flight.count(self.key.account, reserved, bytes)
+    }
+
+    /// Returns the response, which is `counted` until it is written.
+    fn send(
+        answer: ServiceResponse<impl MessageBody + 'static>,
+        counted: Arc<Counted>,
+    ) -> ServiceResponse<BoxBody> {
         let in_http2 = Arc::clone(&counted);
         let mut answer = answer.map_body(|_, body| in_flight::in_pieces(body.boxed(), counted));
         answer.response_mut().extensions_mut().insert(in_http2);
@@ -351,12 +354,12 @@ async fn admit(
                     let mut answer = match counted {
                         None => answer.map_into_left_body(),
                         Some(bytes) => {
-                            let paid = match can_be_refused {
-                                true => caller.pay_for(bytes, reserved).await.map(Some),
-                                false => Ok(reserved),
+                            let counted = match can_be_refused {
+                                true => caller.pay_for(bytes, reserved).await,
+                                false => Ok(caller.count(bytes, reserved)),
                             };
-                            match paid {
-                                Ok(reserved) => caller.count(answer, reserved, bytes),
+                            match counted {
+                                Ok(counted) => Caller::send(answer, counted),
                                 Err(error) => answer.error_response(error),
                             }
                             .map_into_right_body()

@@ -185,6 +185,8 @@ async fn account_that_does_not_read_responses_to_changes_makes_none_until_it_doe
     let refused = refused.unwrap();
     assert_eq!(refused.status, 429);
     assert_eq!(refused.headers["retry-after"], "1");
+    // Nor is a response sent for which nothing was reserved.
+    assert!(is_too_many_bytes(&acme.get(&scan).await));
     app.account("other").await.namespace().await;
 
     drop(unread);
