@@ -7,8 +7,11 @@
 //!
 //! The response to a change is sent in any case, so it counts beyond the limits, and so does what exceeds a
 //! reservation. Returned bytes pay for this first: until then, reads wait. An account that has too many unread bytes
-//! makes no further change ([`InFlight::check_unread`]). So it exceeds its share at most by the responses to the
-//! changes that it makes at the same time, each of which holds a database connection.
+//! makes no further change ([`InFlight::check_unread`]), and a response that was read without a reservation is
+//! dropped. So the account exceeds its share at most by the responses to the changes and tools that pass this check
+//! before those of the others count. At the same time, these are as many as its database connections and the tools of an
+//! account, and those changes of Connections whose responses wait for a connection to record that they contain secrets:
+//! for [`PATIENCE`], as many as its points pay for.
 //!
 //! Responses of up to [`CHUNK_BYTES`] do not count in HTTP/1.1: the HTTP library copies them into its buffers at once.
 //! In HTTP/2, a hundred of them may wait on each connection, so only those of up to [`SMALL_BYTES`] do not count. The
@@ -61,6 +64,7 @@ pub(crate) struct InFlight {
     accounts: Arc<Shares>,
     process: Arc<Semaphore>,
     account_bytes: usize,
+    process_bytes: usize,
     unread: Arc<Unread>,
 }
 
@@ -73,9 +77,16 @@ pub(crate) struct Reserved {
 /// Permits that are held until this is dropped. Those that were not free are the next to be taken.
 type Owed = Pin<Box<dyn Future<Output = ()> + Send + Sync>>;
 
-/// Bytes of responses that clients have yet to read, by account.
+/// Bytes of responses that clients have yet to read.
 #[derive(Default)]
-struct Unread(Mutex<HashMap<Id, usize>>);
+struct Unread(Mutex<UnreadBytes>);
+
+#[derive(Default)]
+struct UnreadBytes {
+    accounts: HashMap<Id, usize>,
+    /// Those of all accounts.
+    total: usize,
+}
 
 impl InFlight {
     pub(crate) fn of_responses() -> Self {
@@ -91,6 +102,7 @@ impl InFlight {
             accounts: Arc::new(Shares::each(account_bytes)),
             process: Arc::new(Semaphore::new(process_bytes)),
             account_bytes,
+            process_bytes,
             unread: Arc::default(),
         }
     }
@@ -115,19 +127,21 @@ impl InFlight {
 
     /// Returns why `account` may not have so many bytes.
     fn refusal(&self, account: Id, bytes: usize) -> ApiError {
-        match self.unread.of(account) + bytes > self.account_bytes {
+        match self.unread.lock().of(account) + bytes > self.account_bytes {
             true => ApiError::TooManyBytes,
             false => ApiError::TooManyReads,
         }
     }
 
-    /// Refuses a change of an account whose clients must first read the responses that they have. Call it directly
-    /// before the change. It does not wait, and never refuses an account that reads.
+    /// Refuses a request of an account whose clients must first read the responses that they have: because these use up
+    /// its share or, if it has any, because those of all accounts use up the limit. Reservations do not matter. Call it
+    /// directly before a change. It does not wait.
     pub(crate) fn check_unread(&self, account: Id) -> Result<(), ApiError> {
-        match self.unread.of(account) {
+        let unread = self.unread.lock();
+        match unread.of(account) {
             0 => Ok(()),
-            unread if unread >= self.account_bytes => Err(ApiError::TooManyBytes),
-            _ if self.process.available_permits() == 0 => Err(too_many_bytes()),
+            bytes if bytes >= self.account_bytes => Err(ApiError::TooManyBytes),
+            _ if unread.total >= self.process_bytes => Err(too_many_bytes()),
             _ => Ok(()),
         }
     }
@@ -144,7 +158,7 @@ impl InFlight {
             reserved.keep(bytes);
             excess -= reserved.of_account.num_permits();
         }
-        *self.unread.lock().entry(account).or_default() += bytes;
+        self.unread.lock().add(account, bytes);
         Arc::new(Counted {
             account,
             bytes,
@@ -183,12 +197,29 @@ fn too_many_bytes() -> ApiError {
 }
 
 impl Unread {
+    fn lock(&self) -> MutexGuard<'_, UnreadBytes> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl UnreadBytes {
     fn of(&self, account: Id) -> usize {
-        self.lock().get(&account).copied().unwrap_or(0)
+        self.accounts.get(&account).copied().unwrap_or(0)
     }
 
-    fn lock(&self) -> MutexGuard<'_, HashMap<Id, usize>> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    fn add(&mut self, account: Id, bytes: usize) {
+        *self.accounts.entry(account).or_default() += bytes;
+        self.total += bytes;
+    }
+
+    fn remove(&mut self, account: Id, bytes: usize) {
+        if let Entry::Occupied(mut left) = self.accounts.entry(account) {
+            *left.get_mut() -= bytes;
+            if *left.get() == 0 {
+                left.remove();
+            }
+        }
+        self.total -= bytes;
     }
 }
 
@@ -249,13 +280,7 @@ pub(crate) struct Counted {
 
 impl Drop for Counted {
     fn drop(&mut self) {
-        let mut unread = self.unread.lock();
-        if let Entry::Occupied(mut bytes) = unread.entry(self.account) {
-            *bytes.get_mut() -= self.bytes;
-            if *bytes.get() == 0 {
-                bytes.remove();
-            }
-        }
+        self.unread.lock().remove(self.account, self.bytes);
     }
 }
 
@@ -390,6 +415,18 @@ mod tests {
         assert!(matches!(refused, Err(ApiError::Unavailable(_))));
         assert!(in_flight.check_unread(Id::generate()).is_ok());
         held.pop();
+        assert!(in_flight.check_unread(account).is_ok());
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn reads_without_an_answer_refuse_no_change() {
+        let (in_flight, account) = (InFlight::of_responses(), Id::generate());
+        let mut reads = vec![in_flight.reserve(account, ACCOUNT_BYTES).await];
+        for _ in 1..PROCESS_BYTES / ACCOUNT_BYTES {
+            reads.push(in_flight.reserve(Id::generate(), ACCOUNT_BYTES).await);
+        }
+        assert!(reads.iter().all(Result::is_ok));
+        let _unread = in_flight.count(account, None, 1);
         assert!(in_flight.check_unread(account).is_ok());
     }
 
