@@ -37,7 +37,7 @@ use scratch::Scratch;
 use segment::Segment;
 use tier::Tier;
 
-use crate::{Decision, Plan, PostText, evaluate};
+use crate::{Decision, Plan, PostText};
 
 /// A merge is due when there are more tiers than this.
 const TIERS: usize = 6;
@@ -133,15 +133,20 @@ impl Index {
         found
     }
 
-    /// Returns the decision of one plan, as [`Self::matches`] returns it for a match.
-    pub fn explain(&self, name: &ManagerName, post: &PostText) -> Option<Decision> {
-        let (segment, slot) = self.slot(name)?;
-        let mut decision = None;
+    /// Passes the decisions that [`Self::matches`] returns for the `wanted` plans to `explained`, in no order. Costs a
+    /// pass over the post and, for each of these plans, another verdict.
+    pub fn explain(
+        &self,
+        post: &PostText,
+        feed: &FeedName,
+        wanted: impl Fn(&ManagerName) -> bool,
+        mut explained: impl FnMut(ManagerName, Decision),
+    ) {
         with_scratch(|scratch| {
-            let plan = segment.matched_plan(slot, &mut scratch.readings);
-            decision = Some(evaluate(&plan, post, None));
+            self.search_for(post, feed, wanted, scratch, &mut |name, _, explain| {
+                explained(name, explain());
+            });
         });
-        decision
     }
 
     /// Passes the plans that [`Self::matches`] returns to `found`, in no order, each with its score and a function that
@@ -155,12 +160,27 @@ impl Index {
     ) -> usize {
         let mut spent = 0;
         with_scratch(|scratch| {
-            for tier in &self.tiers {
-                let alive = |slot| !tier.is_dead(slot);
-                spent += tier.segment.matches(post, feed, alive, scratch, &mut found);
-            }
+            spent = self.search_for(post, feed, |_| true, scratch, &mut found);
             scratch.learn(post);
         });
+        spent
+    }
+
+    /// Same as [`Self::search`], for the `wanted` plans.
+    fn search_for(
+        &self,
+        post: &PostText,
+        feed: &FeedName,
+        wanted: impl Fn(&ManagerName) -> bool,
+        scratch: &mut Scratch,
+        found: &mut impl FnMut(ManagerName, f64, &dyn Fn() -> Decision),
+    ) -> usize {
+        let mut spent = 0;
+        for tier in &self.tiers {
+            let segment = &tier.segment;
+            let wanted = |slot| !tier.is_dead(slot) && wanted(&segment.name(slot));
+            spent += segment.matches(post, feed, wanted, scratch, found);
+        }
         spent
     }
 

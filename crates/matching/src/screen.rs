@@ -3,10 +3,13 @@
 //! They apply after a plan has matched a post. So a mute costs the index nothing, and takes effect or is lifted
 //! immediately.
 
-use std::cell::OnceCell;
+use std::{
+    cell::{OnceCell, RefCell},
+    collections::HashMap,
+};
 
 use domain::{
-    Post, Timestamp,
+    Id, Post, Timestamp,
     screen::{Language, Mute, MuteType},
 };
 use whatlang::Lang;
@@ -117,6 +120,8 @@ pub struct Candidate<'a> {
     text: &'a PostText,
     language: OnceCell<Option<Language>>,
     names: OnceCell<Names>,
+    /// Why the screens of Namespaces filter the post out.
+    of_namespaces: RefCell<HashMap<Id, Option<Kept>>>,
 }
 
 /// Names of a post in the form that mutes have.
@@ -136,7 +141,15 @@ impl<'a> Candidate<'a> {
             text,
             language: OnceCell::new(),
             names: OnceCell::new(),
+            of_namespaces: RefCell::default(),
         }
+    }
+
+    /// Returns the reason if the screen of a Namespace filters the post out. Computed once for all its Managers.
+    pub fn kept_out_of(&self, namespace: Id, screen: &Screen, now: Timestamp) -> Option<Kept> {
+        let mut known = self.of_namespaces.borrow_mut();
+        let kept = known.entry(namespace);
+        *kept.or_insert_with(|| screen.keeps_out(self, now))
     }
 
     fn names(&self) -> &Names {

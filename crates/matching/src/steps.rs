@@ -4,6 +4,9 @@
 //! 500 terms, each searched for several times, so all searches of a plan have one budget in each post. No text that a
 //! person wrote spends it.
 //!
+//! The budget of a plan is fixed. If the plans of an account shared one, a change of one would change the decisions of
+//! the others, and posts would have to be matched again with these.
+//!
 //! A search without steps left does not read on. It reports one occurrence if all words of the phrase occur: the
 //! index only searches for phrases that it has found before, so no term is lost.
 
@@ -11,6 +14,9 @@ use std::cell::Cell;
 
 /// Steps of all searches of a plan in a post, for its verdict and again for its explanation.
 pub(crate) const OF_PLAN: u32 = 1 << 18;
+/// Same as [`OF_PLAN`], in the index: only terms that occur take steps there, and an account may have 1,000 plans on one
+/// feed.
+pub(crate) const IN_INDEX: u32 = 1 << 14;
 
 thread_local! {
     /// Steps that are left to the innermost call of [`within`]; `None` outside of any.

@@ -37,6 +37,9 @@ use crate::{
 const MOST: usize = if cfg!(test) { 100 } else { 50_000 };
 /// Maximum bytes of explanations that are held, and that are stored at a time. Also smaller in tests.
 const EXPLAINED: usize = if cfg!(test) { 256 << 10 } else { 4 << 20 };
+/// Number of matches of a post that are explained together, because each time costs a pass of the index over the post.
+/// Smaller in tests.
+const TOGETHER: usize = if cfg!(test) { 10 } else { 50 };
 /// Number of matches after which a poll takes a place like one with a large document ([`large`]): it holds them until they
 /// are stored. Also smaller in tests.
 const MANY: usize = if cfg!(test) { 50 } else { 2_000 };
@@ -213,7 +216,7 @@ impl<'a, W: Fn(&ManagerName, &Post) -> bool> Matches<'a, W> {
     }
 
     /// Returns the first of these matches in full, until they take [`EXPLAINED`] bytes, and the number of picks that
-    /// they cover: at least one.
+    /// they cover: at least one. Matches of a post are explained [`TOGETHER`] at a time.
     pub(crate) async fn explain(&self, plans: &Plans, picks: &[Pick]) -> (Vec<NewScan<'a>>, usize) {
         let mut scans = Vec::new();
         let (mut covered, mut bytes) = (0, 0);
@@ -224,15 +227,15 @@ impl<'a, W: Fn(&ManagerName, &Post) -> bool> Matches<'a, W> {
             let explained = blocking(|| {
                 catch_unwind(AssertUnwindSafe(|| {
                     let text = LazyCell::new(|| PostText::from(post));
-                    for pick in of_post {
+                    for together in of_post.chunks(TOGETHER) {
                         if bytes >= EXPLAINED {
                             break;
                         }
-                        covered += 1;
-                        if let Some(matched) = self.explained(pick, &text) {
+                        covered += together.len();
+                        for (manager, matched) in self.explained(together, &text) {
                             bytes += bytes_of(&matched);
                             scans.push(NewScan {
-                                manager: pick.manager,
+                                manager,
                                 post,
                                 matched,
                             });
@@ -338,23 +341,40 @@ impl<'a, W: Fn(&ManagerName, &Post) -> bool> Matches<'a, W> {
         pick.manager == scan.manager && std::ptr::eq(&self.posts[pick.at], scan.post)
     }
 
+    /// Returns these matches of a post in full.
     fn explained(
         &self,
-        pick: &Pick,
+        picks: &[Pick],
         text: &LazyCell<PostText, impl FnOnce() -> PostText>,
-    ) -> Option<Match> {
-        #[cfg(test)]
-        tests::stumble(&self.posts[pick.at], "explained");
-        let found = self.found.binary_search_by_key(pick, |found| found.pick);
-        let found = found.ok().map(|at| &self.found[at]);
-        if self.used_up.contains(&pick.manager.namespace) {
-            return found.map(|found| unexplained(found.score));
+    ) -> Vec<(ManagerName, Match)> {
+        let mut matches = Vec::with_capacity(picks.len());
+        // Positions of the matches whose explanations are not held.
+        let mut missing = HashMap::new();
+        for pick in picks {
+            #[cfg(test)]
+            tests::stumble(&self.posts[pick.at], "explained");
+            let Ok(at) = self.found.binary_search_by_key(pick, |found| found.pick) else {
+                continue;
+            };
+            let found = &self.found[at];
+            let is_refused = self.used_up.contains(&pick.manager.namespace);
+            let held = found.matched.as_deref().filter(|_| !is_refused);
+            if held.is_none() && !is_refused {
+                missing.insert(pick.manager, matches.len());
+            }
+            let matched = held.cloned().unwrap_or_else(|| unexplained(found.score));
+            matches.push((pick.manager, matched));
         }
-        let known = found.and_then(|found| found.matched.as_deref().cloned());
-        known.or_else(|| {
-            let decision = self.index.explain(&pick.manager, text)?;
-            Some(matching::explain(decision, text))
-        })
+        if !missing.is_empty() {
+            let wanted = |manager: &ManagerName| missing.contains_key(manager);
+            self.index
+                .explain(text, self.feed, wanted, |manager, decision| {
+                    if let Some(&at) = missing.get(&manager) {
+                        matches[at].1 = matching::explain(decision, text);
+                    }
+                });
+        }
+        matches
     }
 
     pub(crate) fn record_stored(&mut self, picks: &[Pick]) {
@@ -393,11 +413,16 @@ impl<'a, W: Fn(&ManagerName, &Post) -> bool> Matches<'a, W> {
             self.shorten(matched);
             self.take_place(self.found.len(), 0).await;
         }
-        for found in &mut self.found {
-            if namespaces.contains(&found.pick.manager.namespace) {
-                let post = &self.posts[found.pick.at];
-                let text = PostText::from(post);
-                let candidate = Candidate::new(post, &text);
+        for of_post in { &mut self.found }.chunk_by_mut(|one, next| one.pick.at == next.pick.at) {
+            let concerned = |found: &&mut Found| namespaces.contains(&found.pick.manager.namespace);
+            let mut concerned = of_post.iter_mut().filter(concerned).peekable();
+            let Some(first) = concerned.peek() else {
+                continue;
+            };
+            let post = &self.posts[first.pick.at];
+            let text = PostText::from(post);
+            let candidate = Candidate::new(post, &text);
+            for found in concerned {
                 found.is_excluded = is_excluded(plans, &found.pick.manager, &candidate);
             }
         }

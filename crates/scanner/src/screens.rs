@@ -62,7 +62,7 @@ impl Screens {
             let of_all = held.namespaces.get(&manager.namespace).cloned();
             (held.managers.get(manager).cloned(), of_all)
         };
-        let mut screens = of_all.iter().chain(&own);
-        screens.find_map(|screen| screen.keeps_out(post, now))
+        let kept = of_all.and_then(|screen| post.kept_out_of(manager.namespace, &screen, now));
+        kept.or_else(|| own?.keeps_out(post, now))
     }
 }

@@ -25,14 +25,13 @@ use super::{
     postings::{MAX_WATCHES, Postings},
     scratch::{List, Scratch},
     sieve::{SieveList, Sieves},
-    terms::{RecentReadings, Terms},
+    terms::Terms,
 };
 use crate::{
     Decision, Plan, PostText,
     decision::Verdict,
     evidence::TopicBound,
     model::{self, Features},
-    phrase::Readings,
     plan::Rule,
     steps,
     text::code::Keys,
@@ -164,30 +163,21 @@ impl Segment {
 
     /// Returns the original plan.
     pub(super) fn plan(&self, slot: u32) -> Plan {
-        self.unpack(slot, |term| self.terms.readings(term))
-    }
-
-    /// Returns the plan of a match: its terms are those of many matches.
-    pub(super) fn matched_plan(&self, slot: u32, recent: &mut RecentReadings) -> Plan {
-        let recent = RefCell::new(recent);
-        self.unpack(slot, |term| recent.borrow_mut().get(&self.terms, term))
-    }
-
-    fn unpack(&self, slot: u32, readings: impl Fn(u32) -> Readings) -> Plan {
+        let readings = |term| self.terms.readings(term);
         let feed = |feed| self.feed(feed).clone();
         self.view(slot)
             .plan(&self.terms, readings, feed, |_| true, true, true)
     }
 
-    /// Passes the plans that watch the feed, are alive and match to `found`, each with its score and a function
+    /// Passes the plans that watch the feed, are wanted and match to `found`, each with its score and a function
     /// that explains its match. Returns the number of plans that spent their budget of steps. Leaves `scratch` as it was.
     pub(super) fn matches(
         &self,
         post: &PostText,
         feed: &FeedName,
-        alive: impl Fn(u32) -> bool,
+        wanted: impl Fn(u32) -> bool,
         scratch: &mut Scratch,
-        mut found: impl FnMut(ManagerName, f64, &dyn Fn() -> Decision),
+        found: &mut impl FnMut(ManagerName, f64, &dyn Fn() -> Decision),
     ) -> usize {
         let known = self.feeds.number(feed, &Keys::of_process());
         if known.is_none() {
@@ -224,7 +214,7 @@ impl Segment {
         let mut spent = usize::from(scratch.is_cut());
         for at in 0..scratch.candidates.len() {
             let slot = scratch.candidates[at];
-            if !alive(slot) || !self.may_match(slot, post, scratch) {
+            if !wanted(slot) || !self.may_match(slot, post, scratch) {
                 continue;
             }
             let Scratch {
@@ -242,10 +232,13 @@ impl Segment {
             };
             let plan_of_post = plan(false);
             let search = || Verdict::of(&plan_of_post, post);
-            let (verdict, taken) = steps::within(steps::OF_PLAN, search);
-            spent += usize::from(taken == steps::OF_PLAN);
+            let (verdict, taken) = steps::within(steps::IN_INDEX, search);
+            spent += usize::from(taken == steps::IN_INDEX);
             if verdict.value() {
-                let explain = || verdict.explain(&plan(true), post);
+                let explain = || {
+                    let explained = || verdict.explain(&plan(true), post);
+                    steps::within(steps::IN_INDEX, explained).0
+                };
                 found(self.name(slot), verdict.score(), &explain);
             }
         }

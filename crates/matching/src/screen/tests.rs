@@ -1,5 +1,5 @@
 use domain::{
-    Post, PostType, Subforum, Timestamp, User,
+    Id, Post, PostType, Subforum, Timestamp, User,
     screen::{Language, Mute, MuteType},
 };
 
@@ -203,4 +203,25 @@ fn all_mutes_of_a_screen_have_one_budget() {
         screen.keeps_out(&candidate, Timestamp::UNIX_EPOCH)
     });
     assert_eq!(taken, steps::OF_PLAN);
+}
+
+#[test]
+fn mutes_of_a_namespace_are_evaluated_once_for_a_post() {
+    let screen = |term| Screen::new(&[mute(MuteType::Term, term)], &[]).unwrap();
+    let post = post("b", &"a ".repeat(2_000));
+    let text = PostText::from(&post);
+    let candidate = Candidate::new(&post, &text);
+    let (one, other): (Id, Id) = (Id::NIL, format!("{:0>26}", 1).parse().unwrap());
+    let kept = |namespace, screen: &Screen| {
+        steps::within(u32::MAX, || {
+            candidate.kept_out_of(namespace, screen, Timestamp::UNIX_EPOCH)
+        })
+    };
+    let (absent, present) = (screen("a a a b"), screen("a a a"));
+    let (first, taken) = kept(one, &absent);
+    assert!(first.is_none() && taken > 0);
+    assert_eq!(kept(one, &absent), (None, 0));
+    assert_eq!(kept(other, &present).0, Some(Kept::Muted));
+    assert_eq!(kept(other, &present), (Some(Kept::Muted), 0));
+    assert_eq!(kept(one, &absent), (None, 0));
 }

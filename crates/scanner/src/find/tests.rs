@@ -19,7 +19,7 @@ use test_support::{Fixture, Replica, TestDatabase, eventually, post};
 use tokio::sync::Semaphore;
 use tokio_util::sync::CancellationToken;
 
-use super::{EXPLAINED, LONG, MANY, MOST, Matches, bytes_of};
+use super::{EXPLAINED, LONG, MANY, MOST, Matches, TOGETHER, bytes_of};
 use crate::{
     Deciders,
     plans::{Plans, is_current},
@@ -351,6 +351,36 @@ async fn large_explanations_are_stored_in_several_blocks() {
     }
     assert_eq!(stored, posts.len());
     assert!(blocks > 1, "they fit into one");
+}
+
+#[tokio::test]
+async fn explanations_that_are_not_held_equal_the_others() {
+    const MANAGERS: usize = 60;
+    let database = TestDatabase::create().await;
+    let mut conn = database.connect().await;
+    let fixture = Fixture::create(&mut conn).await;
+    let many = with_long_terms();
+    for _ in 0..MANAGERS {
+        fixture.applied_manager(&mut conn, &many, &[]).await;
+    }
+    let plans = Plans::new(database.pool(), Deciders::default());
+    assert!(plans.load(&CancellationToken::new()).await);
+    let feed: FeedName = FEED.parse().unwrap();
+    let terms = many.include.iter().map(|term| term.text.as_str());
+    let text = terms.collect::<Vec<_>>().join(". ");
+    let posts = [post("forum:1", &text)];
+    let all = all_of(&plans, &feed, &posts).await;
+    let held = all.found.iter().filter(|found| found.matched.is_some());
+    assert!((1..MANAGERS - 2 * TOGETHER).contains(&held.count()));
+    let scans = all.decide_few(&plans, &all.picks()).await;
+    assert_eq!(scans.len(), MANAGERS);
+    let mut managers: Vec<_> = scans.iter().map(|scan| scan.manager).collect();
+    assert!(managers.is_sorted());
+    managers.dedup();
+    assert_eq!(managers.len(), MANAGERS);
+    let first = &scans[0].matched;
+    assert_eq!((first.terms.len(), first.spans.is_empty()), (50, false));
+    assert!(scans.iter().all(|scan| scan.matched == *first));
 }
 
 #[tokio::test]
