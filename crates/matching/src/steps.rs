@@ -16,7 +16,7 @@ use std::cell::Cell;
 pub(crate) const OF_PLAN: u32 = 1 << 18;
 /// Same as [`OF_PLAN`], in the index: only terms that occur take steps there, and an account may have 1,000 plans on one
 /// feed.
-pub(crate) const IN_INDEX: u32 = 1 << 14;
+pub(crate) const IN_INDEX: u32 = 1 << 15;
 
 thread_local! {
     /// Steps that are left to the innermost call of [`within`]; `None` outside of any.
