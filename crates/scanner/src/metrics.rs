@@ -61,7 +61,7 @@ runtime::metrics! {
     pub(crate) static REFUSED: IntCounterVec = "earshot_scans_over_quota_total",
         "Matches that wait because the quota of Scans a day of their account is used up", ["platform"];
     pub(crate) static DROPPED: IntCounter = "earshot_refused_matches_dropped_total",
-        "Matches that the quota of Scans a day refused, and that are not kept any longer";
+        "Matches that the quota of Scans a day refused, and that are not kept";
     pub(crate) static SCREENED: IntCounterVec = "earshot_matches_screened_total",
         "Matches that were kept out after they matched", ["reason"];
     pub(crate) static READER_READY: IntGauge = "earshot_reader_ready",

@@ -2,10 +2,11 @@
 //!
 //! Feeds keep their newest posts only, for all accounts together ([`crate::recent_posts`]). So an account that waits
 //! for its quota has its posts here as well, for each Manager, until they are matched again ([`of`], [`forget`]). Those
-//! that exceed [`MAX_BYTES`] of their account or are older than [`MAX_AGE`] are dropped, the longest refused first,
-//! and their number is returned to be reported.
+//! that exceed [`MAX_BYTES`] of their account or are older than [`MAX_AGE`] are dropped, the longest refused first. Those
+//! that exceed the account's [`WriteLimit`] are not stored. The number of both is returned to be reported.
 
 use std::{
+    cmp::Reverse,
     collections::{BTreeSet, HashMap},
     time::Duration,
 };
@@ -19,6 +20,10 @@ use domain::{FeedName, ManagerName, Post};
 use uuid::Uuid;
 
 use crate::{Error, QueryError, QueryResult, prepared::query, scans::key_of, words};
+
+mod write_limit;
+
+pub use write_limit::WriteLimit;
 
 /// Maximum size of an account's refused posts as JSON, exceeded by about [`SLACK_BYTES`] at most.
 pub const MAX_BYTES: i64 = 200_000_000;
@@ -42,38 +47,66 @@ pub struct Refused {
     pub more: bool,
 }
 
-/// Stores refused matches of a feed. Returns the number of older ones that were dropped. Call in the transaction that
-/// refused them.
+/// Stores refused matches of a feed, those of the newest posts first, as far as the limit admits them. Returns the number
+/// of those that it does not admit, and of older ones that were dropped. Call in the transaction that refused them.
 pub async fn insert(
     conn: &mut AsyncPgConnection,
     feed: &FeedName,
     refused: &[(ManagerName, &Post)],
+    limit: &WriteLimit,
 ) -> QueryResult<usize> {
     let mut posts = HashMap::new();
-    // In the order of keys, which is the order of locks.
-    let mut waits = BTreeSet::new();
+    let mut matches = BTreeSet::new();
     for (manager, post) in refused {
-        let key = key_of(&post.id);
+        let (key, namespace) = (key_of(&post.id), manager.namespace.to_uuid());
         posts.insert(key, *post);
-        waits.insert((manager.namespace.to_uuid(), manager.manager.to_uuid(), key));
+        matches.insert((
+            Reverse(post.time),
+            key,
+            namespace,
+            manager.manager.to_uuid(),
+        ));
     }
-    if waits.is_empty() {
+    if matches.is_empty() {
         return Ok(0);
     }
-    let (mut keys, mut times, mut sizes, mut values) = (vec![], vec![], vec![], vec![]);
-    let mut bytes_of = HashMap::new();
-    for (key, post) in posts {
+    let accounts = accounts_of(conn, matches.iter().map(|one| one.2).collect()).await?;
+    let mut values = HashMap::new();
+    for (key, post) in &posts {
         let value = serde_json::to_value(post);
         let value = value.map_err(|error| QueryError::SerializationError(error.into()))?;
         let value = words::json(value);
         let bytes = i32::try_from(value.to_string().len()).unwrap_or(i32::MAX);
-        bytes_of.insert(key, i64::from(bytes));
-        keys.push(key);
-        times.push(post.time.to_chrono());
-        sizes.push(bytes);
-        values.push(value);
+        values.insert(*key, (bytes, value));
     }
-    let all_bytes: i64 = waits.iter().map(|(_, _, key)| bytes_of[key]).sum();
+    // In the order of keys, which is the order of locks.
+    let mut waits = BTreeSet::new();
+    let (mut all_bytes, mut exceeding) = (0, 0);
+    for (_, key, namespace, manager) in matches {
+        // A Namespace without an account was deleted.
+        let Some(account) = accounts.get(&namespace) else {
+            continue;
+        };
+        let bytes = i64::from(values[&key].0);
+        if limit.take(*account, bytes) {
+            all_bytes += bytes;
+            waits.insert((namespace, manager, key));
+        } else {
+            exceeding += 1;
+        }
+    }
+    if waits.is_empty() {
+        return Ok(exceeding);
+    }
+    let (mut keys, mut times, mut sizes, mut stored) = (vec![], vec![], vec![], vec![]);
+    for key in waits.iter().map(|one| one.2).collect::<BTreeSet<_>>() {
+        if let Some((bytes, value)) = values.remove(&key) {
+            keys.push(key);
+            times.push(posts[&key].time.to_chrono());
+            sizes.push(bytes);
+            stored.push(value);
+        }
+    }
     let (namespaces, managers): (Vec<Uuid>, Vec<Uuid>) =
         waits.iter().map(|one| (one.0, one.1)).unzip();
     query!(
@@ -85,16 +118,38 @@ pub async fn insert(
         Array<SqlUuid>: keys,
         Array<Timestamptz>: times,
         Array<Integer>: sizes,
-        Array<Jsonb>: values,
+        Array<Jsonb>: stored,
     )
     .execute(conn)
     .await?;
     // Each byte causes a trim with the same probability, so that nothing has to be counted.
     if rand::random_range(0..SLACK_BYTES) >= all_bytes {
-        return Ok(0);
+        return Ok(exceeding);
     }
     let namespaces: BTreeSet<Uuid> = waits.iter().map(|one| one.0).collect();
-    trim(conn, namespaces.into_iter().collect()).await
+    let trimmed = trim(conn, namespaces.into_iter().collect()).await?;
+    Ok(exceeding + trimmed)
+}
+
+/// Returns the account of each of these Namespaces. By primary key.
+async fn accounts_of(
+    conn: &mut AsyncPgConnection,
+    namespaces: BTreeSet<Uuid>,
+) -> QueryResult<HashMap<Uuid, Uuid>> {
+    #[derive(QueryableByName)]
+    struct Row {
+        #[diesel(sql_type = SqlUuid)]
+        id: Uuid,
+        #[diesel(sql_type = SqlUuid)]
+        account_id: Uuid,
+    }
+    let namespaces: Vec<Uuid> = namespaces.into_iter().collect();
+    let rows: Vec<Row> = query!("refused_posts/accounts", Array<SqlUuid>: namespaces)
+        .load(conn)
+        .await?;
+    Ok({ rows.into_iter() }
+        .map(|row| (row.id, row.account_id))
+        .collect())
 }
 
 /// Removes posts beyond the limit of these Namespaces' accounts, the longest refused first. Leaves rows that another

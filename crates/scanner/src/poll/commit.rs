@@ -36,7 +36,7 @@ pub(super) struct Batch {
     made: Vec<ScanName>,
     /// Number of matches that the quota refused.
     refused: usize,
-    /// Number of matches that the quota refused earlier, and that are not kept any longer.
+    /// Number of matches that the quota refused, now or earlier, and that are not kept.
     dropped: usize,
     /// The oldest time that is still kept, if older posts had to be removed.
     kept_cut: Option<Timestamp>,
@@ -309,7 +309,8 @@ impl Poll {
         };
         let recorded = scans::record_from(conn, feed, posts, matches, now, origin, counter).await?;
         let refused = recorded.refused;
-        let dropped = refused_posts::insert(conn, feed, &refused).await?;
+        let limit = &self.limits.refused_posts;
+        let dropped = refused_posts::insert(conn, feed, &refused, limit).await?;
         self.limits
             .used_up
             .add(refused.iter().map(|(manager, _)| manager.namespace));
@@ -341,13 +342,13 @@ impl Poll {
     }
 }
 
-/// Counts and logs refused matches that are not kept any longer.
+/// Counts and logs refused matches that are not kept.
 pub(crate) fn report_dropped(matches: usize) {
     metrics::DROPPED.inc_by(matches as u64);
     if matches > 0 {
         tracing::warn!(
             matches,
-            "matches that an account's quota refused are dropped: too large or too old"
+            "matches that an account's quota refused are dropped: too many bytes or too old"
         );
     }
 }

@@ -7,7 +7,7 @@ use domain::{Id, Post};
 use outbound::large;
 use platforms::{Cursor, Gap, Polled};
 use runtime::Config;
-use store::feeds::LeasedFeed;
+use store::{feeds::LeasedFeed, refused_posts::WriteLimit};
 use tokio_util::sync::CancellationToken;
 
 use super::UsedUp;
@@ -31,6 +31,8 @@ pub(crate) struct Limits {
     large: Arc<Places>,
     pub(crate) site_pace: SitePace,
     pub(crate) used_up: UsedUp,
+    /// Refused posts that its polls write.
+    pub(super) refused_posts: WriteLimit,
 }
 
 impl Limits {
@@ -40,6 +42,7 @@ impl Limits {
             large: Arc::new(Places::new(LARGE)),
             site_pace: SitePace::default(),
             used_up: UsedUp::default(),
+            refused_posts: WriteLimit::default(),
         }
     }
 

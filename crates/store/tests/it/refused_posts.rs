@@ -3,7 +3,10 @@
 use std::time::Duration;
 
 use domain::{FeedName, ManagerName, Post, Timestamp};
-use store::{AsyncPgConnection, erasure, managers, refused_posts};
+use store::{
+    AsyncPgConnection, erasure, managers,
+    refused_posts::{self, WriteLimit},
+};
 use test_support::{instructions, post};
 
 use crate::support::{Start, number, purge_step, run, start};
@@ -28,8 +31,19 @@ async fn manager(at: &mut Start) -> ManagerName {
 }
 
 async fn keep(conn: &mut AsyncPgConnection, manager: ManagerName, posts: &[Post]) -> usize {
-    let refused: Vec<_> = posts.iter().map(|post| (manager, post)).collect();
-    refused_posts::insert(conn, &feed(), &refused)
+    keep_within(conn, &WriteLimit::default(), &[manager], posts).await
+}
+
+async fn keep_within(
+    conn: &mut AsyncPgConnection,
+    limit: &WriteLimit,
+    managers: &[ManagerName],
+    posts: &[Post],
+) -> usize {
+    let refused: Vec<_> = { posts.iter() }
+        .flat_map(|post| managers.iter().map(move |manager| (*manager, post)))
+        .collect();
+    refused_posts::insert(conn, &feed(), &refused, limit)
         .await
         .unwrap()
 }
@@ -109,6 +123,35 @@ async fn an_account_that_waits_with_too_much_loses_its_oldest_and_no_other_does(
     assert_eq!(dropped, 1);
     assert_eq!(ids(&mut at.conn, &[flooding]).await, ["last"]);
     assert_eq!(ids(&mut at.conn, &[patient]).await, ["patient"]);
+}
+
+#[tokio::test]
+async fn an_account_with_many_managers_writes_no_more_than_its_limit() {
+    let mut at = start().await;
+    let managers = [
+        manager(&mut at).await,
+        manager(&mut at).await,
+        manager(&mut at).await,
+    ];
+    let other = at.fixture.beside(&mut at.conn, "other").await;
+    let patient = other.manager(&mut at.conn, &instructions("a"), &[]).await;
+    let posts: Vec<Post> = (0..4_u64)
+        .map(|n| aged(&format!("post {n}"), "Text", n))
+        .collect();
+    let bytes = serde_json::to_value(&posts[0]).unwrap().to_string().len();
+    // Room for two posts of three Managers, and not for a seventh row.
+    let limit = WriteLimit::new(i64::try_from(bytes).unwrap() * 13 / 2);
+    let dropped = keep_within(&mut at.conn, &limit, &managers, &posts[..3]).await;
+    assert_eq!(dropped, 3);
+    for manager in managers {
+        assert_eq!(ids(&mut at.conn, &[manager]).await, ["post 1", "post 0"]);
+    }
+    // In the next poll too, and for this account alone.
+    let dropped = keep_within(&mut at.conn, &limit, &managers, &posts[3..]).await;
+    assert_eq!(dropped, 3);
+    assert_eq!(number(&mut at.conn, ROWS).await, 6);
+    let dropped = keep_within(&mut at.conn, &limit, &[patient], &posts).await;
+    assert_eq!(dropped, 0);
 }
 
 #[tokio::test]
