@@ -86,7 +86,7 @@ pub fn without_place<W: Future>(work: W) -> impl Future<Output = W::Output> {
 }
 
 /// Waits for the place of the current work, unless it has one or needs none. For bodies that [`Client`](crate::Client)
-/// does not read.
+/// does not read, and for results that take as much memory.
 pub async fn take_place() {
     let Ok(turn) = TURN.try_with(Arc::clone) else {
         return;

@@ -22,6 +22,7 @@ use domain::{
     scan::{ReaderOutcome, Span},
 };
 use matching::{Candidate, Index, Kept, PostText};
+use outbound::large;
 use store::scans::NewScan;
 use tokio::runtime::{Handle, RuntimeFlavor};
 use tracing::field::Empty;
@@ -36,6 +37,11 @@ use crate::{
 const MOST: usize = if cfg!(test) { 100 } else { 50_000 };
 /// Maximum bytes of explanations that are held, and that are stored at a time. Also smaller in tests.
 const EXPLAINED: usize = if cfg!(test) { 256 << 10 } else { 4 << 20 };
+/// Number of matches after which a poll takes a place like one with a large document ([`large`]): it holds them until they
+/// are stored. Also smaller in tests.
+const MANY: usize = if cfg!(test) { 50 } else { 2_000 };
+/// Bytes of explanations after which it takes one too. Also smaller in tests.
+const LONG: usize = if cfg!(test) { 32 << 10 } else { 512 << 10 };
 /// If matching panics for all of at least this many posts, the fault is not one of a post, and none is left out.
 const GENERAL: usize = 10;
 /// Time of matching after which other work of the thread and of the account has its turn.
@@ -64,6 +70,8 @@ pub(crate) struct Matches<'a, W> {
     deadline: Option<OnceLock<tokio::time::Instant>>,
     /// True if the reader and the model may be used for undecided matches.
     may_ask: bool,
+    /// True if the current work takes a place for many matches.
+    takes_place: bool,
 }
 
 /// Verdicts of the reader and the LLM filter on a match that becomes a Scan.
@@ -103,11 +111,12 @@ impl<'a, W: Fn(&ManagerName, &Post) -> bool> Matches<'a, W> {
         posts: &'a [Post],
         wanted: W,
     ) -> Self {
-        let none = Arc::default();
-        Self::refusing(plans, index, account, feed, posts, wanted, none).await
+        Self::of_any(plans, index, account, feed, posts, wanted, None).await
     }
 
-    /// Same as [`Self::of`], for new posts, which must not wait long: one deadline holds for all their readings.
+    /// Same as [`Self::of`], for new posts, which must not wait long: one deadline holds for all their readings. Many
+    /// matches take a place before further ones are found, because there may be as many polls as feeds. So call this
+    /// without a connection.
     pub(crate) async fn of_first(
         plans: &Plans,
         index: Arc<Index>,
@@ -117,35 +126,35 @@ impl<'a, W: Fn(&ManagerName, &Post) -> bool> Matches<'a, W> {
         wanted: W,
         used_up: Arc<HashSet<Id>>,
     ) -> Self {
-        let first = Self::refusing(plans, index, account, feed, posts, wanted, used_up).await;
-        Self {
-            deadline: Some(OnceLock::new()),
-            ..first
-        }
+        let used_up = Some(used_up);
+        Self::of_any(plans, index, account, feed, posts, wanted, used_up).await
     }
 
-    async fn refusing(
+    /// Same as [`Self::of_first`] with `used_up`, or as [`Self::of`] without.
+    async fn of_any(
         plans: &Plans,
         index: Arc<Index>,
         account: Id,
         feed: &'a FeedName,
         posts: &'a [Post],
         wanted: W,
-        used_up: Arc<HashSet<Id>>,
+        used_up: Option<Arc<HashSet<Id>>>,
     ) -> Self {
+        let is_new = used_up.is_some();
         let mut new = Self {
             feed,
             account,
             posts,
             wanted,
-            used_up,
+            used_up: used_up.unwrap_or_default(),
             index,
             found: Vec::new(),
             stored: HashSet::new(),
             broken: Mutex::default(),
             decided: Mutex::default(),
-            deadline: None,
+            deadline: is_new.then(OnceLock::new),
             may_ask: true,
+            takes_place: is_new,
         };
         let (found, matched) = new.search(plans, &new.index).await;
         new.found = found;
@@ -382,6 +391,7 @@ impl<'a, W: Fn(&ManagerName, &Post) -> bool> Matches<'a, W> {
             self.found.extend(found);
             self.found.sort_by_key(|found| found.pick);
             self.shorten(matched);
+            self.take_place(self.found.len(), 0).await;
         }
         for found in &mut self.found {
             if namespaces.contains(&found.pick.manager.namespace) {
@@ -404,6 +414,15 @@ impl<'a, W: Fn(&ManagerName, &Post) -> bool> Matches<'a, W> {
         self.lock_broken().retain(|at| *at < end);
     }
 
+    /// Waits for a place if there are many matches. Returns true if there are.
+    async fn take_place(&self, matches: usize, explained: usize) -> bool {
+        let is_large = is_large(matches, explained);
+        if is_large && self.takes_place {
+            large::take_place().await;
+        }
+        is_large
+    }
+
     /// Returns the matches of the first posts, and the number of these: no further post is matched after [`MOST`]
     /// matches. Records the posts that cannot be matched.
     async fn search(&self, plans: &Plans, index: &Index) -> (Vec<Found>, usize) {
@@ -412,8 +431,9 @@ impl<'a, W: Fn(&ManagerName, &Post) -> bool> Matches<'a, W> {
         let mut matches = Vec::new();
         let (mut matched, mut explained, mut panics) = (0, 0, 0);
         let mut busy = Duration::ZERO;
+        let mut has_place = false;
         while matched < posts.len() && matches.len() < MOST {
-            let _turn = plans.matching.take(self.account, 1).await;
+            let turn = plans.matching.take(self.account, 1).await;
             blocking(|| {
                 let _span = span.enter();
                 let begin = Instant::now();
@@ -461,17 +481,26 @@ impl<'a, W: Fn(&ManagerName, &Post) -> bool> Matches<'a, W> {
                         tracing::debug!(post.id = %post.id, feed.name = %feed.masked(), plans = spent, "searches of a post spent their budget");
                     }
                     matches[first..].sort_by_key(|found| found.pick);
-                    if matches.len() >= MOST || begin.elapsed() > TURN {
+                    let needs_place = !has_place && is_large(matches.len(), explained);
+                    if matches.len() >= MOST || needs_place || begin.elapsed() > TURN {
                         break;
                     }
                 }
                 busy += begin.elapsed();
             });
+            // Others of the account go on while this waits.
+            drop(turn);
+            has_place = self.take_place(matches.len(), explained).await;
         }
         metrics::MATCH_DURATION.observe(busy.as_secs_f64());
         span.record("matches", matches.len());
         (matches, matched)
     }
+}
+
+/// Returns true if work with so many matches, and bytes of explanations, needs a place.
+fn is_large(matches: usize, explained: usize) -> bool {
+    matches >= MANY || explained >= LONG
 }
 
 impl Decided {

@@ -1,6 +1,6 @@
 //! Updated matches equal those of a new search, and only changed plans are matched for the update.
 
-use std::{collections::HashSet, sync::Arc, time::Duration};
+use std::{collections::HashSet, pin::pin, sync::Arc, time::Duration};
 
 use domain::{
     FeedName, Id, Instructions, ManagerName, Post, Reach, Timestamp,
@@ -8,6 +8,7 @@ use domain::{
     namespace::NamespaceChange,
     screen::{Mute, MuteType},
 };
+use outbound::large;
 use platform_simulator::{NewPost, Simulator};
 use runtime::{
     Config,
@@ -15,9 +16,10 @@ use runtime::{
 };
 use store::{AsyncPgConnection, backfills, managers, namespaces, plans as plan_store};
 use test_support::{Fixture, Replica, TestDatabase, eventually, post};
+use tokio::sync::Semaphore;
 use tokio_util::sync::CancellationToken;
 
-use super::{EXPLAINED, MOST, Matches, bytes_of};
+use super::{EXPLAINED, LONG, MANY, MOST, Matches, bytes_of};
 use crate::{
     Deciders,
     plans::{Plans, is_current},
@@ -38,6 +40,24 @@ fn watching(term: &str, feed: &str) -> Instructions {
         feeds: vec![feed.parse().unwrap()],
         ..test_support::instructions(term)
     }
+}
+
+/// Matches of new posts.
+fn new_of<'a>(
+    plans: &Plans,
+    feed: &'a FeedName,
+    posts: &'a [Post],
+) -> impl Future<Output = Matches<'a, impl Fn(&ManagerName, &Post) -> bool>> {
+    let none = Arc::default();
+    Matches::of_first(
+        plans,
+        plans.index(),
+        Id::NIL,
+        feed,
+        posts,
+        |_, _| true,
+        none,
+    )
 }
 
 fn all_of<'a>(
@@ -188,21 +208,9 @@ async fn no_further_post_is_matched_after_many_matches() {
     assert!(plans.load(&CancellationToken::new()).await);
     let feed: FeedName = FEED.parse().unwrap();
     let posts = vec![post("forum:1", "A kettle"); MOST];
-    let first = |posts| {
-        let none = Arc::default();
-        Matches::of_first(
-            &plans,
-            plans.index(),
-            Id::NIL,
-            &feed,
-            posts,
-            |_, _| true,
-            none,
-        )
-    };
-    let part = first(&posts).await;
+    let part = new_of(&plans, &feed, &posts).await;
     assert_eq!((part.posts().len(), part.picks().len()), (MOST / 2, MOST));
-    let rest = first(&posts[part.posts().len()..]).await;
+    let rest = new_of(&plans, &feed, &posts[part.posts().len()..]).await;
     assert_eq!(rest.posts().len(), MOST / 2);
     let past = all_of(&plans, &feed, &posts).await;
     assert_eq!((past.posts().len(), past.picks().len()), (MOST / 2, MOST));
@@ -241,27 +249,92 @@ async fn matches_of_changed_plans_leave_the_last_posts_to_the_next_part() {
 }
 
 #[tokio::test]
+async fn poll_with_many_matches_holds_a_place_until_its_work_ends() {
+    let database = TestDatabase::create().await;
+    let mut conn = database.connect().await;
+    let fixture = Fixture::create(&mut conn).await;
+    let (kettle, long) = (watching("kettle", FEED), with_long_terms());
+    fixture.applied_manager(&mut conn, &kettle, &[]).await;
+    let second = fixture.applied_manager(&mut conn, &long, &[]).await;
+    let plans = Plans::new(database.pool(), Deciders::default());
+    assert!(plans.load(&CancellationToken::new()).await);
+    let feed: FeedName = FEED.parse().unwrap();
+    let posts = vec![post("forum:1", "A kettle"); MOST];
+
+    let places = Arc::new(Semaphore::new(1));
+    let take = {
+        let places = Arc::clone(&places);
+        move || Arc::clone(&places).acquire_owned()
+    };
+    let matched = async |posts: &[Post]| {
+        let work = async {
+            let count = new_of(&plans, &feed, posts).await.picks().len();
+            (count, places.available_permits())
+        };
+        large::in_turn(take.clone(), work).await
+    };
+    assert_eq!(matched(&posts[..MANY - 1]).await, (MANY - 1, 1));
+    assert_eq!(matched(&posts[..MANY]).await, (MANY, 0));
+    assert_eq!(places.available_permits(), 1);
+    // Few matches with long explanations.
+    let all_terms = long.include.iter().map(|term| term.text.as_str());
+    let text = all_terms.collect::<Vec<_>>().join(". ");
+    let long_posts = vec![post("forum:1", &text); MANY / 3];
+    let (count, free) = matched(&long_posts).await;
+    assert_eq!((count < MANY, free), (true, 0), "{LONG} bytes");
+    // Posts of the past have few steps at a time.
+    let past = async {
+        let count = all_of(&plans, &feed, &posts).await.picks().len();
+        (count, places.available_permits())
+    };
+    assert_eq!(large::in_turn(take.clone(), past).await, (MOST, 1));
+
+    // No further post is matched without a place.
+    let held = Arc::clone(&places).acquire_owned().await;
+    let more = large::in_turn(take.clone(), new_of(&plans, &feed, &posts));
+    let mut more = pin!(more);
+    assert!(futures::poll!(&mut more).is_pending());
+    drop(held);
+    assert_eq!(more.await.picks().len(), MOST);
+
+    // Few matches become many when a plan changes.
+    let work = async {
+        let mut few = new_of(&plans, &feed, &posts[..MANY - 1]).await;
+        assert_eq!(places.available_permits(), 1);
+        apply(&database, second, "kettle").await;
+        plans.refresh().await.unwrap();
+        assert_eq!(few.update(&plans).await, Some(1));
+        (few.picks().len(), places.available_permits())
+    };
+    let both = large::in_turn(take, work).await;
+    assert_eq!(both, (2 * (MANY - 1), 0));
+}
+
+/// Instructions whose matches have large explanations.
+fn with_long_terms() -> Instructions {
+    let terms = (0..50).map(|n| Term {
+        text: format!("kettle{n} with a long handle that stays cold while the water in it boils"),
+        weight: 1.0,
+    });
+    Instructions {
+        include: terms.collect(),
+        ..watching("kettle", FEED)
+    }
+}
+
+#[tokio::test]
 async fn large_explanations_are_stored_in_several_blocks() {
     let database = TestDatabase::create().await;
     let mut conn = database.connect().await;
     let fixture = Fixture::create(&mut conn).await;
-    let terms: Vec<String> = (0..50)
-        .map(|n| {
-            format!("kettle{n} with a long handle that stays cold while the water in it boils")
-        })
-        .collect();
-    let mut many = watching("kettle", FEED);
-    many.include = { terms.iter() }
-        .map(|text| Term {
-            text: text.clone(),
-            weight: 1.0,
-        })
-        .collect();
+    let many = with_long_terms();
     fixture.applied_manager(&mut conn, &many, &[]).await;
     let plans = Plans::new(database.pool(), Deciders::default());
     assert!(plans.load(&CancellationToken::new()).await);
     let feed: FeedName = FEED.parse().unwrap();
-    let posts = vec![post("forum:1", &terms.join(". ")); MOST];
+    let terms = many.include.iter().map(|term| term.text.as_str());
+    let text = terms.collect::<Vec<_>>().join(". ");
+    let posts = vec![post("forum:1", &text); MOST];
     let all = all_of(&plans, &feed, &posts).await;
     let picks = all.picks();
     assert_eq!(picks.len(), posts.len());

@@ -261,7 +261,7 @@ impl Poll {
             caught_up: self.is_caught_up(polled),
             notice: (!polled.not_modified).then_some(polled.notice),
         });
-        let kept = feeds::release(conn, feed, replica, &outcome, poll.next).await?;
+        let kept = feeds::release(conn, feed, replica, &outcome, poll.next()).await?;
         counter.store(conn).await?;
         Ok(Commit::Scans {
             batch,

@@ -1,13 +1,16 @@
 //! Second step of a poll: adds the posts that the platform's response does not have, and decides when the feed is due
 //! again.
 
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use domain::Timestamp;
 use platforms::Polled;
 use store::feeds::{IdCounts, Next};
 
-use super::{context::Poll, read::Response};
+use super::{
+    context::{Poll, SLOW},
+    read::Response,
+};
 use crate::adapt;
 
 mod ids;
@@ -23,7 +26,19 @@ pub(super) struct CompletePoll {
     pub(super) late: Late,
     pub(super) ids: IdCounts,
     pub(super) posts_per_day: f64,
-    pub(super) next: Next,
+    next: Next,
+    begin: Instant,
+}
+
+impl CompletePoll {
+    /// Returns when the feed is due again, for the end of the poll. A poll is slow if it took long to read, to match or to
+    /// store.
+    pub(super) fn next(&self) -> Next {
+        Next {
+            slow: self.begin.elapsed() > SLOW,
+            ..self.next
+        }
+    }
 }
 
 impl Poll {
@@ -32,7 +47,7 @@ impl Poll {
         let Response {
             mut polled,
             since,
-            is_slow,
+            begin,
         } = response;
         let mut late = self.add_late(&mut polled).await;
         let ids = self.account(&mut polled, &mut late).await;
@@ -44,7 +59,7 @@ impl Poll {
         );
         let next = Next {
             poll_in: self.wait(&polled, posts_per_day),
-            slow: is_slow,
+            slow: false,
             keeps_lease: self.is_stream() && polled.more && !self.shutdown.is_cancelled(),
         };
         CompletePoll {
@@ -54,6 +69,7 @@ impl Poll {
             ids,
             posts_per_day,
             next,
+            begin,
         }
     }
 

@@ -17,17 +17,18 @@ use crate::{
     watched::Watched,
 };
 
-/// A poll that takes at least so long is slow. The next poll of its feed then counts as slow as well.
+/// A poll that takes at least so long, until it is stored, is slow. The next poll of its feed then counts as slow as well.
 pub(crate) const SLOW: Duration = Duration::from_secs(5);
 
-/// Maximum number of polls and look-backs that hold a large document, or a large page of a platform, at a time.
+/// Maximum number of polls and look-backs that hold a large document, or a large page of a platform, and of polls that hold
+/// many matches, at a time.
 const LARGE: usize = 12;
 
 /// Limits of what an account takes from others.
 pub(crate) struct Limits {
     /// Database connections that its polls use at a time.
     pub(crate) connections: Shares,
-    /// Places for large documents.
+    /// Places for large documents and many matches.
     large: Arc<Places>,
     pub(crate) site_pace: SitePace,
     pub(crate) used_up: UsedUp,
@@ -46,7 +47,8 @@ impl Limits {
         }
     }
 
-    /// Runs work of an account. The work takes a place at its first large document, and holds it to the end.
+    /// Runs work of an account. The work takes a place at its first large document, or with many matches, and holds
+    /// it to the end.
     pub(crate) fn in_turn<W: Future>(
         &self,
         account: Id,

@@ -6,7 +6,7 @@ use domain::Timestamp;
 use outbound::large;
 use platforms::{Cursor, PollError, PollLimits, Polled};
 
-use super::context::{Poll, SLOW};
+use super::context::Poll;
 use crate::{budget, plans::backfill_start};
 
 /// Deadline for one poll. It leaves time for work that starts just before [`PollLimits::max_time`]: a page that
@@ -21,8 +21,8 @@ pub(super) struct Response {
     pub(super) polled: Polled,
     /// Start of the feed's first reading.
     pub(super) since: Timestamp,
-    /// True if the platform took long.
-    pub(super) is_slow: bool,
+    /// Start of the poll.
+    pub(super) begin: Instant,
 }
 
 impl Poll {
@@ -59,7 +59,7 @@ impl Poll {
         Ok(Response {
             polled,
             since,
-            is_slow: begin.elapsed() > SLOW,
+            begin,
         })
     }
 }

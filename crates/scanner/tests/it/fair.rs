@@ -123,6 +123,34 @@ async fn polls_of_one_account_that_wait_for_the_database_leave_connections_to_ot
 }
 
 #[tokio::test]
+async fn feed_whose_poll_is_stored_slowly_is_slow() {
+    let world = World::of_blogs(Duration::from_hours(1)).await;
+    let (release, released) = watch::channel(false);
+    let site = TestServer::start(move |_, _| Answer::once(&released, rss())).await;
+    let feed = format!("blogs:{}", site.url("/f"));
+    world.manager("kettle", &[&feed]).await;
+    let scanner = world.ready_scanner().await;
+    eventually("the feed is polled", async || site.count() == 1).await;
+    let mut lock = world.database.connect().await;
+    lock.batch_execute("BEGIN; SELECT FROM feeds WHERE name LIKE 'blogs:%' FOR UPDATE")
+        .await
+        .unwrap();
+    release.send_replace(true);
+    let long = format!("{WAITING} AND query_start < clock_timestamp() - interval '5.1 seconds'");
+    eventually("the poll waits for long", async || {
+        world.database.count(&long).await == 1
+    })
+    .await;
+    drop(lock);
+    eventually("the feed is read", async || {
+        world.database.count("feeds WHERE cursor IS NOT NULL").await == 1
+    })
+    .await;
+    assert_eq!(world.database.count("feeds WHERE slow").await, 1);
+    scanner.kill();
+}
+
+#[tokio::test]
 async fn backfills_of_one_account_leave_connections_to_others() {
     let mut world = World::new().await;
     // One for each account.

@@ -62,6 +62,7 @@ impl Poll {
                 if left.is_empty() {
                     break;
                 }
+                // This waits for no place: the matches of the first part have one if there are more parts.
                 part = part_of(left).await.without_asking();
             }
             self.finish(conn, attempt.poll, batch, refused, counter)
