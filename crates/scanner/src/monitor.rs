@@ -38,6 +38,8 @@ pub(crate) struct Monitor {
     pool: Pool,
     plans: Arc<Plans>,
     days_kept: Duration,
+    /// Quota of each account for the posts of all its feeds.
+    recent_post_bytes: u32,
     /// Platforms without an adapter, and the reasons.
     unusable: Vec<(String, String)>,
     /// Platforms whose stored posts are looked up at their source.
@@ -62,6 +64,7 @@ impl Monitor {
             pool,
             plans,
             days_kept: config.retention.scans + DAYS_OUTLIVE_SCANS,
+            recent_post_bytes: config.quotas.recent_post_bytes,
             unusable,
             rechecked,
             unconfigured: BTreeSet::new(),
@@ -258,9 +261,9 @@ impl Monitor {
                 None => break,
             }
         }
-        let mut after = String::new();
+        let (bytes, mut after) = (self.recent_post_bytes, String::new());
         while !shutdown.is_cancelled() {
-            match recent_posts::purge_old(&mut conn, &after, FEEDS_AT_ONCE).await? {
+            match recent_posts::purge(&mut conn, &after, FEEDS_AT_ONCE, bytes).await? {
                 Some(last) => after = last,
                 None => break,
             }

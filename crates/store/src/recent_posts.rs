@@ -8,8 +8,9 @@
 //! account that watches it has more to give. So the feeds that one account alone watches stay within its quota, and
 //! nothing is counted over feeds.
 //!
-//! Storing costs one INSERT per poll, and one more DELETE for every [`SLACK`] posts or [`SLACK_BYTES`]. [`purge_old`]
-//! removes old posts of feeds that bring nothing any more.
+//! Storing costs one INSERT per poll, and one more DELETE for every [`SLACK`] posts or [`SLACK_BYTES`]. [`purge`] removes
+//! old posts of feeds that bring nothing any more, and those that exceed the feed's part since their account watches more
+//! feeds.
 
 use std::{collections::HashSet, time::Duration};
 
@@ -299,12 +300,15 @@ pub async fn since(
     Ok(read(rows)?.into_iter().map(|kept| kept.post).collect())
 }
 
-/// Removes old posts from the next `limit` feeds by name after `after`. Returns the last of them, or `None` at the
-/// end.
-pub async fn purge_old(
+/// Removes old posts from the next `limit` feeds by name after `after`, and the oldest of those that exceed the feed's part
+/// of `account_bytes`. A feed that an account has left counts as one of its feeds until it is forgotten. Returns the last
+/// feed, or `None` at the end. Served by the indexes of [`trim`]; reads all posts of feeds of accounts with many feeds, but
+/// not their texts.
+pub async fn purge(
     conn: &mut AsyncPgConnection,
     after: &str,
     limit: i64,
+    account_bytes: u32,
 ) -> QueryResult<Option<String>> {
     #[derive(QueryableByName)]
     struct Last {
@@ -312,10 +316,13 @@ pub async fn purge_old(
         last: Option<String>,
     }
     let page: Last = query!(
-        "recent_posts/purge_old",
+        "recent_posts/purge",
         Text: after,
         BigInt: limit,
         Double: MAX_AGE.as_secs_f64(),
+        BigInt: MAX_BYTES,
+        BigInt: i64::from(account_bytes),
+        BigInt: MANY_ACCOUNTS,
     )
     .get_result(conn)
     .await?;

@@ -4,10 +4,10 @@ use domain::{FeedName, Post, Timestamp, preview::Recent};
 use serde_json::json;
 use store::{
     AsyncPgConnection,
-    feeds::{self, FeedState, PollOutcome, Reading, Trouble},
+    feeds::{self, AccountFeed, FeedState, PollOutcome, Reading, Trouble},
     recent_posts, replicas,
 };
-use test_support::{instructions, post};
+use test_support::{eventually, instructions, post};
 use uuid::Uuid;
 
 use crate::support::{Look, Start, number, record, run, start, watch};
@@ -105,12 +105,16 @@ async fn the_newest_posts_of_a_feed_are_kept_and_no_more() {
             .unwrap()
             .is_empty()
     );
-    let after = recent_posts::purge_old(conn, "", 1).await.unwrap();
+    let after = recent_posts::purge(conn, "", 1, u32::MAX).await.unwrap();
     assert_eq!(after.as_deref(), Some("forum:a"));
-    let after = recent_posts::purge_old(conn, "forum:a", 1).await.unwrap();
+    let after = recent_posts::purge(conn, "forum:a", 1, u32::MAX)
+        .await
+        .unwrap();
     assert_eq!(after.as_deref(), Some("forum:b"));
     assert_eq!(
-        recent_posts::purge_old(conn, "forum:b", 1).await.unwrap(),
+        recent_posts::purge(conn, "forum:b", 1, u32::MAX)
+            .await
+            .unwrap(),
         None
     );
     assert_eq!(
@@ -195,6 +199,74 @@ async fn feeds_of_an_account_share_its_bytes() {
     let newest = "SELECT count(*) AS number FROM recent_posts WHERE feed = 'forum:a' \
                   AND time > (SELECT max(time) FROM recent_posts) - interval '4 seconds'";
     assert!(number(conn, newest).await >= 4, "the newest stay");
+}
+
+#[tokio::test]
+async fn feeds_that_bring_no_more_posts_shrink_when_their_account_watches_others() {
+    const QUOTA: u32 = 8_000_000;
+    const KEPT: &str = "SELECT count(*) AS number FROM recent_posts WHERE feed =";
+    let (mut at, manager) = watching(&["forum:a", "forum:left", "forum:shared"]).await;
+    let conn = &mut at.conn;
+    let globex = at.fixture.beside(conn, "globex").await;
+    let other = globex.manager(conn, &instructions("a"), &[]).await;
+    watch(conn, other, &["forum:shared"]).await;
+    let hours = |n: usize| Duration::from_hours(u64::try_from(20 - n).unwrap());
+    let posts = large(0..6, hours);
+    for feed in ["forum:a", "forum:left", "forum:shared"] {
+        keep(conn, feed, &posts).await;
+    }
+    run(
+        conn,
+        "UPDATE feeds SET kept_since = now() - interval '30 hours'",
+    )
+    .await;
+    let purge = async |conn: &mut AsyncPgConnection| {
+        let after = recent_posts::purge(conn, "", 100, QUOTA).await.unwrap();
+        assert!(after.is_some());
+    };
+    let kept = async |conn: &mut AsyncPgConnection| {
+        let mut counts = Vec::new();
+        for feed in ["a", "left", "shared"] {
+            counts.push(number(conn, &format!("{KEPT} 'forum:{feed}'")).await);
+        }
+        counts
+    };
+    // A third of the quota is more than six posts of 400 KB.
+    purge(conn).await;
+    assert_eq!(kept(conn).await, [6, 6, 6]);
+
+    // Six feeds, one of which the account has left. Its posts are still those of the account.
+    watch(
+        conn,
+        manager,
+        &["forum:a", "forum:shared", "forum:b", "forum:c", "forum:d"],
+    )
+    .await;
+    feeds::forget_left(conn, &AccountFeed::default(), 100)
+        .await
+        .unwrap();
+    let lock = "SELECT FROM feeds WHERE name = 'forum:left' FOR UPDATE";
+    let polling = at.database.begin(&[lock]).await;
+    purge(conn).await;
+    assert_eq!(
+        kept(conn).await,
+        [3, 6, 6],
+        "a feed that is locked is not waited for"
+    );
+    drop(polling);
+    eventually(
+        "the others are purged, but the other account has more to give",
+        async || {
+            purge(conn).await;
+            kept(conn).await == [3, 3, 6]
+        },
+    )
+    .await;
+
+    // What is left is complete since the oldest of them.
+    let since = "SELECT count(*) AS number FROM feeds WHERE kept_since > now() - interval '19 hours' \
+                 AND kept_since <= (SELECT min(time) FROM recent_posts WHERE feed = name)";
+    assert_eq!(number(conn, since).await, 2);
 }
 
 #[tokio::test]
