@@ -57,6 +57,29 @@ pub enum Change {
     Remove(ManagerName),
 }
 
+/// Builds an index of many plans in pages. Each page is packed when it is added, because a plan takes many times the
+/// memory of a packed one.
+#[derive(Debug, Default)]
+pub struct IndexBuilder(Index);
+
+impl IndexBuilder {
+    /// Adds a page of plans; of two under one name the last counts.
+    pub fn add(&mut self, plans: impl IntoIterator<Item = (ManagerName, Arc<Plan>)>) {
+        let plans = plans.into_iter();
+        let page = tiers(plans.map(|(name, plan)| (name, Source::Plan(plan))));
+        self.0.tiers.extend(page);
+    }
+
+    /// Returns the index, which is the same as one of all plans at once.
+    pub fn finish(self, version: PlanVersion) -> Index {
+        let index = self.0;
+        Index {
+            tiers: index.merged(0..index.tiers.len()),
+            version,
+        }
+    }
+}
+
 /// All plans, as of one version.
 #[derive(Debug, Clone, Default)]
 pub struct Index {
@@ -161,6 +184,12 @@ impl Index {
             let slot = tier.segment.slot(name)?;
             (!tier.is_dead(slot)).then_some((&*tier.segment, slot))
         })
+    }
+
+    /// Returns the Managers, in no order.
+    pub fn names(&self) -> impl Iterator<Item = ManagerName> {
+        let tiers = self.tiers.iter();
+        tiers.flat_map(|tier| tier.alive().map(|slot| tier.segment.name(slot)))
     }
 
     /// Returns the number of plans.

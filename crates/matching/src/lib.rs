@@ -34,7 +34,7 @@ pub use background::{Background, NameUsage};
 pub use decision::{Decision, Reason, Span, evaluate};
 pub use evidence::{EVIDENCE, Evidence};
 pub use explain::explain;
-pub use index::{Change, Index, LiveIndex};
+pub use index::{Change, Index, IndexBuilder, LiveIndex};
 pub use language::Language;
 pub use model::threshold;
 pub use plan::{Plan, PlanError};

@@ -36,7 +36,8 @@ impl Readings {
         Self::of(term, true)
     }
 
-    /// Returns the readings with only what a search in a post uses: a word of one letter takes 16 times its own size.
+    /// Returns the readings with only what a search in a post uses: a word of one letter takes some 32 bytes, its
+    /// allocation included.
     pub(crate) fn without_words(self) -> Self {
         let phrases = self.0.iter().map(|phrase| Phrase {
             words: Vec::new(),

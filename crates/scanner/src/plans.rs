@@ -14,7 +14,7 @@ use backbone::shares::Shares;
 use bus::{Bus, NewsReader};
 use domain::{FeedName, Id, ManagerName, PlanVersion, Post, Timestamp};
 use events::ManagerNews;
-use matching::{Change, Index, LiveIndex, Plan};
+use matching::{Change, Index, IndexBuilder, LiveIndex, Plan};
 use runtime::{Check, Periodic};
 use store::{
     AsyncPgConnection, Error, Pool, QueryResult,
@@ -31,7 +31,11 @@ use crate::{
 };
 
 const SWEEP: Duration = Duration::from_secs(2);
+/// Maximum number of Managers that are read at a time.
 const PAGE: i64 = 1_000;
+/// Bytes of instructions and mutes that end a page. Until they are packed, they may take 100 times as many. It is
+/// small in tests, so that few Managers make several pages.
+const PAGE_BYTES: i64 = if cfg!(test) { 1_000 } else { 1_000_000 };
 /// Number of Namespaces whose mutes are read at a time. The mutes of one can take 40 KB, and more in memory.
 const MUTES_PAGE: i64 = 100;
 /// Number of recent changes that are remembered, so that a poll in progress only matches these again.
@@ -202,32 +206,35 @@ impl Plans {
             after = Some(last.namespace);
             page.iter().for_each(|one| held.put_namespace(one));
         }
-        let mut all = Vec::new();
+        let mut builder = IndexBuilder::default();
         let mut unreadable = HashSet::new();
         let before = self.live.load();
         let mut after = None;
         loop {
-            let page = plans::load_page(&mut conn, after, PAGE).await?;
+            let page = plans::load_page(&mut conn, after, PAGE, PAGE_BYTES).await?;
             let Some(last) = page.last() else { break };
             after = Some(last.manager);
+            let mut unpacked = Vec::with_capacity(page.len());
             for record in page {
                 held.put(&record);
                 match self.change(&record, version) {
-                    Some(Change::Put(name, plan)) => all.push((name, plan)),
+                    Some(Change::Put(name, plan)) => unpacked.push((name, plan)),
                     Some(Change::Remove(_)) => {}
                     None => {
                         unreadable.insert(record.manager);
                         let kept = before.plan(&record.manager);
-                        all.extend(kept.map(|plan| (record.manager, Arc::new(plan))));
+                        unpacked.extend(kept.map(|plan| (record.manager, Arc::new(plan))));
                     }
                 }
             }
+            builder.add(unpacked);
         }
         self.update_unreadable(|known| *known = unreadable);
         self.screens.replace(held);
-        let there: HashSet<ManagerName> = all.iter().map(|(name, _)| *name).collect();
+        let index = builder.finish(version);
+        let there: HashSet<ManagerName> = index.names().collect();
         self.lock_recent().clear();
-        self.live.replace(Index::build(all, version));
+        self.live.replace(index);
         self.deciders.retain(|name| there.contains(name));
         self.publish_change(version);
         Ok(())
@@ -236,8 +243,15 @@ impl Plans {
     /// Updates the index. Costs one read if it is up to date.
     pub(crate) async fn refresh(&self) -> Result<(), Error> {
         let _refreshing = self.refreshing.lock().await;
-        let before = self.live.load().version();
         let begin = Instant::now();
+        while self.apply_changes().await? {}
+        *self.lock_fresh_since() = begin;
+        Ok(())
+    }
+
+    /// Applies the next changes to the index. Returns true if there may be more.
+    async fn apply_changes(&self) -> Result<bool, Error> {
+        let before = self.live.load().version();
         let found = {
             let mut conn = self.pool.get().await?;
             plans::changes_since(&mut conn, before).await?
@@ -249,11 +263,13 @@ impl Plans {
                     "the log of changes does not continue the index: reading all plans"
                 );
                 self.reload().await?;
+                Ok(false)
             }
             Changes::Since {
                 version,
                 plans,
                 namespaces,
+                more,
             } => {
                 if version != before {
                     self.screens.change(|held| {
@@ -293,10 +309,9 @@ impl Plans {
                         tokio::task::spawn_blocking(move || live.merge());
                     }
                 }
+                Ok(more)
             }
         }
-        *self.lock_fresh_since() = begin;
-        Ok(())
     }
 
     /// Change of a plan for the index of a version; `None` if the current plan must stay, because the new one cannot be
@@ -407,4 +422,42 @@ pub(crate) fn backfill_start(first_watch_time: Option<Timestamp>, backfill: Dura
 pub(crate) fn reach_back(backfill: Duration) -> Duration {
     const COARSE: Duration = Duration::from_secs(60);
     backfill.max(COARSE)
+}
+
+#[cfg(test)]
+mod tests {
+    use matching::PostText;
+    use test_support::{Fixture, TestDatabase, instructions};
+
+    use super::*;
+
+    #[tokio::test]
+    async fn plans_of_several_pages_are_all_in_the_index() {
+        const MANAGERS: usize = 40;
+        let database = TestDatabase::create().await;
+        let mut conn = database.connect().await;
+        let fixture = Fixture::create(&mut conn).await;
+        let mut names = Vec::new();
+        for n in 0..MANAGERS {
+            let of_word = instructions(&format!("word{n}"));
+            let name = fixture.applied_manager(&mut conn, &of_word, &[]).await;
+            names.push(name);
+        }
+        let page = plans::load_page(&mut conn, None, PAGE, PAGE_BYTES).await;
+        assert!((2..MANAGERS / 2).contains(&page.unwrap().len()));
+
+        let plans = Plans::new(database.pool(), Deciders::default());
+        assert!(plans.load(&CancellationToken::new()).await);
+        let index = plans.index();
+        assert_eq!(index.len(), MANAGERS);
+        let feed = "hackernews:newest".parse().unwrap();
+        for (n, name) in names.iter().enumerate() {
+            let post = PostText::new(Some(&format!("A word{n}")), None);
+            let found = index.matches(&post, &feed);
+            assert_eq!(
+                found.iter().map(|(name, _)| *name).collect::<Vec<_>>(),
+                [*name]
+            );
+        }
+    }
 }

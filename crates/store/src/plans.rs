@@ -35,6 +35,8 @@ pub(crate) use feeds::{unwatch, watch};
 
 /// Number of changes that the log keeps. A reader further behind loads everything.
 const KEPT_CHANGES: i64 = 100_000;
+/// Maximum number of changes that a reader gets at a time, because their instructions may take much memory.
+const READ_CHANGES: i64 = 50;
 /// Maximum number of changes that [`are_current`] compares.
 const COMPARED: i64 = 1_000;
 
@@ -74,6 +76,8 @@ pub enum Changes {
         plans: Vec<PlanRecord>,
         /// Namespaces of these Managers, and those whose mutes changed.
         namespaces: Vec<NamespaceMutes>,
+        /// True if there may be further changes, after `version`.
+        more: bool,
     },
     /// The log does not reach back that far, or has another change at the requested version: load everything.
     TooFarBehind,
@@ -173,8 +177,8 @@ pub async fn version(conn: &mut AsyncPgConnection) -> QueryResult<PlanVersion> {
     })
 }
 
-/// Returns the changes after version `after`, if the log still has the change that created this version. Served by
-/// the primary key.
+/// Returns the next changes after version `after`, if the log still has the change that created this version. Served
+/// by the primary key.
 pub async fn changes_since(
     conn: &mut AsyncPgConnection,
     after: PlanVersion,
@@ -186,12 +190,14 @@ pub async fn changes_since(
             version: after,
             plans: Vec::new(),
             namespaces: Vec::new(),
+            more: false,
         });
     }
-    let changes = log_from(conn, after, i64::MAX).await?;
-    let Some(changes @ [.., last]) = following(&changes, after) else {
+    let read = log_from(conn, after, READ_CHANGES).await?;
+    let Some(changes @ [.., last]) = following(&read, after) else {
         return Ok(Changes::TooFarBehind);
     };
+    let more = i64::try_from(read.len()).is_ok_and(|count| count == READ_CHANGES);
     let version = last.version();
     let mut changed: Vec<(Uuid, Uuid)> = changes
         .iter()
@@ -207,31 +213,32 @@ pub async fn changes_since(
     let rows: Vec<PlanRow> = managers::table
         .filter(managers::namespace_id.eq_any(changed.iter().map(|(namespace, _)| *namespace)))
         .filter(managers::id.eq_any(ids))
-        .select((
-            managers::namespace_id,
-            managers::id,
-            managers::enable,
-            managers::instructions,
-            managers::mutes,
-            managers::languages,
-        ))
+        .select(PlanRow::as_select())
         .load(conn)
         .await?;
     // The mutes are read after the Managers, so that those of each enabled one are found.
     let namespaces = mutes_of(conn, &changed, &muting).await?;
-    let mut rows: HashMap<(Uuid, Uuid), PlanRow> =
-        rows.into_iter().map(|row| ((row.0, row.1), row)).collect();
+    let mut rows: HashMap<(Uuid, Uuid), PlanRow> = { rows.into_iter() }
+        .map(|row| ((row.namespace_id, row.id), row))
+        .collect();
     let plans = changed
         .into_iter()
-        .map(|(namespace, manager)| {
-            let gone = (namespace, manager, false, None, Value::Null, Vec::new());
-            plan(rows.remove(&(namespace, manager)).unwrap_or(gone))
+        .map(|(namespace_id, id)| {
+            plan(rows.remove(&(namespace_id, id)).unwrap_or(PlanRow {
+                namespace_id,
+                id,
+                enable: false,
+                instructions: None,
+                mutes: Value::Null,
+                languages: Vec::new(),
+            }))
         })
         .collect();
     Ok(Changes::Since {
         version,
         plans,
         namespaces,
+        more,
     })
 }
 
@@ -383,39 +390,29 @@ fn muting(namespace: Uuid, mutes: &Value, has_changed: bool) -> NamespaceMutes {
     }
 }
 
-/// Returns plans in pages: those after `after` in the order of their names.
+/// Returns plans in pages: those after `after` in the order of their names. A page ends with the Manager whose
+/// instructions and mutes reach `bytes`, or after `most` Managers.
 ///
 /// Read the version first, so that a change during the read is seen again as a change.
 pub async fn load_page(
     conn: &mut AsyncPgConnection,
     after: Option<ManagerName>,
-    limit: i64,
+    most: i64,
+    bytes: i64,
 ) -> QueryResult<Vec<PlanRecord>> {
     let nil = Uuid::nil();
     let (namespace, manager) = after.map_or((nil, nil), |name| {
         (name.namespace.to_uuid(), name.manager.to_uuid())
     });
-    let rows: Vec<PlanRow> = managers::table
-        // As one comparison of rows, which the primary key serves directly.
-        .filter(
-            sql::<Bool>("(managers.namespace_id, managers.id) > (")
-                .bind::<SqlUuid, _>(namespace)
-                .sql(", ")
-                .bind::<SqlUuid, _>(manager)
-                .sql(")"),
-        )
-        .order((managers::namespace_id.asc(), managers::id.asc()))
-        .limit(limit)
-        .select((
-            managers::namespace_id,
-            managers::id,
-            managers::enable,
-            managers::instructions,
-            managers::mutes,
-            managers::languages,
-        ))
-        .load(conn)
-        .await?;
+    let rows: Vec<PlanRow> = query!(
+        "plans/load_page",
+        SqlUuid: namespace,
+        SqlUuid: manager,
+        BigInt: most,
+        BigInt: bytes,
+    )
+    .load(conn)
+    .await?;
     Ok(rows.into_iter().map(plan).collect())
 }
 
@@ -517,18 +514,26 @@ pub async fn sellers(
     Ok(found.collect())
 }
 
-/// Namespace, Manager, whether it is enabled, its instructions, mutes and languages.
-type PlanRow = (Uuid, Uuid, bool, Option<Value>, Value, Vec<String>);
+#[derive(Queryable, QueryableByName, Selectable)]
+#[diesel(table_name = managers)]
+struct PlanRow {
+    namespace_id: Uuid,
+    id: Uuid,
+    enable: bool,
+    instructions: Option<Value>,
+    mutes: Value,
+    languages: Vec<String>,
+}
 
 /// Converts a row. Instructions that this version cannot read are no error, so that one Manager does not stop the
 /// others.
-fn plan((namespace, manager, enable, json, mutes, codes): PlanRow) -> PlanRecord {
+fn plan(row: PlanRow) -> PlanRecord {
     let manager = ManagerName {
-        namespace: Id::from_uuid(namespace),
-        manager: Id::from_uuid(manager),
+        namespace: Id::from_uuid(row.namespace_id),
+        manager: Id::from_uuid(row.id),
     };
-    let read = json.filter(|_| enable).map(serde_json::from_value);
-    let (instructions, unreadable) = match read.transpose() {
+    let json = row.instructions.filter(|_| row.enable);
+    let (instructions, unreadable) = match json.map(serde_json::from_value).transpose() {
         Ok(instructions) => (instructions, false),
         Err(error) => {
             tracing::error!(manager.name = %manager, "its instructions cannot be read: {error}");
@@ -539,7 +544,7 @@ fn plan((namespace, manager, enable, json, mutes, codes): PlanRow) -> PlanRecord
         manager,
         instructions,
         unreadable,
-        mutes: screen::stored_mutes(&mutes).0,
-        languages: languages(&codes),
+        mutes: screen::stored_mutes(&row.mutes).0,
+        languages: languages(&row.languages),
     }
 }

@@ -6,7 +6,7 @@ use domain::{FeedName, Id, Instructions, ManagerName, PlanVersion};
 use proptest::{prelude::*, strategy::ValueTree, test_runner::TestRunner};
 use serde_json::{Value, json};
 
-use super::{Change, Index, LiveIndex};
+use super::{Change, Index, IndexBuilder, LiveIndex};
 use crate::{Decision, Plan, PostText, evaluate, plan::Rule, steps, text::block::PORTABLY};
 
 /// A small vocabulary, so that plans and posts share words; several words have more than one form, script or spelling.
@@ -262,10 +262,40 @@ fn order_and_history_of_plans_do_not_matter() {
                 }
                 compare(&index, &alive, &posts);
                 compare(&Index::build(alive.clone(), numbered(1)), &alive, &posts);
+                compare(&in_pages(&alive, 20), &alive, &posts);
                 Ok(())
             },
         )
         .unwrap();
+}
+
+fn in_pages(plans: &[(ManagerName, Arc<Plan>)], size: usize) -> Index {
+    let mut builder = IndexBuilder::default();
+    for page in plans.chunks(size) {
+        builder.add(page.to_vec());
+    }
+    builder.finish(numbered(1))
+}
+
+#[test]
+fn index_that_is_built_in_pages_keeps_no_plan_of_them() {
+    let plan = |n: u64| -> Arc<Plan> {
+        let json = json!({"feeds": [FEEDS[0]], "require": [["crm", format!("word{n}")]]});
+        let instructions: Instructions = serde_json::from_value(json).unwrap();
+        Arc::new(Plan::compile(&instructions).unwrap())
+    };
+    let mut builder = IndexBuilder::default();
+    for page in 0..10 {
+        let plans: Vec<_> = (page * 10..page * 10 + 10)
+            .map(|n| (name(n), plan(n)))
+            .collect();
+        let unpacked: Vec<_> = plans.iter().map(|(_, plan)| Arc::downgrade(plan)).collect();
+        builder.add(plans);
+        assert!(unpacked.iter().all(|plan| plan.upgrade().is_none()));
+    }
+    let index = builder.finish(numbered(1));
+    assert_eq!((index.len(), index.tiers.len()), (100, 1));
+    assert_eq!(index.plan(&name(42)).as_ref(), Some(&*plan(42)));
 }
 
 #[test]

@@ -320,7 +320,9 @@ async fn statements_of_services_at_size() {
     .await;
     measure(&database, "all plans: `plans::load_page`", async |conn| {
         let mut after = None;
-        while let Some(last) = plans::load_page(conn, after, 1_000).await.unwrap().pop() {
+        while let Some(last) =
+            { plans::load_page(conn, after, 1_000, 1 << 20).await.unwrap() }.pop()
+        {
             after = Some(last.manager);
         }
     })

@@ -255,11 +255,11 @@ async fn unreadable_instructions_of_a_newer_release_hide_no_other_manager() {
     assert_eq!(read.instructions, None);
     let expected = Health::of(vec![HealthReason::InstructionsUnreadable]);
     assert_eq!(read.health, Some(expected));
-    let page = plans::load_page(conn, None, 10).await.unwrap();
+    let page = plans::load_page(conn, None, 10, i64::MAX).await.unwrap();
     assert!(page[0].unreadable && page[0].instructions.is_none());
     // While it is disabled, it misses nothing.
     run(conn, "UPDATE managers SET enable = false").await;
-    let page = plans::load_page(conn, None, 10).await.unwrap();
+    let page = plans::load_page(conn, None, 10, i64::MAX).await.unwrap();
     assert!(!page[0].unreadable);
 }
 
@@ -297,6 +297,7 @@ async fn readers_of_plans_learn_what_a_namespace_mutes() {
             version,
             plans,
             namespaces,
+            more: false,
         } = plans::changes_since(conn, before).await.unwrap()
         else {
             panic!("too far behind");

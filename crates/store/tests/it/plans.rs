@@ -170,6 +170,33 @@ async fn changes_without_a_nonce_are_read() {
     assert_eq!((now.number, plans.len()), (3, 1));
 }
 
+#[tokio::test]
+async fn many_changes_are_read_a_few_at_a_time() {
+    let mut at = start().await;
+    let manager = at
+        .fixture
+        .manager(&mut at.conn, &instructions("a"), &[])
+        .await;
+    for _ in 0..120 {
+        watch(&mut at.conn, manager, &[]).await;
+    }
+    let mut seen = PlanVersion::default();
+    let mut read = Vec::new();
+    loop {
+        let changes = plans::changes_since(&mut at.conn, seen).await.unwrap();
+        let Changes::Since { version, more, .. } = changes else {
+            panic!("too far behind");
+        };
+        seen = version;
+        read.push(version.number);
+        if !more {
+            break;
+        }
+    }
+    // The change that created the version before is read again.
+    assert_eq!(read, [50, 99, 120]);
+}
+
 #[tokio::test(flavor = "multi_thread")]
 async fn versions_become_visible_in_order() {
     let mut at = start().await;
@@ -223,7 +250,8 @@ async fn every_plan_is_loaded_in_pages() {
     let mut found = Vec::new();
     let mut after = None;
     loop {
-        let page = plans::load_page(&mut at.conn, after, 3).await.unwrap();
+        let page = plans::load_page(&mut at.conn, after, 3, i64::MAX);
+        let page = page.await.unwrap();
         let Some(last) = page.last() else { break };
         after = Some(last.manager);
         found.extend(
@@ -232,6 +260,39 @@ async fn every_plan_is_loaded_in_pages() {
         );
     }
     assert_eq!(found, expected);
+}
+
+#[tokio::test]
+async fn page_of_plans_ends_by_bytes() {
+    let mut at = start().await;
+    let mut large = instructions("a");
+    large.exclude = (0..100).map(|n| format!("word number {n}")).collect();
+    for instructions in [
+        &instructions("a"),
+        &instructions("b"),
+        &large,
+        &large,
+        &large,
+    ] {
+        at.fixture
+            .applied_manager(&mut at.conn, instructions, &[])
+            .await;
+    }
+    // Like a Manager that was written before its bytes were counted.
+    let fourth = "SELECT id FROM managers ORDER BY id LIMIT 1 OFFSET 3";
+    let sql = format!("UPDATE managers SET content_bytes = NULL WHERE id = ({fourth})");
+    assert_eq!(run(&mut at.conn, sql).await, 1);
+    let mut sizes = Vec::new();
+    let mut after = None;
+    loop {
+        let page = plans::load_page(&mut at.conn, after, 1_000, 1_500);
+        let page = page.await.unwrap();
+        let Some(last) = page.last() else { break };
+        after = Some(last.manager);
+        sizes.push(page.len());
+    }
+    // The one that exceeds the bytes ends its page, and is never left out.
+    assert_eq!(sizes, [3, 1, 1]);
 }
 
 #[tokio::test]
