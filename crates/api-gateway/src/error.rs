@@ -218,7 +218,9 @@ impl From<store::Error> for ApiError {
     fn from(error: store::Error) -> Self {
         match error {
             store::Error::Query(error) => error.into(),
-            store::Error::Pool(_) | store::Error::QuotaRace(_) => Self::Unavailable(error.into()),
+            store::Error::Pool(_) | store::Error::QuotaRace(_) | store::Error::PlansChanged => {
+                Self::Unavailable(error.into())
+            }
             store::Error::QuotaExceeded(exceeded) => refusal(exceeded.quota, &exceeded),
             store::Error::Sealed(_) | store::Error::Json(_) => Self::Internal(error.into()),
         }

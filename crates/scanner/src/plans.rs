@@ -407,6 +407,16 @@ pub(crate) async fn is_current(
     plans::are_current(conn, index.version(), feed, watched).await
 }
 
+/// Same as [`is_current`], for posts that only `managers` are matched with. Changes of others on their feeds, which may
+/// be of other accounts, do not concern these.
+pub(crate) async fn is_current_for(
+    conn: &mut AsyncPgConnection,
+    index: &Index,
+    managers: &HashSet<ManagerName>,
+) -> QueryResult<bool> {
+    plans::are_unchanged(conn, index.version(), managers).await
+}
+
 /// Time before which posts of a newly watched feed count as known. `first_watch_time` is given until the feed's first
 /// successful poll, because earlier polls may have failed.
 pub(crate) fn backfill_start(first_watch_time: Option<Timestamp>, backfill: Duration) -> Timestamp {

@@ -70,6 +70,9 @@ pub enum Error {
     /// fits the quota.
     #[error("another transaction used up the account's quota of scans")]
     QuotaRace(Vec<Id>),
+    /// Plans changed before each try to store what they match. Nothing was stored.
+    #[error("plans changed before each try")]
+    PlansChanged,
     /// The account would have more than its quota. The transaction must be rolled back.
     #[error("{0}")]
     QuotaExceeded(Exceeded),
@@ -79,7 +82,9 @@ impl Error {
     /// Returns true if the values may be the cause, and not the connection to the database.
     pub fn may_be_refusal(&self) -> bool {
         match self {
-            Self::Pool(_) | Self::QuotaRace(_) | Self::QuotaExceeded(_) => false,
+            Self::Pool(_) | Self::QuotaRace(_) | Self::PlansChanged | Self::QuotaExceeded(_) => {
+                false
+            }
             Self::Query(error) => !is_passing(error),
             Self::Sealed(_) | Self::Json(_) => true,
         }

@@ -5,7 +5,7 @@
 //! it. This needs only that the version is taken before the commit. It is taken last, because all accounts wait for
 //! it: whatever may wait itself, such as the locks on feeds, comes first.
 
-use std::collections::{BTreeSet, HashMap};
+use std::collections::{BTreeSet, HashMap, HashSet};
 
 use diesel::{
     dsl::sql,
@@ -37,7 +37,7 @@ pub(crate) use feeds::{unwatch, watch};
 const KEPT_CHANGES: i64 = 100_000;
 /// Maximum number of changes that a reader gets at a time, because their instructions may take much memory.
 const READ_CHANGES: i64 = 50;
-/// Maximum number of changes that [`are_current`] compares.
+/// Maximum number of changes that [`changed_since`] returns.
 const COMPARED: i64 = 1_000;
 
 /// One Manager's data for matching.
@@ -97,17 +97,21 @@ pub async fn record_change(
     Ok(log(conn, manager, now).await?)
 }
 
-/// Same as [`record_change`], for the mutes of a Namespace. It is logged under an id that no Manager has.
+/// Same as [`record_change`], for the mutes of a Namespace.
 pub async fn record_namespace(
     conn: &mut AsyncPgConnection,
     namespace: Id,
     now: Timestamp,
 ) -> QueryResult<i64> {
-    let name = ManagerName {
+    log(conn, of_mutes(namespace), now).await
+}
+
+/// Name under which changed mutes of a Namespace are logged, with an id that no Manager has.
+fn of_mutes(namespace: Id) -> ManagerName {
+    ManagerName {
         namespace,
         manager: Id::NIL,
-    };
-    log(conn, name, now).await
+    }
 }
 
 /// Raises the version, and logs the change of a Manager under it. Returns the version.
@@ -292,8 +296,7 @@ fn following(changes: &[Change], after: PlanVersion) -> Option<&[Change]> {
 /// `since`. A change concerns the feed if its Manager watches it now or watched it then, as `watched` says, or if it is
 /// of the mutes of a Namespace with such a Manager. A Manager that no longer watches it has its own entry in the log.
 ///
-/// Returns false as well if more than [`COMPARED`] changes would have to be compared. Costs [`version`], and if that
-/// differs, a range of the log by its primary key and one look-up by primary key for each Manager in it.
+/// Costs [`changed_since`], and if something changed, one look-up by primary key for each Manager.
 pub async fn are_current(
     conn: &mut AsyncPgConnection,
     since: PlanVersion,
@@ -305,21 +308,12 @@ pub async fn are_current(
         #[diesel(sql_type = Bool)]
         found: bool,
     }
-    if version(conn).await? == since {
+    let Some(changed) = changed_since(conn, since).await? else {
+        return Ok(false);
+    };
+    if changed.is_empty() {
         return Ok(true);
     }
-    let changes = log_from(conn, since, COMPARED + 2).await?;
-    let changes = following(&changes, since).unwrap_or_default();
-    if changes.is_empty() || i64::try_from(changes.len()).is_ok_and(|count| count > COMPARED) {
-        return Ok(false);
-    }
-    let changed: BTreeSet<ManagerName> = changes
-        .iter()
-        .map(|change| ManagerName {
-            namespace: Id::from_uuid(change.namespace_id),
-            manager: Id::from_uuid(change.manager_id),
-        })
-        .collect();
     if changed.iter().any(watched) {
         return Ok(false);
     }
@@ -334,6 +328,44 @@ pub async fn are_current(
     .get_result(conn)
     .await?;
     Ok(!now.found)
+}
+
+/// Returns true if no change after version `since` concerns one of `managers`: neither its own nor of the mutes of its
+/// Namespace. Costs [`changed_since`].
+pub async fn are_unchanged(
+    conn: &mut AsyncPgConnection,
+    since: PlanVersion,
+    managers: &HashSet<ManagerName>,
+) -> QueryResult<bool> {
+    let Some(changed) = changed_since(conn, since).await? else {
+        return Ok(false);
+    };
+    Ok(!managers.iter().any(|name| {
+        let mutes = of_mutes(name.namespace);
+        changed.contains(name) || changed.contains(&mutes)
+    }))
+}
+
+/// Returns the Managers that changed after version `since`, and the names under which changed mutes are logged. Returns
+/// `None` if these are not known, or of more than [`COMPARED`] changes. Costs [`version`], and if that differs, a range
+/// of the log by its primary key.
+async fn changed_since(
+    conn: &mut AsyncPgConnection,
+    since: PlanVersion,
+) -> QueryResult<Option<BTreeSet<ManagerName>>> {
+    if version(conn).await? == since {
+        return Ok(Some(BTreeSet::new()));
+    }
+    let changes = log_from(conn, since, COMPARED + 2).await?;
+    let changes = following(&changes, since).unwrap_or_default();
+    if changes.is_empty() || i64::try_from(changes.len()).is_ok_and(|count| count > COMPARED) {
+        return Ok(None);
+    }
+    let names = changes.iter().map(|change| ManagerName {
+        namespace: Id::from_uuid(change.namespace_id),
+        manager: Id::from_uuid(change.manager_id),
+    });
+    Ok(Some(names.collect()))
 }
 
 /// Returns the mutes of the Namespaces of `managers`, and of `changed` ones, which are sorted.

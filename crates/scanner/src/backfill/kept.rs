@@ -21,7 +21,7 @@ use super::{
         unless_changed,
     },
 };
-use crate::{find::Matches, plans::is_current};
+use crate::{find::Matches, plans::is_current_for};
 
 /// Maximum number of Managers that are matched at once.
 const AT_ONCE: i64 = 100;
@@ -62,13 +62,14 @@ impl Backfill {
             let index = self.plans.index();
             let (asked, rests, posts, refused) = {
                 let mut conn = self.backbone.pool.get().await?;
-                if !is_current(&mut conn, &index, &waiting.feed).await? {
+                let quota = self.scans_per_day();
+                let (asked, kept) = backfills::waiting_for(&mut conn, waiting, most, quota).await?;
+                // A Manager that the index does not know yet has changed since.
+                if !is_current_for(&mut conn, &index, &names(&asked)).await? {
                     drop(conn);
                     self.plans.refresh().await?;
                     continue;
                 }
-                let quota = self.scans_per_day();
-                let (asked, kept) = backfills::waiting_for(&mut conn, waiting, most, quota).await?;
                 let rests: HashMap<ManagerName, (Timestamp, Rest)> = asked
                     .iter()
                     .map(|one| (one.manager, self.rest(waiting, one, &kept)))
@@ -97,17 +98,17 @@ impl Backfill {
             let span = span(waiting, &asked);
             let stored = self.store_kept(waiting, &asked, &rests, &refused, &posts, wanted);
             let Some((made, managers)) = stored.instrument(span).await? else {
-                break;
+                return Ok(false);
             };
             self.report("kept", &waiting.feed, made);
             tracing::debug!(feed.name = %waiting.feed.masked(), managers, posts = posts.len(), scans = made, "matched kept posts");
             return Ok(managers > 0);
         }
-        Ok(false)
+        Err(store::Error::PlansChanged)
     }
 
     /// Matches the posts in parts and stores the matches, and updates them if plans change. Returns the number of Scans
-    /// created and of Managers done.
+    /// created and of Managers done; `None` at shutdown.
     async fn store_kept(
         &self,
         waiting: &Waiting,
@@ -131,6 +132,7 @@ impl Backfill {
             events: &self.backbone.events,
             plans: &self.plans,
             waiting,
+            managers: names(asked),
             catch_up: { asked.iter() }
                 .filter_map(|one| {
                     let since = one.catch_up_since?;
@@ -186,7 +188,7 @@ impl Backfill {
             }
             if rest.is_empty() || is_over {
                 let last = step.decide(&all, last).await;
-                let_others_pass(step.pool, waiting, &last).await?;
+                let_others_pass(&step, &last, &mut before).await?;
                 let _share = step.share().await;
                 let mut conn = self.backbone.pool.get().await?;
                 let stored =
@@ -222,7 +224,7 @@ impl Backfill {
             self.plans.refresh().await?;
             all.update(&self.plans).await;
         }
-        Ok(None)
+        Err(store::Error::PlansChanged)
     }
 
     /// Returns the time from which stored posts are matched for a Manager, and the part that is left for a look-back.
@@ -268,6 +270,10 @@ impl Backfill {
         let watched = self.watched.get(feed.platform());
         watched.map_or(Reach::Nothing, |watched| watched.platform.kind.reach)
     }
+}
+
+fn names(asked: &[Asked]) -> HashSet<ManagerName> {
+    asked.iter().map(|one| one.manager).collect()
 }
 
 /// Returns the Managers with posts that the quota of their account refused.

@@ -93,6 +93,7 @@ impl Backfill {
                 events: &self.backbone.events,
                 plans: &self.plans,
                 waiting: &waiting,
+                managers: readers.keys().copied().collect(),
                 catch_up: { readers.values() }
                     .filter_map(|one| Some((one.manager, one.catch_up_since?)))
                     .collect(),
@@ -132,7 +133,7 @@ impl Backfill {
                 continue;
             }
             let last = step.decide(&all, last).await;
-            let_others_pass(step.pool, &waiting, &last).await?;
+            let_others_pass(&step, &last, &mut stored).await?;
             let _share = step.share().await;
             let mut conn = self.backbone.pool.get().await?;
             let unreached = polled.gap.as_ref().map(|gap| {
@@ -170,10 +171,7 @@ impl Backfill {
             tracing::debug!(feed.name = %look_back.feed.masked(), posts = polled.posts.len(), scans = made, more = polled.more, "looked back");
             return Ok(());
         }
-        // Plans change faster than a step can be matched.
-        let mut conn = self.backbone.pool.get().await?;
-        look_backs::fail(&mut conn, id, replica, true, RETRY).await?;
-        Ok(())
+        Err(store::Error::PlansChanged)
     }
 
     async fn readers(&self, id: i64) -> Result<HashMap<ManagerName, Reader>, store::Error> {

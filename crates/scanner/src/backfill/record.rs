@@ -1,7 +1,7 @@
 //! Stores Scans of past posts, in blocks, and sets aside what cannot be stored.
 
 use std::{
-    collections::{BTreeMap, BTreeSet, HashMap},
+    collections::{BTreeMap, BTreeSet, HashMap, HashSet},
     time::{Duration, Instant},
 };
 
@@ -20,7 +20,7 @@ use tokio_util::sync::CancellationToken;
 
 use crate::{
     find::{Matches, Pick},
-    plans::{Plans, is_current},
+    plans::{Plans, is_current_for},
     poll::{Limits, publish},
 };
 
@@ -46,6 +46,8 @@ pub(super) struct Step<'a> {
     pub(super) events: &'a EventPublisher,
     pub(super) plans: &'a Plans,
     pub(super) waiting: &'a Waiting,
+    /// Managers that the step matches. Changes of others do not concern it.
+    pub(super) managers: HashSet<ManagerName>,
     /// Managers with posts that their account's quota refused, and the time of the first such post.
     pub(super) catch_up: HashMap<ManagerName, Timestamp>,
     /// Default quota of Scans a day.
@@ -125,6 +127,9 @@ pub(super) struct Stored {
     pub(super) made: Vec<ScanName>,
     /// Managers whose account's quota is used up, or whose Scans cannot be stored now. They start again later.
     pub(super) refused: BTreeSet<ManagerName>,
+    /// True if the next block has waited already, and was not stored because plans changed. It follows the refresh
+    /// immediately, because they may change again in a further pause.
+    has_waited: bool,
 }
 
 impl Stored {
@@ -148,13 +153,15 @@ pub(super) async fn store_blocks<'m>(
             return Ok(done);
         }
         let block = step.decide(all, block).await;
-        let_others_pass(step.pool, step.waiting, &block).await?;
+        let_others_pass(step, &block, stored).await?;
         let _share = step.share().await;
         let mut conn = step.pool.get().await?;
         let recorded = unless_changed(&mut conn, all.index(), step, async |conn, counter| {
             record_past(conn, step, &block, counter).await
         });
-        match recorded.await? {
+        let recorded = recorded.await;
+        stored.has_waited &= matches!(recorded, Ok(None));
+        match recorded? {
             Some(some) => {
                 step.publish(&some.made);
                 stored.add(some);
@@ -168,16 +175,17 @@ pub(super) async fn store_blocks<'m>(
 /// Waits before a block of a backfill that is delivered, and while many Scans wait for the dispatchers. All
 /// accounts share one queue and the CPUs.
 pub(super) async fn let_others_pass(
-    pool: &Pool,
-    waiting: &Waiting,
+    step: &Step<'_>,
     block: &[NewScan<'_>],
+    stored: &mut Stored,
 ) -> Result<(), store::Error> {
-    if !waiting.notify || block.is_empty() {
+    if !step.waiting.notify || block.is_empty() || stored.has_waited {
         return Ok(());
     }
+    stored.has_waited = true;
     for _ in 0..MAX_PAUSES {
         tokio::time::sleep(PAUSE).await;
-        let mut conn = pool.get().await?;
+        let mut conn = step.pool.get().await?;
         if !scans::are_queued(&mut conn, MAX_QUEUED).await? {
             break;
         }
@@ -185,8 +193,9 @@ pub(super) async fn let_others_pass(
     Ok(())
 }
 
-/// Runs `work` in a transaction. Returns `None`, and rolls everything back, if plans of the feed are not those of
-/// `index` any more, or if another transaction used up an account's quota at the same time. The caller then starts again.
+/// Runs `work` in a transaction. Returns `None`, and rolls everything back, if plans of the step's Managers are not
+/// those of `index` any more, or if another transaction used up an account's quota at the same time. The caller then
+/// starts again.
 ///
 /// A generic-plan transaction: it has the same statements as a poll that records Scans.
 pub(super) async fn unless_changed<T>(
@@ -197,7 +206,7 @@ pub(super) async fn unless_changed<T>(
 ) -> Result<Option<T>, store::Error> {
     keyed::begin(conn).await?;
     let done = async {
-        if !is_current(conn, index, &step.waiting.feed).await? {
+        if !is_current_for(conn, index, &step.managers).await? {
             return Ok(None);
         }
         let mut counter = ScanCounter::new(step.scans_per_day);
@@ -281,5 +290,6 @@ pub(super) async fn record_past(
     Ok(Stored {
         refused: recorded.refused.iter().map(|(name, _)| *name).collect(),
         made: recorded.made,
+        has_waited: false,
     })
 }

@@ -4,7 +4,10 @@ use std::{collections::BTreeSet, time::Duration};
 
 use domain::{ManagerName, Reach, Timestamp};
 use platform_simulator::{Fault, FaultKind, NewPost};
-use store::backfills::{self, FeedReach};
+use store::{
+    backfills::{self, FeedReach},
+    roles::Service,
+};
 use test_support::eventually;
 
 use crate::support::{HACKER_NEWS, LEMMY, World, blogs, metric, post, watching};
@@ -475,6 +478,101 @@ async fn stored_posts_from_before_the_accounts_first_watch_are_matched_within_th
     world.until_scanned(first, 2).await;
     world.until_backfilled().await;
     assert_eq!(world.scanned(later).await, ["A new kettle"]);
+    replica.stop().await;
+}
+
+const NOT_DUE: &str = "blogs:https://b.example/x";
+
+/// A world with stored posts of [`NOT_DUE`], which is not polled, and two Managers without backfills that watch it: of
+/// the fixture for "kettle", and of another account for "toaster".
+async fn world_of_stored_posts(titles: &[&str]) -> (World, [ManagerName; 2]) {
+    let world = World::of_blogs(Duration::from_hours(1)).await;
+    let mut conn = world.database.connect().await;
+    let globex = world.fixture.beside(&mut conn, "globex").await;
+    let own = world.manager("kettle", &[NOT_DUE]).await;
+    let toaster = watching("toaster", &[NOT_DUE]);
+    let other = globex.applied_manager(&mut conn, &toaster, &[]).await;
+    for sql in [
+        "DELETE FROM backfills",
+        "UPDATE account_feeds SET watch_time = now() - interval '90 hours'",
+        "UPDATE feeds SET cursor = '{}', kept_since = now() - interval '80 hours', read_time = now(), \
+             next_poll_time = now() + interval '1 day'",
+    ] {
+        world.database.run(sql).await;
+    }
+    let posts = titles.iter().map(|title| domain::Post {
+        time: Timestamp::now().minus(Duration::from_hours(2)),
+        ..test_support::post(title, title)
+    });
+    let (feed, posts) = (NOT_DUE.parse().unwrap(), posts.collect::<Vec<_>>());
+    store::recent_posts::insert(&mut conn, &feed, &posts, Timestamp::now(), u32::MAX)
+        .await
+        .unwrap();
+    (world, [own, other])
+}
+
+async fn until_a_step_failed() {
+    eventually("a step fails", async || {
+        !metric(r#"earshot_work_items_total{kind="backfill",outcome="failed"} 0"#)
+    })
+    .await;
+}
+
+/// No replica can bring its index up to date, because the role may not read mutes.
+#[tokio::test]
+async fn backfill_is_matched_again_only_for_changes_of_its_managers() {
+    let (world, [own, other]) = world_of_stored_posts(&["A kettle", "A bicycle"]).await;
+    let replica = world.ready_scanner().await;
+    let role = Service::Scanner.role();
+    for statement in [
+        format!("REVOKE SELECT ON namespaces FROM {role}"),
+        format!("GRANT SELECT (id, account_id) ON namespaces TO {role}"),
+    ] {
+        world.database.run(&statement).await;
+    }
+    world.replace(other, &watching("pan", &[NOT_DUE])).await;
+    ask(&world, own, 30, true).await;
+    world.until_scanned(own, 1).await;
+    world.until_backfilled().await;
+
+    world.replace(own, &watching("bicycle", &[NOT_DUE])).await;
+    ask(&world, own, 30, true).await;
+    until_a_step_failed().await;
+    assert_eq!(world.scanned(own).await, ["A kettle"]);
+    let restored = format!("GRANT SELECT ON namespaces TO {role}");
+    world.database.run(&restored).await;
+    world.until_scanned(own, 2).await;
+    replica.stop().await;
+    assert_eq!(world.scanned(own).await, ["A kettle", "A bicycle"]);
+}
+
+#[tokio::test]
+async fn backfill_whose_plans_change_before_each_try_is_tried_again_later() {
+    let (world, [own, _]) = world_of_stored_posts(&["A kettle"]).await;
+    let replica = world.ready_scanner().await;
+    // Each look finds another version, so the index is never up to date.
+    for statement in [
+        "ALTER TABLE plan_version RENAME TO true_version",
+        "CREATE VIEW plan_version AS \
+         SELECT true AS single, (extract(epoch FROM clock_timestamp()) * 1000000)::bigint AS version",
+        format!(
+            "GRANT SELECT ON plan_version TO {}",
+            Service::Scanner.role()
+        )
+        .as_str(),
+    ] {
+        world.database.run(statement).await;
+    }
+    ask(&world, own, 30, true).await;
+    until_a_step_failed().await;
+    assert!(world.scanned(own).await.is_empty());
+    for statement in [
+        "DROP VIEW plan_version",
+        "ALTER TABLE true_version RENAME TO plan_version",
+    ] {
+        world.database.run(statement).await;
+    }
+    world.until_scanned(own, 1).await;
     replica.stop().await;
 }
 

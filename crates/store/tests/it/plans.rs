@@ -1,3 +1,5 @@
+use std::collections::HashSet;
+
 use domain::{Focus, Instructions, ManagerName, PlanVersion, Timestamp, instructions::Sells};
 use store::{
     AsyncConnection, AsyncPgConnection, managers,
@@ -195,6 +197,43 @@ async fn many_changes_are_read_a_few_at_a_time() {
     }
     // The change that created the version before is read again.
     assert_eq!(read, [50, 99, 120]);
+}
+
+#[tokio::test]
+async fn only_changes_of_managers_and_their_mutes_concern_them() {
+    let mut at = start().await;
+    let globex = at.fixture.beside(&mut at.conn, "globex").await;
+    let of_a = instructions("a");
+    let own = at.fixture.applied_manager(&mut at.conn, &of_a, &[]).await;
+    let beside = at.fixture.applied_manager(&mut at.conn, &of_a, &[]).await;
+    let other = globex.applied_manager(&mut at.conn, &of_a, &[]).await;
+    let managers = HashSet::from([own]);
+    let conn = &mut at.conn;
+    for (manager, namespace, expected) in [
+        (Some(other), None, true),
+        (None, Some(globex.namespace), true),
+        (Some(beside), None, true),
+        (Some(own), None, false),
+        (None, Some(at.fixture.namespace), false),
+    ] {
+        let since = plans::version(conn).await.unwrap();
+        if let Some(manager) = manager {
+            watch(conn, manager, &["hackernews:newest"]).await;
+        }
+        if let Some(namespace) = namespace {
+            plans::record_namespace(conn, namespace, Timestamp::now())
+                .await
+                .unwrap();
+        }
+        let unchanged = plans::are_unchanged(conn, since, &managers).await;
+        assert_eq!(unchanged.unwrap(), expected, "{manager:?} {namespace:?}");
+        let now = plans::version(conn).await.unwrap();
+        assert!(plans::are_unchanged(conn, now, &managers).await.unwrap());
+    }
+    // A reader cannot know what a restored database changed.
+    let since = plans::version(conn).await.unwrap();
+    run(conn, "UPDATE plan_changes SET nonce = gen_random_uuid()").await;
+    assert!(!plans::are_unchanged(conn, since, &managers).await.unwrap());
 }
 
 #[tokio::test(flavor = "multi_thread")]

@@ -252,7 +252,7 @@ impl Writer {
 fn is_passing(error: &store::Error) -> bool {
     match error {
         store::Error::Query(error) => store::is_passing(error),
-        store::Error::Pool(_) | store::Error::QuotaRace(_) => true,
+        store::Error::Pool(_) | store::Error::QuotaRace(_) | store::Error::PlansChanged => true,
         store::Error::Sealed(_) | store::Error::Json(_) | store::Error::QuotaExceeded(_) => false,
     }
 }
