@@ -21,10 +21,10 @@ use std::{
 
 use actix_web::{
     Error, FromRequest, HttpMessage, HttpRequest, ResponseError,
-    body::{BodySize, BoxBody, EitherBody, MessageBody},
+    body::{BoxBody, EitherBody, MessageBody},
     dev::{Payload, ServiceRequest, ServiceResponse},
     http::{
-        StatusCode, Version,
+        StatusCode,
         header::{AUTHORIZATION, HeaderMap, HeaderValue, WWW_AUTHENTICATE},
     },
     middleware::Next,
@@ -146,17 +146,18 @@ impl Caller {
         self.state.reserve_body(self.key.account).await
     }
 
-    /// Charges a read for the size of its response. Returns what the response reserves of the bytes in flight, if it
-    /// counts.
+    /// Refuses a change if the account's clients must first read the responses that they have. Call it directly before
+    /// the change, whose response then counts in any case.
+    pub(crate) fn check_unread(&self) -> Result<(), ApiError> {
+        self.state.in_flight.check_unread(self.key.account)
+    }
+
+    /// Charges for so many bytes of a response that can still be refused. Returns what it has of the bytes in flight.
     async fn pay_for(
         &self,
-        size: BodySize,
-        version: Version,
-    ) -> Result<Option<Reserved>, ApiError> {
-        let reserved = self.extra().reserved.take();
-        let Some(bytes) = in_flight::counted(size, version) else {
-            return Ok(None);
-        };
+        bytes: usize,
+        reserved: Option<Reserved>,
+    ) -> Result<Reserved, ApiError> {
         let reserved = match reserved {
             Some(reserved) => reserved,
             None => self.reserve(bytes).await?,
@@ -165,7 +166,19 @@ impl Caller {
         if points > 0 {
             self.charge(points).await?;
         }
-        Ok(Some(reserved))
+        Ok(reserved)
+    }
+
+    /// Returns the response, which counts with so many bytes until it is written.
+    fn count(
+        &self,
+        answer: ServiceResponse<impl MessageBody + 'static>,
+        reserved: Option<Reserved>,
+        bytes: usize,
+    ) -> ServiceResponse<BoxBody> {
+        let in_flight = &self.state.in_flight;
+        let counted = in_flight.count(self.key.account, reserved, bytes);
+        answer.map_body(|_, body| in_flight::in_pieces(body.boxed(), counted))
     }
 
     fn extra(&self) -> MutexGuard<'_, Extra> {
@@ -327,17 +340,24 @@ async fn admit(
                     let is_read = rates::is_read(request.method(), request.match_info().as_str());
                     request.extensions_mut().insert(caller.clone());
                     let answer = next.call(request).await?;
-                    let size = match is_read {
-                        true => answer.response().body().size(),
-                        // The change has been made, so its response is sent in any case.
-                        false => BodySize::None,
-                    };
-                    let mut answer = match caller.pay_for(size, answer.request().version()).await {
-                        Ok(None) => answer.map_into_left_body(),
-                        Ok(Some(reserved)) => answer
-                            .map_body(|_, body| reserved.hold(body.boxed()))
-                            .map_into_right_body(),
-                        Err(error) => answer.error_response(error).map_into_right_body(),
+                    // A change that has been made is reported in any case.
+                    let can_be_refused = is_read || !answer.status().is_success();
+                    let reserved = caller.extra().reserved.take();
+                    let size = answer.response().body().size();
+                    let counted = in_flight::counted(size, answer.request().version());
+                    let mut answer = match counted {
+                        None => answer.map_into_left_body(),
+                        Some(bytes) => {
+                            let paid = match can_be_refused {
+                                true => caller.pay_for(bytes, reserved).await.map(Some),
+                                false => Ok(reserved),
+                            };
+                            match paid {
+                                Ok(reserved) => caller.count(answer, reserved, bytes),
+                                Err(error) => answer.error_response(error),
+                            }
+                            .map_into_right_body()
+                        }
                     };
                     let standing = caller.extra().charged.unwrap_or(standing);
                     standing.add_to(answer.headers_mut());

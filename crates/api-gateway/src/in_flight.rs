@@ -3,13 +3,21 @@
 //!
 //! A client that reads slowly, or not at all, keeps its response in memory. Each account has a share of the bytes,
 //! and all accounts together have a limit. Lists reserve the size of a page before they read it, and return what it
-//! does not need. A refusal says whether clients do not read, or reads have no answer yet. Responses of up to [`CHUNK_BYTES`] do not count in HTTP/1.1: the HTTP library copies them into its
-//! buffers at once. In HTTP/2, a hundred of them may wait on each connection, so only those of up to [`SMALL_BYTES`] do
-//! not count. Nor do bodies of requests of up to [`CHUNK_BYTES`].
+//! does not need. A refusal says whether clients do not read, or reads have no answer yet.
+//!
+//! The response to a change is sent in any case, so it counts beyond the limits, and so does what exceeds a
+//! reservation. Returned bytes pay for this first: until then, reads wait. An account that has too many unread bytes
+//! makes no further change ([`InFlight::check_unread`]). So it exceeds its share at most by the responses to the changes
+//! that it makes at the same time, each of which holds a database connection.
+//!
+//! Responses of up to [`CHUNK_BYTES`] do not count in HTTP/1.1: the HTTP library copies them into its buffers at once. In
+//! HTTP/2, a hundred of them may wait on each connection, so only those of up to [`SMALL_BYTES`] do not count. Nor do
+//! bodies of requests of up to [`CHUNK_BYTES`].
 
 use std::{
     collections::{HashMap, hash_map::Entry},
     convert::Infallible,
+    future::pending,
     pin::Pin,
     sync::{Arc, Mutex, MutexGuard, PoisonError},
     task::{Context, Poll},
@@ -21,9 +29,11 @@ use actix_web::{
     web::Bytes,
 };
 use domain::Id;
+use futures::FutureExt as _;
 use store::MAX_PAGE_BYTES;
 use tokio::{
     sync::{OwnedSemaphorePermit, Semaphore},
+    task::coop::unconstrained,
     time::timeout,
 };
 
@@ -48,7 +58,7 @@ pub(crate) const CHUNK_BYTES: usize = 32 * 1024;
 const SMALL_BYTES: usize = 1_024;
 
 pub(crate) struct InFlight {
-    accounts: Shares,
+    accounts: Arc<Shares>,
     process: Arc<Semaphore>,
     account_bytes: usize,
     unread: Arc<Unread>,
@@ -56,11 +66,12 @@ pub(crate) struct InFlight {
 
 /// Bytes that count as in flight until this is dropped.
 pub(crate) struct Reserved {
-    account: Id,
     of_account: OwnedSemaphorePermit,
     of_process: OwnedSemaphorePermit,
-    unread: Arc<Unread>,
 }
+
+/// Permits that are held until this is dropped. Those that were not free are the next to be taken.
+type Owed = Pin<Box<dyn Future<Output = ()> + Send + Sync>>;
 
 /// Bytes of responses that clients have yet to read, by account.
 #[derive(Default)]
@@ -77,7 +88,7 @@ impl InFlight {
 
     fn new(account_bytes: usize, process_bytes: usize) -> Self {
         Self {
-            accounts: Shares::each(account_bytes),
+            accounts: Arc::new(Shares::each(account_bytes)),
             process: Arc::new(Semaphore::new(process_bytes)),
             account_bytes,
             unread: Arc::default(),
@@ -95,28 +106,87 @@ impl InFlight {
         let process = Arc::clone(&self.process).acquire_many_owned(count);
         match timeout(PATIENCE, process).await {
             Ok(of_process) => Ok(Reserved {
-                account,
                 of_account,
                 of_process: of_process.map_err(|error| ApiError::Internal(error.into()))?,
-                unread: Arc::clone(&self.unread),
             }),
-            Err(_) => Err(ApiError::Unavailable(anyhow::anyhow!(
-                "too many bytes of requests or responses wait for clients"
-            ))),
+            Err(_) => Err(too_many_bytes()),
         }
     }
 
     /// Returns why `account` may not have so many bytes.
     fn refusal(&self, account: Id, bytes: usize) -> ApiError {
-        let unread = self.unread.lock().get(&account).copied().unwrap_or(0);
-        match unread + bytes > self.account_bytes {
+        match self.unread.of(account) + bytes > self.account_bytes {
             true => ApiError::TooManyBytes,
             false => ApiError::TooManyReads,
         }
     }
+
+    /// Refuses a change of an account whose clients must first read the responses that they have. Call it directly
+    /// before the change. It does not wait, and never refuses an account that reads.
+    pub(crate) fn check_unread(&self, account: Id) -> Result<(), ApiError> {
+        match self.unread.of(account) {
+            0 => Ok(()),
+            unread if unread >= self.account_bytes => Err(ApiError::TooManyBytes),
+            _ if self.process.available_permits() == 0 => Err(too_many_bytes()),
+            _ => Ok(()),
+        }
+    }
+
+    /// Counts so many bytes of a response, first by what is `reserved` and then beyond the limits.
+    pub(crate) fn count(
+        &self,
+        account: Id,
+        mut reserved: Option<Reserved>,
+        bytes: usize,
+    ) -> Arc<Counted> {
+        let mut excess = bytes;
+        if let Some(reserved) = &mut reserved {
+            reserved.keep(bytes);
+            excess -= reserved.of_account.num_permits();
+        }
+        *self.unread.lock().entry(account).or_default() += bytes;
+        Arc::new(Counted {
+            account,
+            bytes,
+            unread: Arc::clone(&self.unread),
+            _reserved: reserved,
+            _owed: (excess > 0).then(|| self.owe(account, excess)),
+        })
+    }
+
+    /// Takes so many bytes of `account`, at most its share.
+    fn owe(&self, account: Id, bytes: usize) -> [Owed; 2] {
+        let count = u32::try_from(bytes.min(self.account_bytes)).unwrap_or(u32::MAX);
+        let (accounts, process) = (Arc::clone(&self.accounts), Arc::clone(&self.process));
+        let mut owed: [Owed; 2] = [
+            Box::pin(unconstrained(async move {
+                let _permits = accounts.wait_for(account, count).await;
+                pending::<()>().await
+            })),
+            Box::pin(unconstrained(async move {
+                let _permits = process.acquire_many_owned(count).await;
+                pending::<()>().await
+            })),
+        ];
+        for one in &mut owed {
+            // Takes the permits or, as semaphores are fair, a place before all later requests. Nothing polls it again.
+            let _ = one.as_mut().now_or_never();
+        }
+        owed
+    }
+}
+
+fn too_many_bytes() -> ApiError {
+    ApiError::Unavailable(anyhow::anyhow!(
+        "too many bytes of requests or responses wait for clients"
+    ))
 }
 
 impl Unread {
+    fn of(&self, account: Id) -> usize {
+        self.lock().get(&account).copied().unwrap_or(0)
+    }
+
     fn lock(&self) -> MutexGuard<'_, HashMap<Id, usize>> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -128,21 +198,6 @@ impl Reserved {
         for permit in [&mut self.of_account, &mut self.of_process] {
             drop(permit.split(permit.num_permits().saturating_sub(bytes)));
         }
-    }
-
-    /// Returns `body`, which keeps what it needs of the reserved bytes until it is written or dropped.
-    pub(crate) fn hold(mut self, body: BoxBody) -> BoxBody {
-        let body = match body.try_into_bytes() {
-            Ok(bytes) => bytes,
-            // A stream, which has no size.
-            Err(body) => return body,
-        };
-        self.keep(body.len());
-        *self.unread.lock().entry(self.account).or_default() += self.of_account.num_permits();
-        BoxBody::new(CountedBody {
-            rest: body,
-            reserved: self,
-        })
     }
 }
 
@@ -159,18 +214,39 @@ pub(crate) fn counted(size: BodySize, version: Version) -> Option<usize> {
     .filter(|bytes| *bytes > free)
 }
 
+/// Returns `body` in pieces, which is `counted` until it is written or dropped.
+pub(crate) fn in_pieces(body: BoxBody, counted: Arc<Counted>) -> BoxBody {
+    match body.try_into_bytes() {
+        Ok(rest) => BoxBody::new(CountedBody {
+            rest,
+            _counted: counted,
+        }),
+        // A stream, which is in pieces already.
+        Err(body) => body,
+    }
+}
+
 /// A body in pieces. The HTTP library copies a piece into its own buffer, and asks for the next when that is nearly
 /// written.
 struct CountedBody {
     rest: Bytes,
-    reserved: Reserved,
+    _counted: Arc<Counted>,
 }
 
-impl Drop for CountedBody {
+/// Bytes of a response that count until this is dropped.
+pub(crate) struct Counted {
+    account: Id,
+    bytes: usize,
+    unread: Arc<Unread>,
+    _reserved: Option<Reserved>,
+    _owed: Option<[Owed; 2]>,
+}
+
+impl Drop for Counted {
     fn drop(&mut self) {
-        let mut unread = self.reserved.unread.lock();
-        if let Entry::Occupied(mut bytes) = unread.entry(self.reserved.account) {
-            *bytes.get_mut() -= self.reserved.of_account.num_permits();
+        let mut unread = self.unread.lock();
+        if let Entry::Occupied(mut bytes) = unread.entry(self.account) {
+            *bytes.get_mut() -= self.bytes;
             if *bytes.get() == 0 {
                 bytes.remove();
             }
@@ -203,7 +279,9 @@ mod tests {
     use domain::Id;
     use store::MAX_PAGE_BYTES;
 
-    use super::{ACCOUNT_BYTES, CHUNK_BYTES, InFlight, PROCESS_BYTES, SMALL_BYTES, counted};
+    use super::{
+        ACCOUNT_BYTES, CHUNK_BYTES, InFlight, PROCESS_BYTES, SMALL_BYTES, counted, in_pieces,
+    };
     use crate::ApiError;
 
     #[tokio::test(start_paused = true)]
@@ -212,7 +290,9 @@ mod tests {
         let mut bodies = Vec::new();
         for _ in 0..ACCOUNT_BYTES / MAX_PAGE_BYTES {
             let reserved = in_flight.reserve(account, MAX_PAGE_BYTES).await.unwrap();
-            bodies.push(reserved.hold(BoxBody::new(vec![b'x'; MAX_PAGE_BYTES])));
+            let counted = in_flight.count(account, Some(reserved), MAX_PAGE_BYTES);
+            let body = BoxBody::new(vec![b'x'; MAX_PAGE_BYTES]);
+            bodies.push(in_pieces(body, counted));
         }
         let refused = in_flight.reserve(account, MAX_PAGE_BYTES).await;
         assert!(matches!(refused, Err(ApiError::TooManyBytes)));
@@ -236,7 +316,7 @@ mod tests {
         for read in reads {
             let refused = in_flight.reserve(account, MAX_PAGE_BYTES).await;
             assert!(matches!(refused, Err(ApiError::TooManyReads)));
-            bodies.push(read.hold(BoxBody::new(vec![b'x'; MAX_PAGE_BYTES])));
+            bodies.push(in_flight.count(account, Some(read), MAX_PAGE_BYTES));
         }
         let refused = in_flight.reserve(account, MAX_PAGE_BYTES).await;
         assert!(matches!(refused, Err(ApiError::TooManyBytes)));
@@ -251,10 +331,61 @@ mod tests {
     async fn unused_part_of_a_reservation_is_returned() {
         let (in_flight, account) = (InFlight::of_responses(), Id::generate());
         let reserved = in_flight.reserve(account, ACCOUNT_BYTES).await.unwrap();
-        let _body = reserved.hold(BoxBody::new("short"));
+        let _body = in_flight.count(account, Some(reserved), 5);
         let rest = in_flight.reserve(account, ACCOUNT_BYTES - 5).await;
         assert!(rest.is_ok());
         assert!(in_flight.reserve(account, 1).await.is_err());
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn response_to_a_change_counts_beyond_the_share_until_it_is_read() {
+        let (in_flight, account) = (InFlight::of_responses(), Id::generate());
+        assert!(in_flight.check_unread(account).is_ok());
+        let first = in_flight.count(account, None, ACCOUNT_BYTES - 1);
+        assert!(in_flight.check_unread(account).is_ok());
+        let second = in_flight.count(account, None, 2);
+        let refused = in_flight.check_unread(account);
+        assert!(matches!(refused, Err(ApiError::TooManyBytes)));
+        let refused = in_flight.reserve(account, 1).await;
+        assert!(matches!(refused, Err(ApiError::TooManyBytes)));
+        let other = Id::generate();
+        assert!(in_flight.check_unread(other).is_ok());
+        assert!(in_flight.reserve(other, ACCOUNT_BYTES).await.is_ok());
+
+        // What is returned pays for the excess.
+        drop(first);
+        assert!(in_flight.check_unread(account).is_ok());
+        assert!(in_flight.reserve(account, ACCOUNT_BYTES - 1).await.is_err());
+        assert!(in_flight.reserve(account, ACCOUNT_BYTES - 2).await.is_ok());
+        drop(second);
+        assert!(in_flight.reserve(account, ACCOUNT_BYTES).await.is_ok());
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn body_counts_beyond_its_reservation() {
+        let (in_flight, account) = (InFlight::of_responses(), Id::generate());
+        let reserved = in_flight.reserve(account, MAX_PAGE_BYTES).await.unwrap();
+        let body = in_flight.count(account, Some(reserved), 3 * MAX_PAGE_BYTES);
+        let rest = ACCOUNT_BYTES - 3 * MAX_PAGE_BYTES;
+        assert!(in_flight.reserve(account, rest + 1).await.is_err());
+        assert!(in_flight.reserve(account, rest).await.is_ok());
+        drop(body);
+        assert!(in_flight.reserve(account, ACCOUNT_BYTES).await.is_ok());
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn only_accounts_with_unread_responses_make_no_change_when_memory_is_used_up() {
+        let (in_flight, account) = (InFlight::of_responses(), Id::generate());
+        let _unread = in_flight.count(account, None, 1);
+        let mut held = Vec::new();
+        for _ in 0..PROCESS_BYTES / ACCOUNT_BYTES {
+            held.push(in_flight.count(Id::generate(), None, ACCOUNT_BYTES));
+        }
+        let refused = in_flight.check_unread(account);
+        assert!(matches!(refused, Err(ApiError::Unavailable(_))));
+        assert!(in_flight.check_unread(Id::generate()).is_ok());
+        held.pop();
+        assert!(in_flight.check_unread(account).is_ok());
     }
 
     #[tokio::test(start_paused = true)]

@@ -34,13 +34,18 @@ impl Shares {
         self.take_many(account, 1).await
     }
 
+    /// Waits for `count` permits of `account`, at most its share, for any time.
+    pub(crate) async fn wait_for(&self, account: Id, count: u32) -> Option<OwnedSemaphorePermit> {
+        self.0.take(account, count).await
+    }
+
     /// Waits for `count` permits of `account` at once.
     pub(crate) async fn take_many(
         &self,
         account: Id,
         count: u32,
     ) -> Result<OwnedSemaphorePermit, ApiError> {
-        let taken = timeout(PATIENCE, self.0.take(account, count)).await;
+        let taken = timeout(PATIENCE, self.wait_for(account, count)).await;
         taken.ok().flatten().ok_or(ApiError::TooManyAtOnce)
     }
 }

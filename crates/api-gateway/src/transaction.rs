@@ -80,6 +80,7 @@ impl Caller {
     {
         let test_mode = self.test_mode;
         let mut conn = self.connection().await?;
+        self.check_unread()?;
         let outcome = conn
             .transaction(async move |conn| {
                 let Outcome {

@@ -38,6 +38,8 @@ pub(crate) async fn serve(
     } else {
         None
     };
+    // A tool may make a change, so the answer is sent in any case.
+    caller.check_unread()?;
     let client = api.client(request.peer_addr(), passed_on(&request, &given));
     let server = mcp::Server::with_writes(client, caller.key.role.may_write());
     let answered = timeout(TIMEOUT, mcp::over_http(server, given)).await;

@@ -90,20 +90,23 @@ async fn large_page_costs_points_by_its_size() {
     assert_eq!(acme.get("/v1/caller").await.status, 200);
 }
 
-/// Requests the page several times and reads nothing. The operating system keeps the first few responses.
-async fn never_read(app: &TestApp, key: &str, path: &str) -> TcpStream {
+/// Sends a request several times and reads nothing. The operating system keeps the first few responses.
+async fn never_read(app: &TestApp, request: &str, times: usize) -> TcpStream {
     let socket = TcpSocket::new_v4().unwrap();
     socket.set_recv_buffer_size(4_096).unwrap();
     let address = app.base.strip_prefix("http://").unwrap().parse().unwrap();
     let mut stream = socket.connect(address).await.unwrap();
-    let request = format!(
-        "GET {path}?pageSize=100 HTTP/1.1\r\nhost: x\r\nauthorization: Bearer {key}\r\n\r\n"
-    );
     stream
-        .write_all(request.repeat(8).as_bytes())
+        .write_all(request.repeat(times).as_bytes())
         .await
         .unwrap();
     stream
+}
+
+/// Returns true if the request was refused because the account's responses are not read. Until they use up its share,
+/// other reads can be the reason of a refusal.
+fn is_too_many_bytes(answer: &Answer) -> bool {
+    answer.body["message"] == "too many bytes of responses wait to be read: read them first"
 }
 
 #[tokio::test]
@@ -111,16 +114,16 @@ async fn account_that_does_not_read_its_responses_is_refused_until_it_does() {
     let app = TestApp::start().await;
     let (key, path) = large_scans(&app).await;
     let acme = Client::new(&app.base, Some(key.clone()));
+    let request = format!(
+        "GET {path}?pageSize=100 HTTP/1.1\r\nhost: x\r\nauthorization: Bearer {key}\r\n\r\n"
+    );
     let mut unread = Vec::new();
     for _ in 0..6 {
-        unread.push(never_read(&app, &key, &path).await);
+        unread.push(never_read(&app, &request, 8).await);
     }
     let mut refused = None;
     eventually("the share of the account is used up", async || {
-        let answer = acme.get(&path).await;
-        // Until then, other reads can be the reason.
-        let message = "too many bytes of responses wait to be read: read them first";
-        refused = (answer.body["message"] == message).then_some(answer);
+        refused = Some(acme.get(&path).await).filter(is_too_many_bytes);
         refused.is_some()
     })
     .await;
@@ -152,4 +155,41 @@ async fn account_that_does_not_read_its_responses_is_refused_until_it_does() {
     .await;
     let preview = acme.post(&format!("{manager}:preview"), &preview).await;
     assert_eq!(preview.status, 200, "{:#}", preview.body);
+}
+
+#[tokio::test]
+async fn account_that_does_not_read_responses_to_changes_makes_none_until_it_does() {
+    let app = TestApp::start().await;
+    let (key, path) = large_scans(&app).await;
+    let acme = Client::new(&app.base, Some(key.clone()));
+    let scan = acme.get_with(&path, &[("pageSize", "1")]).await;
+    let scan = format!("/v1/{}", scan.body["scans"][0]["name"].as_str().unwrap());
+    let body = json!({"value": true});
+    let text = body.to_string();
+    let request = format!(
+        "PATCH {scan} HTTP/1.1\r\nhost: x\r\nauthorization: Bearer {key}\r\ncontent-type: application/json\r\n\
+         content-length: {}\r\nx-test: true\r\n\r\n{text}",
+        text.len()
+    );
+    // Each connection has one response of 500 KB at a time.
+    let mut unread = Vec::new();
+    for _ in 0..40 {
+        unread.push(never_read(&app, &request, 20).await);
+    }
+    let mut refused = None;
+    eventually("the share of the account is used up", async || {
+        refused = Some(acme.patch(&scan, &body).await).filter(is_too_many_bytes);
+        refused.is_some()
+    })
+    .await;
+    let refused = refused.unwrap();
+    assert_eq!(refused.status, 429);
+    assert_eq!(refused.headers["retry-after"], "1");
+    app.account("other").await.namespace().await;
+
+    drop(unread);
+    eventually("the share is returned", async || {
+        acme.patch(&scan, &body).await.status == 200
+    })
+    .await;
 }
