@@ -178,7 +178,10 @@ impl Caller {
     ) -> ServiceResponse<BoxBody> {
         let in_flight = &self.state.in_flight;
         let counted = in_flight.count(self.key.account, reserved, bytes);
-        answer.map_body(|_, body| in_flight::in_pieces(body.boxed(), counted))
+        let in_http2 = Arc::clone(&counted);
+        let mut answer = answer.map_body(|_, body| in_flight::in_pieces(body.boxed(), counted));
+        answer.response_mut().extensions_mut().insert(in_http2);
+        answer
     }
 
     fn extra(&self) -> MutexGuard<'_, Extra> {

@@ -2,15 +2,19 @@
 //! (`docs/adr/0053`).
 //!
 //! A connection is closed if its first request is not whole within `gateway.head_timeout`. Later, a client that leaves
-//! a block of headers unfinished cannot answer pings, so it is disconnected after twice that time.
+//! a block of headers unfinished cannot answer pings, so it is disconnected after twice that time. A client that leaves
+//! a response unread is disconnected after the same time as in HTTP/1 ([`sending`]).
+
+mod sending;
 
 use std::{
-    cell::Cell,
+    cell::{Cell, RefCell},
     convert::Infallible,
     io,
     net::SocketAddr,
     pin::{Pin, pin},
     rc::Rc,
+    sync::Arc,
     task::{Context, Poll},
     time::Duration,
 };
@@ -34,7 +38,8 @@ use hyper::{
 use hyper_util::rt::{TokioIo, TokioTimer};
 use tokio::{task::spawn_local, time::sleep};
 
-use crate::connection::Connection;
+use self::sending::{Responses, Sending};
+use crate::{connection::Connection, in_flight::Counted};
 
 /// Maximum size of a head, unpacked, with 32 bytes more for each field (RFC 9113 6.5.2): as in [`crate::head`].
 const MAX_HEAD_BYTES: u32 = 16 * 1024;
@@ -43,22 +48,26 @@ const MAX_STREAMS: u32 = 100;
 /// Maximum bytes of a response that wait to be sent, for each stream.
 const SEND_BUFFER_BYTES: usize = 64 * 1024;
 
-/// Serves `connection` until it ends. After `stop`, only completes the requests in progress.
+/// Serves `connection` until it ends, or its client has read nothing of a response for `read_timeout`. After `stop`,
+/// only completes the requests in progress.
 pub(crate) async fn serve<S, B>(
     connection: Connection,
     peer: Option<SocketAddr>,
     app: Rc<S>,
     head_timeout: Duration,
+    read_timeout: Duration,
     stop: impl Future<Output = ()>,
 ) where
     S: Service<Request, Response: Into<Response<B>>, Error: Into<Response<BoxBody>>> + 'static,
     B: MessageBody + 'static,
 {
     let has_request = Cell::new(false);
+    let responses = Rc::new(RefCell::new(Responses::default()));
     let service = service_fn(|request: http::Request<Incoming>| {
         has_request.set(true);
         let is_head = request.method() == http::Method::HEAD;
         let answered = to_actix(request, peer).map(|request| app.call(request));
+        let responses = Rc::clone(&responses);
         async move {
             let response = match answered {
                 Some(answered) => match answered.await {
@@ -67,7 +76,8 @@ pub(crate) async fn serve<S, B>(
                 },
                 None => Response::bad_request().map_into_boxed_body(),
             };
-            Ok::<_, Infallible>(from_actix(response, is_head))
+            let mut responses = responses.borrow_mut();
+            Ok::<_, Infallible>(from_actix(response, is_head, &mut responses))
         }
     });
     let mut http2 = Builder::new(Local);
@@ -80,6 +90,7 @@ pub(crate) async fn serve<S, B>(
         .keep_alive_timeout(head_timeout);
     let mut served = pin!(http2.serve_connection(TokioIo::new(connection), service));
     let (mut first, mut stop) = (pin!(sleep(head_timeout)), pin!(stop));
+    let mut stuck = pin!(stuck(&responses, read_timeout));
     let (mut is_first, mut stops) = (true, false);
     loop {
         tokio::select! {
@@ -90,11 +101,19 @@ pub(crate) async fn serve<S, B>(
                     return;
                 }
             }
+            () = stuck.as_mut() => return,
             () = stop.as_mut(), if !stops => {
                 stops = true;
                 served.as_mut().graceful_shutdown();
             }
         }
+    }
+}
+
+/// Waits until the client has read nothing of one of the responses for `read_timeout`.
+async fn stuck(responses: &RefCell<Responses>, read_timeout: Duration) {
+    while !responses.borrow_mut().are_stuck_for(read_timeout) {
+        sleep(read_timeout / 4).await;
     }
 }
 
@@ -128,7 +147,12 @@ fn to_actix(request: http::Request<Incoming>, peer: Option<SocketAddr>) -> Optio
     Some(request)
 }
 
-fn from_actix(response: Response<BoxBody>, is_head: bool) -> http::Response<ResponseBody> {
+fn from_actix(
+    mut response: Response<BoxBody>,
+    is_head: bool,
+    responses: &mut Responses,
+) -> http::Response<ResponseBody> {
+    let counted: Option<Arc<Counted>> = response.extensions_mut().remove();
     let (head, body) = response.into_parts();
     let mut response = http::Response::new(());
     let status = http::StatusCode::from_u16(head.status().as_u16());
@@ -150,11 +174,11 @@ fn from_actix(response: Response<BoxBody>, is_head: bool) -> http::Response<Resp
         headers.insert(http::header::CONTENT_LENGTH, bytes.into());
     }
     let has_body = !is_head && head.status() != StatusCode::NO_CONTENT;
-    response.map(|()| ResponseBody(has_body.then_some(body)))
+    response.map(|()| ResponseBody(has_body.then(|| (body, responses.add(counted)))))
 }
 
 /// Body of a response; `None` if it has none.
-struct ResponseBody(Option<BoxBody>);
+struct ResponseBody(Option<(BoxBody, Arc<Sending>)>);
 
 impl Body for ResponseBody {
     type Data = Bytes;
@@ -164,20 +188,21 @@ impl Body for ResponseBody {
         mut self: Pin<&mut Self>,
         cx: &mut Context<'_>,
     ) -> Poll<Option<io::Result<Frame<Bytes>>>> {
-        let Some(body) = &mut self.0 else {
+        let Some((body, sending)) = &mut self.0 else {
             return Poll::Ready(None);
         };
         let next = Pin::new(body).poll_next(cx);
-        next.map_ok(Frame::data)
+        next.map_ok(|bytes| Frame::data(sending.piece(bytes)))
             .map_err(|error| io::Error::other(error.to_string()))
     }
 
     fn is_end_stream(&self) -> bool {
-        self.0.as_ref().is_none_or(|body| body.size().is_eof())
+        let body = self.0.as_ref();
+        body.is_none_or(|(body, _)| body.size().is_eof())
     }
 
     fn size_hint(&self) -> SizeHint {
-        match self.0.as_ref().map(MessageBody::size) {
+        match self.0.as_ref().map(|(body, _)| body.size()) {
             Some(BodySize::Sized(bytes)) => SizeHint::with_exact(bytes),
             Some(BodySize::Stream) => SizeHint::default(),
             Some(BodySize::None) | None => SizeHint::with_exact(0),

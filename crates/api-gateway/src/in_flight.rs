@@ -7,12 +7,12 @@
 //!
 //! The response to a change is sent in any case, so it counts beyond the limits, and so does what exceeds a
 //! reservation. Returned bytes pay for this first: until then, reads wait. An account that has too many unread bytes
-//! makes no further change ([`InFlight::check_unread`]). So it exceeds its share at most by the responses to the changes
-//! that it makes at the same time, each of which holds a database connection.
+//! makes no further change ([`InFlight::check_unread`]). So it exceeds its share at most by the responses to the
+//! changes that it makes at the same time, each of which holds a database connection.
 //!
-//! Responses of up to [`CHUNK_BYTES`] do not count in HTTP/1.1: the HTTP library copies them into its buffers at once. In
-//! HTTP/2, a hundred of them may wait on each connection, so only those of up to [`SMALL_BYTES`] do not count. Nor do
-//! bodies of requests of up to [`CHUNK_BYTES`].
+//! Responses of up to [`CHUNK_BYTES`] do not count in HTTP/1.1: the HTTP library copies them into its buffers at once.
+//! In HTTP/2, a hundred of them may wait on each connection, so only those of up to [`SMALL_BYTES`] do not count. Nor
+//! do bodies of requests of up to [`CHUNK_BYTES`].
 
 use std::{
     collections::{HashMap, hash_map::Entry},
@@ -233,7 +233,8 @@ struct CountedBody {
     _counted: Arc<Counted>,
 }
 
-/// Bytes of a response that count until this is dropped.
+/// Bytes of a response that count until this is dropped. HTTP/2, which may keep pieces after the body has ended, finds
+/// it in the response's extensions.
 pub(crate) struct Counted {
     account: Id,
     bytes: usize,

@@ -229,7 +229,8 @@ impl Gateway {
                                     return ended;
                                 }
                                 let stop = async move { draining.notified().await };
-                                http2::serve(connection, peer, app, head_timeout, stop).await;
+                                http2::serve(connection, peer, app, head_timeout, keep_alive, stop)
+                                    .await;
                                 Ok::<_, DispatchError>(())
                             }
                         }))

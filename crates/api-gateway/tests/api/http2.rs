@@ -1,7 +1,8 @@
 //! Clients that misuse HTTP/2, written frame by frame.
 
-use std::sync::Arc;
+use std::{sync::Arc, time::Duration};
 
+use runtime::Config;
 use rustls::{
     ClientConfig, RootCertStore,
     pki_types::{CertificateDer, ServerName, pem::PemObject as _},
@@ -30,6 +31,9 @@ const END_STREAM: u8 = 1;
 const END_HEADERS: u8 = 4;
 const ACK: u8 = 1;
 
+/// The setting of the bytes that a client takes of each response before it makes room for more.
+const INITIAL_WINDOW_SIZE: u16 = 4;
+
 /// `accept-encoding: gzip, deflate`, which counts as 60 bytes, as an index of HPACK's table.
 const INDEXED: u8 = 0x80 | 16;
 
@@ -46,6 +50,11 @@ struct RawClient(TlsStream<TcpStream>);
 impl RawClient {
     /// Connects and sends the preface and empty settings.
     async fn connect(app: &TestApp, files: &Files) -> Self {
+        Self::connect_with(app, files, &[]).await
+    }
+
+    /// Connects and sends the preface and `settings`.
+    async fn connect_with(app: &TestApp, files: &Files, settings: &[u8]) -> Self {
         runtime::crypto::install();
         let mut roots = RootCertStore::empty();
         let certificate = CertificateDer::from_pem_file(files.at("tls.crt")).unwrap();
@@ -59,7 +68,7 @@ impl RawClient {
         let connector = TlsConnector::from(Arc::new(config));
         let mut client = Self(connector.connect(name, stream).await.unwrap());
         client.0.write_all(PREFACE).await.unwrap();
-        client.send(SETTINGS, 0, 0, &[]).await;
+        client.send(SETTINGS, 0, 0, settings).await;
         client
     }
 
@@ -204,6 +213,32 @@ async fn http_2_head_must_be_whole_in_time() {
         client.end().await;
     };
     tokio::join!(without_a_request, after_a_request);
+}
+
+#[tokio::test]
+async fn http_2_client_that_leaves_a_response_unread_is_disconnected() {
+    let (files, _) = Files::new();
+    let keep_alive = Duration::from_secs(1);
+    let change = |config: &mut Config| config.gateway.keep_alive = keep_alive;
+    let app = files.gateway_with(change).await;
+    // With room for one byte, the body ends, and most of it stays in the buffers of the stream.
+    for room in [0_u32, 1] {
+        let settings = [&INITIAL_WINDOW_SIZE.to_be_bytes()[..], &room.to_be_bytes()].concat();
+        let mut client = RawClient::connect_with(&app, &files, &settings).await;
+        let flags = END_HEADERS | END_STREAM;
+        client.send(HEADERS, flags, 1, &request(GET, None)).await;
+        client.find(|frame| frame.kind == HEADERS).await;
+        // It answers pings, and so would stay for ever.
+        let answering = async {
+            while let Some(frame) = client.next().await {
+                if frame.kind == PING && frame.flags != ACK {
+                    client.send(PING, ACK, 0, &frame.payload).await;
+                }
+            }
+        };
+        let ended = timeout(TIMEOUT, answering).await;
+        ended.expect("it is disconnected");
+    }
 }
 
 #[tokio::test]

@@ -4,6 +4,7 @@ use std::{path::Path, time::Duration};
 
 use rcgen::{CertificateParams, CertifiedKey, KeyPair, date_time_ymd, generate_simple_self_signed};
 use reqwest::{Certificate, Client, StatusCode, Version};
+use runtime::Config;
 use test_support::{TIMEOUT, eventually};
 use tokio::{io::AsyncReadExt, net::TcpStream, time::timeout};
 
@@ -44,11 +45,16 @@ impl Files {
     }
 
     pub(crate) async fn gateway(&self) -> TestApp {
+        self.gateway_with(|_| ()).await
+    }
+
+    pub(crate) async fn gateway_with(&self, change: impl FnOnce(&mut Config)) -> TestApp {
         TestApp::start_with(|config| {
             config.gateway.tls_certificate_file = self.at("tls.crt");
             config.gateway.tls_key_file = self.at("tls.key");
             // Long enough for a handshake on a busy machine.
             config.gateway.head_timeout = Duration::from_secs(3);
+            change(config);
         })
         .await
     }
