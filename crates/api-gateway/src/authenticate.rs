@@ -141,9 +141,9 @@ impl Caller {
         in_flight.reserve(self.key.account, bytes).await
     }
 
-    /// Waits until the account may have another large body in memory.
-    pub(crate) async fn reserve_body(&self) -> Result<Reserved, ApiError> {
-        self.state.reserve_body(self.key.account).await
+    /// Waits until the account may have so many more bytes of bodies in memory.
+    pub(crate) async fn reserve_body(&self, bytes: usize) -> Result<Reserved, ApiError> {
+        self.state.reserve_body(self.key.account, bytes).await
     }
 
     /// Refuses a change if the account's clients must first read the responses that they have. Call it directly before

@@ -26,7 +26,7 @@ use crate::{
     ApiError,
     authenticate::Caller,
     idempotency::Once,
-    in_flight::{CHUNK_BYTES, MAX_BODY_BYTES, Reserved},
+    in_flight::{CHUNK_BYTES, MAX_BODY_BYTES, Reserved, uncounted_bytes},
     query::Parameters,
     state::AppState,
 };
@@ -35,6 +35,8 @@ use crate::{
 pub(crate) struct RawJson {
     payload: Payload,
     declared_length: Option<u64>,
+    /// Maximum size of a body for which no bytes are reserved.
+    uncounted_bytes: usize,
     is_json: bool,
     /// Errors outside the body: `x-test`, query parameters, and `Idempotency-Key`.
     beside: Issues,
@@ -54,7 +56,7 @@ pub(crate) struct Body {
     beside: Issues,
     mask: Option<String>,
     /// Bytes of the body, which are reserved until it is parsed.
-    _reserved: Option<Reserved>,
+    _reserved: Vec<Reserved>,
 }
 
 impl Body {
@@ -153,24 +155,30 @@ impl RawJson {
         })
     }
 
-    async fn bytes(mut self) -> Result<(BytesMut, Option<Reserved>), ApiError> {
+    async fn bytes(mut self) -> Result<(BytesMut, Vec<Reserved>), ApiError> {
         let max = u64::try_from(MAX_BODY_BYTES).unwrap_or(u64::MAX);
         if self.declared_length.is_some_and(|length| length > max) {
             return Err(ApiError::BodyTooLarge(MAX_BODY_BYTES));
         }
-        let (mut bytes, mut reserved) = (BytesMut::new(), None);
+        let (mut bytes, mut reserved, mut reserved_bytes) = (BytesMut::new(), Vec::new(), 0);
         while let Some(chunk) = self.payload.next().await {
             let chunk = chunk.map_err(|error| {
                 ApiError::Malformed(format!("body cannot be read: {error}").to_lowercase())
             })?;
-            if bytes.len() + chunk.len() > MAX_BODY_BYTES {
-                return Err(ApiError::BodyTooLarge(MAX_BODY_BYTES));
-            }
-            if bytes.len() + chunk.len() > CHUNK_BYTES
-                && reserved.is_none()
+            let wanted_bytes = match bytes.len() + chunk.len() {
+                length if length > MAX_BODY_BYTES => {
+                    return Err(ApiError::BodyTooLarge(MAX_BODY_BYTES));
+                }
+                length if length <= self.uncounted_bytes => 0,
+                length if length <= CHUNK_BYTES => CHUNK_BYTES,
+                _ => MAX_BODY_BYTES,
+            };
+            if wanted_bytes > reserved_bytes
                 && let Some(caller) = &self.caller
             {
-                reserved = Some(caller.reserve_body().await?);
+                let more = caller.reserve_body(wanted_bytes - reserved_bytes);
+                reserved.push(more.await?);
+                reserved_bytes = wanted_bytes;
             }
             bytes.extend_from_slice(&chunk);
         }
@@ -206,6 +214,7 @@ impl FromRequest for RawJson {
         ready(Ok(Self {
             payload: payload.take(),
             declared_length,
+            uncounted_bytes: uncounted_bytes(request.version()),
             is_json: !encoded && is_json(request, changes),
             cut: state.map(|state| state.bodies()).unwrap_or_default(),
             timeout: state.map(|state| state.body_timeout).unwrap_or_default(),

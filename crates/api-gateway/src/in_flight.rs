@@ -11,8 +11,8 @@
 //! changes that it makes at the same time, each of which holds a database connection.
 //!
 //! Responses of up to [`CHUNK_BYTES`] do not count in HTTP/1.1: the HTTP library copies them into its buffers at once.
-//! In HTTP/2, a hundred of them may wait on each connection, so only those of up to [`SMALL_BYTES`] do not count. Nor
-//! do bodies of requests of up to [`CHUNK_BYTES`].
+//! In HTTP/2, a hundred of them may wait on each connection, so only those of up to [`SMALL_BYTES`] do not count. The
+//! same holds for bodies of requests.
 
 use std::{
     collections::{HashMap, hash_map::Entry},
@@ -54,7 +54,7 @@ const ACCOUNT_BODY_BYTES: usize = 16 * MAX_BODY_BYTES;
 const PROCESS_BODY_BYTES: usize = 64 * MAX_BODY_BYTES;
 /// Size of the pieces that a body is written in.
 pub(crate) const CHUNK_BYTES: usize = 32 * 1024;
-/// Maximum size of a response that does not count in HTTP/2.
+/// Maximum size of a response or a body that does not count in HTTP/2.
 const SMALL_BYTES: usize = 1_024;
 
 pub(crate) struct InFlight {
@@ -201,17 +201,21 @@ impl Reserved {
     }
 }
 
-/// Returns the number of bytes of a response that counts.
-pub(crate) fn counted(size: BodySize, version: Version) -> Option<usize> {
-    let free = match version {
+/// Returns the maximum size of a response or a body that does not count.
+pub(crate) fn uncounted_bytes(version: Version) -> usize {
+    match version {
         Version::HTTP_2 => SMALL_BYTES,
         _ => CHUNK_BYTES,
-    };
+    }
+}
+
+/// Returns the number of bytes of a response that counts.
+pub(crate) fn counted(size: BodySize, version: Version) -> Option<usize> {
     match size {
         BodySize::Sized(bytes) => usize::try_from(bytes).ok(),
         BodySize::None | BodySize::Stream => None,
     }
-    .filter(|bytes| *bytes > free)
+    .filter(|bytes| *bytes > uncounted_bytes(version))
 }
 
 /// Returns `body` in pieces, which is `counted` until it is written or dropped.

@@ -22,7 +22,7 @@ use crate::{
     authenticate::{guesses::Guesses, key_cache::KeyCache},
     database::Database,
     feeds::{AccountFeeds, ConfiguredFeeds},
-    in_flight::{InFlight, MAX_BODY_BYTES, Reserved},
+    in_flight::{InFlight, Reserved},
     link_rates::LinkRates,
     rates::RateLimiter,
     shares::Shares,
@@ -144,9 +144,13 @@ impl AppState {
         self.assistants.take(account).await
     }
 
-    /// Waits until `account` may have another large body in memory.
-    pub(crate) async fn reserve_body(&self, account: Id) -> Result<Reserved, ApiError> {
-        let reserved = self.bodies_in_flight.reserve(account, MAX_BODY_BYTES).await;
+    /// Waits until `account` may have so many more bytes of bodies in memory.
+    pub(crate) async fn reserve_body(
+        &self,
+        account: Id,
+        bytes: usize,
+    ) -> Result<Reserved, ApiError> {
+        let reserved = self.bodies_in_flight.reserve(account, bytes).await;
         reserved.map_err(|error| match error {
             ApiError::TooManyReads => ApiError::TooManyAtOnce,
             other => other,

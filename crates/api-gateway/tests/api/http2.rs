@@ -7,7 +7,7 @@ use rustls::{
     ClientConfig, RootCertStore,
     pki_types::{CertificateDer, ServerName, pem::PemObject as _},
 };
-use test_support::TIMEOUT;
+use test_support::{TIMEOUT, eventually};
 use tokio::{
     io::{AsyncReadExt as _, AsyncWriteExt as _},
     net::TcpStream,
@@ -213,6 +213,49 @@ async fn http_2_head_must_be_whole_in_time() {
         client.end().await;
     };
     tokio::join!(without_a_request, after_a_request);
+}
+
+#[tokio::test]
+async fn account_with_many_unfinished_bodies_over_http_2_is_refused_more_of_them() {
+    let (files, _) = Files::new();
+    let change = |config: &mut Config| {
+        // The clients answer no pings.
+        config.gateway.head_timeout = Duration::from_mins(1);
+        config.gateway.body_timeout = Duration::from_mins(5);
+    };
+    let app = files.gateway_with(change).await;
+    let keys = [app.owner_key("acme").await, app.owner_key("other").await];
+    let body = [b' '; 2_000];
+    let mut unfinished = Vec::new();
+    for _ in 0..2 {
+        let mut client = RawClient::connect(&app, &files).await;
+        for stream in (1..128).step_by(2) {
+            let head = request(POST, Some(&keys[0]));
+            client.send(HEADERS, END_HEADERS, stream, &head).await;
+            client.send(DATA, 0, stream, &body).await;
+        }
+        unfinished.push(client);
+    }
+    // Malformed, if it is read at all.
+    let code = async |key: &str| {
+        let mut client = RawClient::connect(&app, &files).await;
+        let head = request(POST, Some(key));
+        client.send(HEADERS, END_HEADERS, 1, &head).await;
+        client.send(DATA, END_STREAM, 1, &body).await;
+        let answer = client.find(|frame| frame.kind == DATA).await.payload;
+        let answer: serde_json::Value = serde_json::from_slice(&answer).unwrap();
+        answer["code"].as_u64()
+    };
+    eventually("the share of the account is used up", async || {
+        code(&keys[0]).await == Some(429)
+    })
+    .await;
+    assert_eq!(code(&keys[1]).await, Some(400));
+    drop(unfinished);
+    eventually("the share is returned", async || {
+        code(&keys[0]).await == Some(400)
+    })
+    .await;
 }
 
 #[tokio::test]
