@@ -4,6 +4,8 @@
 //! Each tool is a few requests to the REST API with the caller's key. The tools are read-only, unless writing is
 //! allowed and the key may write. Posts, and everything derived from pages and feeds, are untrusted text, whose
 //! authors may address the model. Such text is passed between marks that no author can know beforehand.
+//!
+//! What fits into an answer is found out on background threads, because a page of resources can have megabytes.
 
 mod bounds;
 mod broken;
@@ -24,11 +26,12 @@ use rmcp::{
     },
     service::RequestContext,
 };
+use runtime::background;
 use serde_json::{Value, json};
-use tokio::sync::OnceCell;
+use tokio::{sync::OnceCell, task::JoinError};
 
 pub use serve::{on_stdio, over_http};
-use tools::Output;
+use tools::{Output, Tool};
 
 /// Supported revisions of the protocol, newest first.
 const REVISIONS: &[ProtocolVersion] = &[
@@ -68,6 +71,8 @@ enum Failure {
     Argument(String),
     #[error("{}", described(.0))]
     Api(#[from] client::Error),
+    #[error("internal error")]
+    Background(#[from] JoinError),
 }
 
 impl Server {
@@ -127,15 +132,14 @@ impl ServerHandler for Server {
             return Err(ErrorData::invalid_params(message, None));
         };
         let arguments = Value::Object(request.arguments.unwrap_or_default());
-        let run = tools::run(&self.client, tool, &arguments);
         let outcome = tokio::select! {
-            outcome = run => outcome,
+            outcome = run(&self.client, tool, &arguments) => outcome,
             () = context.ct.cancelled() => {
                 return Err(ErrorData::internal_error("the call was cancelled", None));
             }
         };
         let result = match outcome {
-            Ok(output) => shown(output),
+            Ok(result) => result,
             Err(failure) => {
                 let mut message = failure.to_string();
                 bounds::cut_text(&mut message, MAX_FAILURE_CHARACTERS);
@@ -158,6 +162,11 @@ impl ServerHandler for Server {
             ErrorData::new(ErrorCode::METHOD_NOT_FOUND, method, None)
         })
     }
+}
+
+async fn run(client: &Client, tool: Tool, arguments: &Value) -> Result<CallToolResult, Failure> {
+    let output = tools::run(client, tool, arguments).await?;
+    Ok(background::spawn(move || shown(output)).await?)
 }
 
 /// Returns the items as text and as structured content, with all untrusted text marked, and what does not fit cut.
@@ -204,4 +213,65 @@ fn described(error: &client::Error) -> String {
     let id = id.map(|id| format!("\n  request id: {id}"));
     format!("refused ({}): {}", refusal.status, refusal.message)
         + &details.chain(wait).chain(id).collect::<String>()
+}
+
+#[cfg(test)]
+mod tests {
+    use std::{
+        sync::{Arc, Barrier},
+        thread::available_parallelism,
+        time::Duration,
+    };
+
+    use client::{Client, Retries};
+    use runtime::background;
+    use serde_json::{Value, json};
+    use tokio::{task::spawn_blocking, time::timeout};
+
+    use super::{run, tools};
+
+    /// Returns a client whose every request is answered by this, at once.
+    fn client(answer: &Value) -> Client {
+        let client = Client::new("http://localhost".parse().unwrap(), "k".into()).unwrap();
+        let body = answer.to_string().into_bytes();
+        let client = client.with_retries(Retries::NONE);
+        client.answered_by(Arc::new(move |_| {
+            let body = body.clone();
+            Box::pin(async { http::Response::new(body) })
+        }))
+    }
+
+    /// Workers of a server have other clients to serve.
+    #[tokio::test(start_paused = true)]
+    async fn answers_are_made_on_background_threads() {
+        let threads = available_parallelism().unwrap().get();
+        let gate = Arc::new(Barrier::new(threads + 1));
+        for _ in 0..threads {
+            let gate = Arc::clone(&gate);
+            background::spawn(move || {
+                gate.wait();
+                gate.wait();
+            });
+        }
+        let pass = async || {
+            let gate = Arc::clone(&gate);
+            spawn_blocking(move || gate.wait()).await.unwrap();
+        };
+        // All background threads are busy.
+        pass().await;
+        let namespace = format!("namespaces/{}", domain::Id::generate());
+        let client = client(&json!({"namespaces": [{"name": namespace}]}));
+        let find = |name| tools::find(name, false).unwrap();
+        let (list, one) = (find("list_namespaces"), find("get_stats"));
+        let (all, its) = (json!({}), json!({"name": namespace}));
+        let mut page = Box::pin(tools::run(&client, list, &all));
+        let mut stats = Box::pin(run(&client, one, &its));
+        let minute = Duration::from_mins(1);
+        assert!(timeout(minute, page.as_mut()).await.is_err());
+        assert!(timeout(minute, stats.as_mut()).await.is_err());
+
+        pass().await;
+        assert_eq!(page.await.unwrap().items, [json!({"name": namespace})]);
+        assert_eq!(stats.await.unwrap().is_error, Some(false));
+    }
 }

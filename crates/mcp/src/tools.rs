@@ -5,6 +5,7 @@ use std::sync::Arc;
 use client::{Change, Client, Query, Request};
 use domain::Timestamp;
 use rmcp::model;
+use runtime::background;
 use serde_json::{Map, Value, json};
 
 use crate::{Failure, bounds, quote::is_resource_name};
@@ -286,7 +287,7 @@ async fn page(
     client: &Client,
     collection: &str,
     given: &Value,
-    shape: impl Fn(&mut Value),
+    shape: fn(&mut Value),
 ) -> Result<Output, Failure> {
     let text = |name: &str| given[name].as_str().map(str::to_owned);
     let limit = given["limit"].as_u64().unwrap_or(USUALLY).clamp(1, MOST);
@@ -297,12 +298,16 @@ async fn page(
         ..Query::default()
     };
     loop {
-        let mut page = client.list::<Value>(collection, &query).await?;
-        page.items.iter_mut().for_each(&shape);
-        let count = bounds::count(&page.items).max(1);
-        if count >= page.items.len() {
+        let page = client.list::<Value>(collection, &query).await?;
+        let mut items = page.items;
+        let counted = background::spawn(move || {
+            items.iter_mut().for_each(shape);
+            (bounds::count(&items).max(1), items)
+        });
+        let (count, items) = counted.await?;
+        if count >= items.len() {
             return Ok(Output {
-                items: page.items,
+                items,
                 next_page_token: page.next_page_token,
                 text_from: None,
             });
