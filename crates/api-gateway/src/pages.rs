@@ -1,16 +1,17 @@
 //! Pages of lists and other reads, and limits on their cost.
 //!
 //! A page in the order of `createTime`, with no filter or only one on `createTime`, is read from an index. It needs no
-//! estimate and is never cut off, unless it lists the deliveries of all Connections, which reads a page of each. For
-//! other pages `store` first estimates the maximum cost from the number of rows to read
+//! estimate, unless it lists the deliveries of all Connections, which reads a page of each. For other pages `store`
+//! first estimates the maximum cost from the number of rows to read
 //! ([0028](../../../docs/adr/0028-lists-by-estimated-cost.md)):
 //!
 //! - More than [`MAX_COST`] is refused, regardless of load.
 //! - Everything else is charged in points, in addition to the points of the read itself.
 //! - An account reads at most two expensive pages at a time, over all replicas.
-//! - A page that was estimated too low is cut off.
 //!
-//! A read that is no list, but takes more than a few rows, is cut off too, and is charged by the rows that it read.
+//! A page that takes too long is cut off: it was estimated too low, or it skips the many Scans of a Manager that was
+//! just deleted. A read that is no list, but takes more than a few rows, is cut off too, and is charged by the rows that
+//! it read.
 //!
 //! Every page waits until its account has bytes in flight for it ([`crate::in_flight`]), and is charged by its size.
 
@@ -48,7 +49,7 @@ where
     }
     caller.reserve_page().await?;
     let mut conn = caller.connection().await?;
-    Ok(read(&mut conn).await?)
+    within(&mut conn, async move |conn| Ok(read(conn).await?)).await
 }
 
 /// Same as [`page`], for a list whose page is never found by one index.

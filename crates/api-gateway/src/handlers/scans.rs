@@ -27,7 +27,8 @@ const ANY: &str = "-";
 
 /// `GET /v1/namespaces/{namespaceId}/managers/{managerId}/scans`
 ///
-/// Clients poll this. If there are Scans, one statement reads them and checks the account.
+/// Clients poll this. If there are Scans, one statement reads them and checks the account. It skips no rows, so it needs
+/// no limit of time, and no transaction.
 pub(crate) async fn list(
     caller: Caller,
     path: Path<ManagerPath>,

@@ -323,7 +323,7 @@ async fn slow_reads_are_cut_off() {
     let manager = manager_with_feeds(&app, &acme, &namespace).await;
     acme.connection(&namespace).await;
     let mut locks = app.database.connect().await;
-    let lock = "BEGIN; LOCK TABLE feed_watchers, deliveries";
+    let lock = "BEGIN; LOCK TABLE feed_watchers, deliveries, scans";
     locks.batch_execute(lock).await.unwrap();
     // Waits as long as other statements of the gateway may.
     let mut other = app.database.connect().await;
@@ -337,6 +337,7 @@ async fn slow_reads_are_cut_off() {
         format!("/v1/{namespace}/stats?startTime={start}"),
         format!("/v1/{manager}/feeds"),
         format!("/v1/{namespace}/connections/-/deliveries"),
+        format!("/v1/{namespace}/managers/-/scans"),
     ];
     let reads = futures::future::join_all(paths.iter().map(|path| acme.get(path)));
     tokio::select! {
