@@ -98,6 +98,13 @@ pub async fn take_place() {
     }
 }
 
+/// Returns how long the current work has waited for its place.
+#[must_use]
+pub fn waited() -> Duration {
+    let waited = TURN.try_with(|turn| turn.gate.waits().waited());
+    waited.unwrap_or_default()
+}
+
 /// Returns a share in the current work's place. The place is not given back while a share exists: what works for it on
 /// another thread goes on if the current work is cut.
 #[must_use]

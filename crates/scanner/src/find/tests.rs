@@ -291,11 +291,13 @@ async fn poll_with_many_matches_holds_a_place_until_its_work_ends() {
 
     // No further post is matched without a place.
     let held = Arc::clone(&places).acquire_owned().await;
-    let more = large::in_turn(take.clone(), new_of(&plans, &feed, &posts));
-    let mut more = pin!(more);
-    assert!(futures::poll!(&mut more).is_pending());
-    drop(held);
-    assert_eq!(more.await.picks().len(), MOST);
+    {
+        let more = large::in_turn(take.clone(), new_of(&plans, &feed, &posts));
+        let mut more = pin!(more);
+        assert!(futures::poll!(&mut more).is_pending());
+        drop(held);
+        assert_eq!(more.await.picks().len(), MOST);
+    }
 
     // Few matches become many when a plan changes.
     let work = async {

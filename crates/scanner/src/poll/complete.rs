@@ -4,6 +4,7 @@
 use std::time::{Duration, Instant};
 
 use domain::Timestamp;
+use outbound::large;
 use platforms::Polled;
 use store::feeds::{IdCounts, Next};
 
@@ -32,10 +33,10 @@ pub(super) struct CompletePoll {
 
 impl CompletePoll {
     /// Returns when the feed is due again, for the end of the poll. A poll is slow if it took long to read, to match or to
-    /// store.
+    /// store; for its place it waits because of others.
     pub(super) fn next(&self) -> Next {
         Next {
-            slow: self.begin.elapsed() > SLOW,
+            slow: self.begin.elapsed().saturating_sub(large::waited()) > SLOW,
             ..self.next
         }
     }

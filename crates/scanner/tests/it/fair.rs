@@ -15,10 +15,14 @@ const FEED: &str =
     "<?xml version=\"1.0\"?><rss version=\"2.0\"><channel><title>a blog</title></channel></rss>";
 
 fn rss() -> Answer {
+    document(FEED)
+}
+
+fn document(body: &str) -> Answer {
     Answer::Full {
         status: 200,
         headers: vec![("content-type", "application/rss+xml".to_owned())],
-        body: FEED.as_bytes().to_vec(),
+        body: body.as_bytes().to_vec(),
     }
 }
 
@@ -126,17 +130,22 @@ async fn polls_of_one_account_that_wait_for_the_database_leave_connections_to_ot
 async fn feed_whose_poll_is_stored_slowly_is_slow() {
     let world = World::of_blogs(Duration::from_hours(1)).await;
     let (release, released) = watch::channel(false);
-    let site = TestServer::start(move |_, _| Answer::once(&released, rss())).await;
+    let entry = "<item><title>A kettle</title><guid>one</guid></item></channel>";
+    let body = FEED.replace("</channel>", entry);
+    let site = TestServer::start(move |_, _| Answer::once(&released, document(&body))).await;
     let feed = format!("blogs:{}", site.url("/f"));
     world.manager("kettle", &[&feed]).await;
     let scanner = world.ready_scanner().await;
     eventually("the feed is polled", async || site.count() == 1).await;
     let mut lock = world.database.connect().await;
-    lock.batch_execute("BEGIN; SELECT FROM feeds WHERE name LIKE 'blogs:%' FOR UPDATE")
+    lock.batch_execute("BEGIN; LOCK TABLE recent_posts IN SHARE MODE")
         .await
         .unwrap();
     release.send_replace(true);
-    let long = format!("{WAITING} AND query_start < clock_timestamp() - interval '5.1 seconds'");
+    let long = format!(
+        "{WAITING} AND query LIKE '%INSERT INTO recent_posts%' \
+         AND query_start < clock_timestamp() - interval '5.1 seconds'"
+    );
     eventually("the poll waits for long", async || {
         world.database.count(&long).await == 1
     })
