@@ -45,6 +45,8 @@ const SLACK: usize = 200;
 const SLACK_BYTES: i64 = 200_000;
 /// A feed that so many accounts watch may keep the maximum, because each account's part of it is small.
 const MANY_ACCOUNTS: i64 = 10;
+/// Maximum number of posts that exceed the part of their feed and are removed at a time.
+const PURGED_AT_ONCE: i64 = 2_000;
 /// Smallest difference between the times of two posts.
 const INSTANT: Duration = Duration::from_micros(1);
 
@@ -185,6 +187,7 @@ async fn trim(
         BigInt: MAX_BYTES,
         BigInt: i64::from(account_bytes),
         BigInt: MANY_ACCOUNTS,
+        BigInt: PURGED_AT_ONCE,
     )
     .get_result(conn)
     .await?;
@@ -323,6 +326,7 @@ pub async fn purge(
         BigInt: MAX_BYTES,
         BigInt: i64::from(account_bytes),
         BigInt: MANY_ACCOUNTS,
+        BigInt: PURGED_AT_ONCE,
     )
     .get_result(conn)
     .await?;

@@ -4,6 +4,7 @@
 -- $4 bigint: most bytes
 -- $5 bigint: most bytes of an account
 -- $6 bigint: a feed of so many accounts keeps as much as any
+-- $7 bigint: most posts
 WITH page AS MATERIALIZED (
     SELECT name, clock_timestamp() - $3 * interval '1 second' AS oldest FROM feeds WHERE name > $1 ORDER BY name LIMIT $2
 ), old AS (
@@ -32,9 +33,12 @@ WITH page AS MATERIALIZED (
     -- A feed whose poll is being stored is left to the next time.
     SELECT name FROM feeds WHERE name IN (SELECT feed FROM ranked WHERE total > allowed)
     ORDER BY name FOR NO KEY UPDATE SKIP LOCKED
+), excess AS MATERIALIZED (
+    -- Few at a time, because polls wait for the locks. Of a feed the oldest, so that `kept_since` holds.
+    SELECT feed, post_key FROM ranked JOIN locked ON locked.name = feed WHERE total > allowed
+    ORDER BY feed, time, post_key DESC LIMIT $7
 ), gone AS (
-    DELETE FROM recent_posts AS kept USING ranked, locked
-    WHERE ranked.feed = locked.name AND total > allowed AND kept.feed = ranked.feed AND kept.post_key = ranked.post_key
+    DELETE FROM recent_posts AS kept USING excess WHERE kept.feed = excess.feed AND kept.post_key = excess.post_key
     RETURNING kept.feed, kept.time
 ), moved AS (
     UPDATE feeds SET kept_since = cut.time
