@@ -23,7 +23,7 @@ use crate::{Error, QueryError, QueryResult, prepared::query, scans::key_of, word
 
 mod write_limit;
 
-pub use write_limit::WriteLimit;
+pub use write_limit::{WriteLimit, Written};
 
 /// Maximum size of an account's refused posts as JSON, exceeded by about [`SLACK_BYTES`] at most.
 pub const MAX_BYTES: i64 = 200_000_000;
@@ -47,15 +47,25 @@ pub struct Refused {
     pub more: bool,
 }
 
-/// Stores refused matches of a feed, those of the newest posts first, as far as the limit admits them. Returns the number
-/// of those that it does not admit, and of older ones that were dropped. Call in the transaction that refused them.
+/// Result of [`insert`].
+#[derive(Debug, Default)]
+pub struct Inserted {
+    /// Number of matches that the limit did not admit, and of older ones that were dropped.
+    pub dropped: usize,
+    /// To be counted after the commit ([`WriteLimit::count`]).
+    pub written: Written,
+}
+
+/// Stores refused matches of a feed, those of the newest posts first, as far as the limit admits them. Call in the
+/// transaction that refused them.
 pub async fn insert(
     conn: &mut AsyncPgConnection,
     feed: &FeedName,
     refused: &[(ManagerName, &Post)],
     limit: &WriteLimit,
-) -> QueryResult<usize> {
+) -> QueryResult<Inserted> {
     let mut posts = HashMap::new();
+    let mut inserted = Inserted::default();
     let mut matches = BTreeSet::new();
     for (manager, post) in refused {
         let (key, namespace) = (key_of(&post.id), manager.namespace.to_uuid());
@@ -68,7 +78,7 @@ pub async fn insert(
         ));
     }
     if matches.is_empty() {
-        return Ok(0);
+        return Ok(inserted);
     }
     let accounts = accounts_of(conn, matches.iter().map(|one| one.2).collect()).await?;
     let mut values = HashMap::new();
@@ -81,22 +91,22 @@ pub async fn insert(
     }
     // In the order of keys, which is the order of locks.
     let mut waits = BTreeSet::new();
-    let (mut all_bytes, mut exceeding) = (0, 0);
+    let mut all_bytes = 0;
     for (_, key, namespace, manager) in matches {
         // A Namespace without an account was deleted.
         let Some(account) = accounts.get(&namespace) else {
             continue;
         };
         let bytes = i64::from(values[&key].0);
-        if limit.take(*account, bytes) {
+        if limit.admits(*account, bytes, &mut inserted.written) {
             all_bytes += bytes;
             waits.insert((namespace, manager, key));
         } else {
-            exceeding += 1;
+            inserted.dropped += 1;
         }
     }
     if waits.is_empty() {
-        return Ok(exceeding);
+        return Ok(inserted);
     }
     let (mut keys, mut times, mut sizes, mut stored) = (vec![], vec![], vec![], vec![]);
     for key in waits.iter().map(|one| one.2).collect::<BTreeSet<_>>() {
@@ -124,11 +134,11 @@ pub async fn insert(
     .await?;
     // Each byte causes a trim with the same probability, so that nothing has to be counted.
     if rand::random_range(0..SLACK_BYTES) >= all_bytes {
-        return Ok(exceeding);
+        return Ok(inserted);
     }
     let namespaces: BTreeSet<Uuid> = waits.iter().map(|one| one.0).collect();
-    let trimmed = trim(conn, namespaces.into_iter().collect()).await?;
-    Ok(exceeding + trimmed)
+    inserted.dropped += trim(conn, namespaces.into_iter().collect()).await?;
+    Ok(inserted)
 }
 
 /// Returns the account of each of these Namespaces. By primary key.

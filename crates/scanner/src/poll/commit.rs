@@ -38,6 +38,8 @@ pub(super) struct Batch {
     refused: usize,
     /// Number of matches that the quota refused, now or earlier, and that are not kept.
     dropped: usize,
+    /// Refused posts that were stored.
+    written: refused_posts::Written,
     /// The oldest time that is still kept, if older posts had to be removed.
     kept_cut: Option<Timestamp>,
 }
@@ -310,14 +312,15 @@ impl Poll {
         let recorded = scans::record_from(conn, feed, posts, matches, now, origin, counter).await?;
         let refused = recorded.refused;
         let limit = &self.limits.refused_posts;
-        let dropped = refused_posts::insert(conn, feed, &refused, limit).await?;
+        let inserted = refused_posts::insert(conn, feed, &refused, limit).await?;
         self.limits
             .used_up
             .add(refused.iter().map(|(manager, _)| manager.namespace));
         Ok(Batch {
             made: recorded.made,
             refused: refused.len(),
-            dropped,
+            dropped: inserted.dropped,
+            written: inserted.written,
             kept_cut: None,
         })
     }
@@ -325,6 +328,7 @@ impl Poll {
     /// Publishes, counts and logs the Scans of a transaction, after its commit.
     fn report_batch(&self, batch: &Batch) {
         publish(&self.backbone.events, &batch.made);
+        self.limits.refused_posts.count(&batch.written);
         let label = [self.watched.name()];
         metrics::SCANS
             .with_label_values(&label)

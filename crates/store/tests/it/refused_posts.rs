@@ -43,9 +43,10 @@ async fn keep_within(
     let refused: Vec<_> = { posts.iter() }
         .flat_map(|post| managers.iter().map(move |manager| (*manager, post)))
         .collect();
-    refused_posts::insert(conn, &feed(), &refused, limit)
-        .await
-        .unwrap()
+    let inserted = refused_posts::insert(conn, &feed(), &refused, limit).await;
+    let inserted = inserted.unwrap();
+    limit.count(&inserted.written);
+    inserted.dropped
 }
 
 async fn ids(conn: &mut AsyncPgConnection, managers: &[ManagerName]) -> Vec<String> {
