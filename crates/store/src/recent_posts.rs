@@ -187,7 +187,6 @@ async fn trim(
         BigInt: MAX_BYTES,
         BigInt: i64::from(account_bytes),
         BigInt: MANY_ACCOUNTS,
-        BigInt: PURGED_AT_ONCE,
     )
     .get_result(conn)
     .await?;
