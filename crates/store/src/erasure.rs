@@ -25,7 +25,7 @@ use crate::{
     QueryResult,
     prepared::query,
     scans::key_of,
-    work::{self, Claim, Claimed, Leased, SUSPECT},
+    work::{self, Claim, Claimed, Leased, MAX_OF_RESTING, Remembered},
 };
 
 /// Number of rows, of any platform, that a walk reads at a time.
@@ -142,6 +142,8 @@ struct WalkRow {
     is_walking: bool,
     #[diesel(sql_type = SmallInt)]
     crash_count: i16,
+    #[diesel(sql_type = Bool)]
+    is_suspect: bool,
 }
 
 /// Leases the walk over `platform`'s posts if it is due. By primary key.
@@ -159,14 +161,20 @@ pub async fn lease(
         return Ok(Claimed::default());
     }
     let free = work::is_free("leased_by", "$2", "$3");
-    let crashes = work::crashes("crash_count", "leased_by", "$2");
+    let Remembered {
+        crash_count,
+        clear_time,
+        is_suspect,
+    } = work::remembered("", "leased_by", "$2", MAX_OF_RESTING);
     query!("erasure/insert_recheck", Text: platform)
         .execute(conn)
         .await?;
     let row: Option<WalkRow> = sql_query(format!(
-        "UPDATE rechecks SET leased_by = $2, crash_count = {crashes} \
-         WHERE platform = $1 AND next_time <= clock_timestamp() AND {free} AND ({crashes} < {SUSPECT} OR $4) \
-         RETURNING stage, place_time, place_id, begin_time <= clock_timestamp() AS is_walking, crash_count"
+        "UPDATE rechecks SET leased_by = $2, crash_count = {crash_count}, clear_time = {clear_time} \
+         WHERE platform = $1 AND next_time <= clock_timestamp() AND {free} AND (NOT {is_suspect} OR $4) \
+         RETURNING stage, place_time, place_id, begin_time <= clock_timestamp() AS is_walking, crash_count, \
+             {} AS is_suspect",
+        work::is_suspect("")
     ))
     .bind::<Text, _>(platform)
     .bind::<SqlUuid, _>(claim.replica)
@@ -199,6 +207,7 @@ pub async fn lease(
             account: Id::NIL,
             is_slow: false,
             crashes: work::count(row.crash_count),
+            is_suspect: row.is_suspect,
             item: place,
         }],
         ..Claimed::default()

@@ -22,7 +22,7 @@ use crate::{
     prepared::query,
     words,
     work::{
-        self, Candidate, Claim, Claimed, Leased, MAX_CANDIDATES, Room, SUSPECT, Setback,
+        self, Candidate, Claim, Claimed, Leased, MAX_CANDIDATES, MAX_OF_RESTING, Room, Setback,
         candidates::{self, CandidateRow},
     },
 };
@@ -91,6 +91,8 @@ struct LeasedFeedRow {
     late_due: Option<bool>,
     #[diesel(sql_type = SmallInt)]
     crash_count: i16,
+    #[diesel(sql_type = Bool)]
+    is_suspect: bool,
 }
 
 /// Maximum number of due feeds that a claim finds regardless of their accounts, and that it finds in a sample.
@@ -141,6 +143,7 @@ pub async fn lease_due(
                 account: *chosen.get(&row.name)?,
                 is_slow: row.slow,
                 crashes: work::count(row.crash_count),
+                is_suspect: row.is_suspect,
                 item: LeasedFeed {
                     name: row.name.parse().ok()?,
                     cursor: row.cursor,
@@ -251,8 +254,7 @@ async fn candidates(
     claim: &Claim<'_>,
 ) -> QueryResult<Vec<Candidate<String>>> {
     let (free, room) = (free(), &*claim.room);
-    let crashes = work::crashes("crash_count", "leased_by", "$2");
-    let suspect = format!("{crashes} >= {SUSPECT}");
+    let suspect = work::remembered("", "leased_by", "$2", MAX_OF_RESTING).is_suspect;
     let is_due = "watched AND platform = $1 AND next_poll_time <= statement_timestamp()";
     // Where no suspect may be started, suspects do not count as due: they must not hide others.
     let may = format!(

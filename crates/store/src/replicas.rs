@@ -21,6 +21,10 @@ pub const HEARTBEAT: Duration = Duration::from_secs(1);
 pub(crate) const ALIVE: &str =
     "IN (SELECT id FROM replicas WHERE heartbeat_time > clock_timestamp() - interval '4 seconds')";
 
+/// Condition that a lease's holder died. One that shut down is not in `replicas`.
+pub(crate) const DEAD: &str =
+    "IN (SELECT id FROM replicas WHERE heartbeat_time <= clock_timestamp() - interval '4 seconds')";
+
 /// Renews the heartbeat of `replica`. Also deletes rows of replicas that have been silent for a day: until then, their
 /// items in hand count a crash. If the database's clock went back, heartbeats in the future are set to now: a dead
 /// replica must not count as alive until the clock has caught up.

@@ -315,6 +315,7 @@ diesel::table! {
         notice -> Nullable<Text>,
         crash_count -> SmallInt,
         rewatch_time -> Nullable<Timestamptz>,
+        clear_time -> Nullable<Timestamptz>,
     }
 }
 
@@ -359,6 +360,7 @@ diesel::table! {
         failure_count -> Integer,
         create_time -> Timestamptz,
         crash_count -> SmallInt,
+        clear_time -> Nullable<Timestamptz>,
     }
 }
 
@@ -437,6 +439,7 @@ diesel::table! {
         content_bytes -> Nullable<Integer>,
         crash_count -> SmallInt,
         recompile_failures -> SmallInt,
+        clear_time -> Nullable<Timestamptz>,
     }
 }
 
@@ -578,6 +581,7 @@ diesel::table! {
         next_time -> Timestamptz,
         leased_by -> Nullable<Uuid>,
         crash_count -> SmallInt,
+        clear_time -> Nullable<Timestamptz>,
     }
 }
 

@@ -5,11 +5,16 @@
 //! for it, stores the leases. A lease lasts as long as the replica knows of it and lives: a lease that it has
 //! forgotten is free again, and one of a replica without heartbeat is taken over.
 //!
-//! A lease that is taken over counts as a crash of its item, until the item is done ([`Leased::crashes`]). The item may have
-//! been what ended the process. After the second crash in a row, a replica has at most one such suspect in hand, so
-//! that the third crash shows which of them it is. That one is set aside ([`Setback`]). It may be innocent, so it is tried
-//! again, after a longer rest each time. A rest that begins counts too: with 3, 5, 7… in its row an item is to be set
-//! aside, with 4, 6, 8… it has rested and is tried.
+//! A lease that is taken over counts as a crash of its item ([`Leased::crashes`]). The item may have been what ended
+//! the process. After the second crash, it is a suspect until it ends. A replica has at most one suspect in hand, so
+//! that the third crash shows which of them it is. That one is set aside ([`Setback`]). It may be innocent, so it is
+//! tried again, after a longer rest each time. A rest that begins counts too: with 3, 5, 7… in its row an item is to be
+//! set aside, with 4, 6, 8… it has rested and is tried.
+//!
+//! An end also clears an item whose server then ends the next process. So its crashes are forgotten an hour after the
+//! first end, and another one within the hour counts on. It sets a feed or a walk aside for a short rest, and makes
+//! what would be set aside for good a suspect again. Kinds in [`table`] forget crashes at each end: they work on what
+//! is stored, or come back days later. So do streams of whole networks at each read, because they are always in hand.
 
 use std::time::Duration;
 
@@ -24,10 +29,15 @@ pub mod table;
 
 pub use room::{Candidate, Room};
 
-/// Number of crashes in a row that make an item a suspect.
-pub(crate) const SUSPECT: i32 = 2;
-/// Number of crashes in a row after which an item is set aside.
+/// Number of crashes that make an item a suspect, until it ends.
+const SUSPECT: i32 = 2;
+/// Number of crashes after which an item is set aside.
 pub const MAX_CRASHES: u32 = 3;
+/// Most crashes that a feed or a walk keeps if it ended after them. At the next one it was not the only suspect in
+/// hand, and may be innocent, so it rests for four minutes at most.
+pub(crate) const MAX_OF_RESTING: i32 = 4;
+/// The same for kinds that are set aside for good: the next crash only makes an item a suspect again.
+pub(crate) const MAX_OF_FAILING: i32 = 1;
 /// Each further rest is four times as long. An innocent feed must not wait for long.
 const FIRST_REST: Duration = Duration::from_secs(60);
 const LONGEST_REST: Duration = Duration::from_secs(24 * 3_600);
@@ -56,8 +66,10 @@ pub struct Leased<T> {
     pub account: Id,
     /// True if it took long last time.
     pub is_slow: bool,
-    /// Number of processes in a row that died while they had it in hand, and of the rests between them.
+    /// Number of processes that died while they had it in hand, and of the rests between them.
     pub crashes: u32,
+    /// True if it may be what ended them, because it has not ended since.
+    pub is_suspect: bool,
     pub item: T,
 }
 
@@ -69,6 +81,7 @@ impl<T> Leased<T> {
             account: Id::NIL,
             is_slow: false,
             crashes: 0,
+            is_suspect: false,
             item,
         }
     }
@@ -110,7 +123,7 @@ impl Setback {
         let (rests, has_rested) = (further / 2, further % 2 == 1);
         let times = MAX_CRASHES + rests;
         (!has_rested).then(|| Self {
-            reason: format!("the service stopped {times} times in a row while it worked on this"),
+            reason: format!("the service stopped {times} times while it worked on this"),
             retry_in: FIRST_REST
                 .saturating_mul(1 << (2 * rests.min(8)))
                 .min(LONGEST_REST),
@@ -133,20 +146,55 @@ pub(crate) fn is_free(column: &str, replica: &str, take_over: &str) -> String {
     format!("({column} IS NULL OR {column} = {replica} OR {take_over} AND NOT {column} {alive})")
 }
 
-/// Number of crashes of an item that `$replica` leases now. Writing it with the lease costs no statement. A holder that
-/// shut down is no longer in `replicas`, and does not count. Nor does one that died while it was to set the item aside,
-/// because it had not tried the item.
-pub(crate) fn crashes(count: &str, holder: &str, replica: &str) -> String {
+/// Crashes that are added to those of an item that `$replica` leases now. Writing them with the lease costs no
+/// statement. A holder that shut down is no longer in `replicas`, and does not count. Nor does one that died while it
+/// was to set the item aside, because it had not tried the item.
+fn crash(count: &str, holder: &str, replica: &str) -> String {
     let died = died(holder, replica);
     format!(
-        "{count} + CASE WHEN {died} AND NOT ({count} >= 3 AND {count} % 2 = 1) THEN 1 ELSE 0 END::smallint"
+        "CASE WHEN {died} AND NOT ({count} >= 3 AND {count} % 2 = 1) THEN 1 ELSE 0 END::smallint"
     )
 }
 
 /// Condition that the `holder` of a lease died, as `replica` sees it.
 fn died(holder: &str, replica: &str) -> String {
-    format!("{holder} <> {replica} AND {holder} IN (SELECT id FROM replicas)")
+    format!("{holder} <> {replica} AND {holder} {}", replicas::DEAD)
 }
+
+/// What the lease of an item writes, for kinds that remember crashes beyond its end.
+pub(crate) struct Remembered {
+    pub(crate) crash_count: String,
+    /// First end since the last crash, or `NULL`.
+    pub(crate) clear_time: String,
+    /// Condition that the item is a suspect once it is leased.
+    pub(crate) is_suspect: String,
+}
+
+/// The `row` of the columns is empty or ends with a dot. An item that ended after its crashes keeps at most `most` of
+/// them, for an hour.
+pub(crate) fn remembered(row: &str, holder: &str, replica: &str, most: i32) -> Remembered {
+    let (count, cleared) = (format!("{row}crash_count"), format!("{row}clear_time"));
+    let (crash, died) = (crash(&count, holder, replica), died(holder, replica));
+    let crash_count = format!(
+        "CASE WHEN {cleared} IS NULL THEN {count} \
+         WHEN {cleared} < clock_timestamp() - interval '1 hour' THEN 0 ELSE least({count}, {most}) END + {crash}"
+    );
+    let clear_time = format!("CASE WHEN {died} THEN NULL ELSE {cleared} END");
+    Remembered {
+        is_suspect: format!("({crash_count} >= {SUSPECT} AND {clear_time} IS NULL)"),
+        crash_count,
+        clear_time,
+    }
+}
+
+/// Condition that an item is a suspect, by its row.
+pub(crate) fn is_suspect(row: &str) -> String {
+    format!("{row}crash_count >= {SUSPECT} AND {row}clear_time IS NULL")
+}
+
+/// Value of `clear_time` when an item ends.
+pub(crate) const CLEARED: &str =
+    "CASE WHEN crash_count > 0 THEN coalesce(clear_time, clock_timestamp()) END";
 
 /// Number of crashes as stored.
 pub(crate) fn count(crashes: i16) -> u32 {
@@ -161,25 +209,40 @@ mod tests {
     /// Value of `crash_count` when a row is set aside.
     const RESTED: &str = "crash_count + CASE WHEN crash_count >= 3 THEN crash_count % 2 ELSE 0 END";
 
+    fn check(file: &str, rule: &str) {
+        let sql = file.split_whitespace().collect::<Vec<_>>().join(" ");
+        let sql = sql.replace("( ", "(");
+        assert!(sql.contains(rule), "{rule} is not in {sql}");
+    }
+
+    fn check_lease(file: &str, row: &str, remembered: &Remembered) {
+        let Remembered {
+            crash_count,
+            clear_time,
+            ..
+        } = remembered;
+        check(file, &format!(" crash_count = {crash_count},"));
+        check(file, &format!(" clear_time = {clear_time} "));
+        check(file, &format!("{} AS is_suspect", is_suspect(row)));
+    }
+
     #[test]
     fn statements_in_files_have_the_same_rules() {
-        let check = |file: &str, rule: &str| {
-            let sql = file.split_whitespace().collect::<Vec<_>>().join(" ");
-            let sql = sql.replace("( ", "(");
-            assert!(sql.contains(rule), "{rule} is not in {sql}");
-        };
         let states = include_str!("../queries/leases/states.sql");
         let take = include_str!("../queries/leases/take.sql");
         let look_backs = include_str!("../queries/look_backs/lease.sql");
         let managers = include_str!("../queries/managers/claim.sql");
-        for (file, count, holder, replica, take_over) in [
-            (states, "l.crash_count", "l.leased_by", "$3", "$4"),
-            (take, "l.crash_count", "l.leased_by", "$3", "$4"),
-            (look_backs, "crash_count", "leased_by", "$1", "$2"),
-            (managers, "m.crash_count", "m.compiled_by", "$1", "$2"),
+        let crash = crash("l.crash_count", "l.leased_by", "$3");
+        for file in [states, take] {
+            check(file, &is_free("l.leased_by", "$3", "$4"));
+            check(file, &format!("l.crash_count + {crash}"));
+        }
+        for (file, row, holder) in [
+            (look_backs, "", "leased_by"),
+            (managers, "m.", "m.compiled_by"),
         ] {
-            check(file, &is_free(holder, replica, take_over));
-            check(file, &crashes(count, holder, replica));
+            check(file, &is_free(holder, "$1", "$2"));
+            check_lease(file, row, &remembered(row, holder, "$1", MAX_OF_FAILING));
         }
         check(states, &format!("END::smallint >= {SUSPECT} AS is_suspect"));
         check(include_str!("../queries/leases/set_aside.sql"), RESTED);
@@ -216,10 +279,8 @@ mod tests {
         let overdue = include_str!("../queries/scans/overdue.sql");
         let free = is_free("leased_by", "$2", "$4");
         let of_scans = is_free("l.leased_by", "$5", "$6");
-        let crashes = crashes("feeds.crash_count", "feeds.leased_by", "$2");
         let copies = [
             (take, free.as_str()),
-            (take, crashes.as_str()),
             (next_due, free.as_str()),
             (set_aside, RESTED),
             (finish, RESTED),
@@ -227,8 +288,23 @@ mod tests {
             (overdue, of_scans.as_str()),
         ];
         for (sql, rule) in copies {
-            let sql = sql.split_whitespace().collect::<Vec<_>>().join(" ");
-            assert!(sql.contains(rule), "no `{rule}` in `{sql}`");
+            check(sql, rule);
+        }
+        check_lease(
+            take,
+            "feeds.",
+            &remembered("feeds.", "feeds.leased_by", "$2", MAX_OF_RESTING),
+        );
+        for end in [
+            include_str!("../queries/feeds/release_read.sql"),
+            include_str!("../queries/feeds/release_failed.sql"),
+            include_str!("../queries/look_backs/go_on.sql"),
+            include_str!("../queries/look_backs/fail.sql"),
+            include_str!("../queries/erasure/rest.sql"),
+            finish,
+            advance,
+        ] {
+            check(end, CLEARED);
         }
     }
 }

@@ -55,7 +55,7 @@ impl<T> Hand<T> {
         permit: &mut Option<OwnedSemaphorePermit>,
     ) {
         let since = Instant::now();
-        let permit = permit.take_if(|_| leased.crashes + 1 >= MAX_CRASHES);
+        let permit = permit.take_if(|_| leased.is_suspect);
         let open = Open {
             leased,
             since,
@@ -140,7 +140,7 @@ impl<T> Hand<T> {
 #[cfg(test)]
 mod tests {
     use domain::Id as AccountId;
-    use tokio::task::JoinSet;
+    use tokio::{sync::Semaphore, task::JoinSet};
 
     use super::*;
 
@@ -163,6 +163,7 @@ mod tests {
             account,
             is_slow,
             crashes: 0,
+            is_suspect: false,
             item: (),
         }
     }
@@ -215,6 +216,28 @@ mod tests {
         // Items that became slow give up their place.
         let (hand, _) = with(items(60, false).collect(), Duration::from_secs(10)).await;
         assert_eq!(room_for(&hand, account(1)).0, 4);
+    }
+
+    #[tokio::test]
+    async fn only_a_suspect_takes_the_permit_and_gives_it_back_in_time() {
+        let (mut hand, ids) = with(vec![item("a", account(1), false)], Duration::ZERO).await;
+        let permits = Arc::new(Semaphore::new(1));
+        for is_suspect in [false, true] {
+            let mut permit = Arc::clone(&permits).try_acquire_owned().ok();
+            let leased = Leased {
+                crashes: 2,
+                is_suspect,
+                ..item("a", account(1), false)
+            };
+            hand.take(ids[0], Arc::new(leased), &mut permit);
+            drop(permit);
+            hand.clear();
+            assert_eq!(permits.available_permits(), usize::from(!is_suspect));
+        }
+        let began = Instant::now().checked_sub(SUSPECT_FOR).unwrap();
+        hand.open.get_mut(&ids[0]).unwrap().since = began;
+        hand.clear();
+        assert_eq!(permits.available_permits(), 1);
     }
 
     #[tokio::test]

@@ -153,7 +153,7 @@ async fn item_that_ends_three_processes_is_set_aside_and_the_others_go_on() {
     }
     let replica = start(&database, &letters, keys);
     let set_aside = "leases WHERE key = 'hangs' AND leased_by IS NULL AND next_time > now() \
-                     AND error = 'the service stopped 3 times in a row while it worked on this'";
+                     AND error = 'the service stopped 3 times while it worked on this'";
     eventually("it is set aside", async || {
         database.count(set_aside).await == 1
     })

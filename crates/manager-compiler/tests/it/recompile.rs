@@ -192,7 +192,8 @@ async fn recompilation_that_ends_three_compilers_is_set_aside_and_the_owner_is_t
     .await;
     assert_eq!(server.count(), asked, "it was not tried again");
     let brief = world.get(name).await.instructions.unwrap().brief;
-    let told = " They were not compiled again: the service stopped 3 times in a row while it worked on this.";
+    let told =
+        " They were not compiled again: the service stopped 3 times while it worked on this.";
     assert!(brief.ends_with(told), "{brief}");
     assert!(has_term(&world, name, "espresso").await);
     let mut conn = world.database.connect().await;

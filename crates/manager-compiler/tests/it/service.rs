@@ -233,8 +233,7 @@ async fn manager_that_ends_three_compilers_fails_and_the_others_go_on() {
     let compiler = world.compiler();
     world.until(deadly, "APPLY_FAILED").await;
     let error = world.get(deadly).await.apply_error.unwrap();
-    let reason =
-        "could not be compiled: the service stopped 3 times in a row while it worked on this";
+    let reason = "could not be compiled: the service stopped 3 times while it worked on this";
     assert_eq!(error.message, reason);
     compiler.kill();
 }

@@ -67,7 +67,7 @@ async fn feed_that_ends_three_scanners_is_set_aside_and_the_others_go_on() {
     let replica = world.scanner();
     let set_aside = format!(
         "feeds WHERE name = '{LEMMY}' AND trouble = 'FAILING' AND leased_by IS NULL \
-         AND last_error = 'the service stopped 3 times in a row while it worked on this'"
+         AND last_error = 'the service stopped 3 times while it worked on this'"
     );
     eventually("it is set aside", async || {
         world.database.count(&set_aside).await == 1
@@ -79,7 +79,7 @@ async fn feed_that_ends_three_scanners_is_set_aside_and_the_others_go_on() {
 }
 
 /// The reason that owners read.
-const REASON: &str = "the service stopped 3 times in a row while it worked on this";
+const REASON: &str = "the service stopped 3 times while it worked on this";
 
 /// Kills three scanners, each while it has leased one of these rows, and starts a fourth.
 async fn after_three_deaths(world: &World, rows: &str) -> Replica {

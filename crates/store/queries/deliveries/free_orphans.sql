@@ -4,7 +4,8 @@
 -- $4 boolean: whether it may take over
 WITH orphans AS (
     SELECT d.namespace_id, d.connection_id, d.create_time, d.id,
-        d.crash_count + CASE WHEN d.leased_by <> $1 AND d.leased_by IN (SELECT id FROM replicas)
+        d.crash_count + CASE WHEN d.leased_by <> $1 AND d.leased_by IN (SELECT id FROM replicas
+            WHERE heartbeat_time <= clock_timestamp() - interval '4 seconds')
             THEN 1 ELSE 0 END::smallint AS crashes,
         CASE WHEN d.event IS NOT NULL THEN '' ELSE (
             SELECT CASE WHEN p.erase_time IS NULL THEN '' ELSE 'post_deleted' END FROM managers AS m

@@ -32,5 +32,8 @@ UPDATE feeds SET leased_by = CASE WHEN $12 AND watched THEN leased_by END,
     late_time = coalesce(clock_timestamp() + $13 * interval '1 second', late_time),
     notice = CASE WHEN $16 THEN $17 ELSE notice END,
     rewatch_time = CASE WHEN NOT $18 THEN rewatch_time END,
-    failure_count = 0, last_error = NULL, trouble = NULL, crash_count = 0
+    failure_count = 0, last_error = NULL, trouble = NULL,
+    -- A stream is in hand at nearly each death of a scanner. What ends scanners it would read again.
+    crash_count = CASE WHEN $12 THEN 0 ELSE crash_count END,
+    clear_time = CASE WHEN crash_count > 0 THEN coalesce(clear_time, clock_timestamp()) END
 WHERE name = $1 AND leased_by = $2 RETURNING leased_by IS NOT NULL AS kept

@@ -28,7 +28,7 @@ use crate::{
     schema::{backfills, look_backs},
     words,
     work::{
-        self, Claim, Claimed, Leased, SUSPECT,
+        self, Claim, Claimed, Leased, MAX_OF_FAILING,
         candidates::{self, CandidateRow},
     },
 };
@@ -123,13 +123,15 @@ pub async fn lease(
         failure_count: i32,
         #[diesel(sql_type = SmallInt)]
         crash_count: i16,
+        #[diesel(sql_type = Bool)]
+        is_suspect: bool,
     }
     let free = format!(
         "next_time <= clock_timestamp() AND id::text <> ALL ($3) AND {}",
         work::is_free("leased_by", "$1", "$2")
     );
-    let crashes = work::crashes("crash_count", "leased_by", "$1");
-    let (suspect, room) = (format!("{crashes} >= {SUSPECT}"), &*claim.room);
+    let suspect = work::remembered("", "leased_by", "$1", MAX_OF_FAILING).is_suspect;
+    let room = &*claim.room;
     let is_due = format!("{free} AND split_part(feed, ':', 1) = ANY ($4)");
     let reading = "look_back_id IS NOT NULL";
     let namespaces = candidates::namespaces(
@@ -211,6 +213,7 @@ pub async fn lease(
                 account,
                 is_slow: false,
                 crashes: work::count(row.crash_count),
+                is_suspect: row.is_suspect,
                 item: LookBack {
                     id: row.id,
                     // Names were parsed before they were stored.

@@ -2,9 +2,12 @@
 
 use chrono::{DateTime, Utc};
 use diesel::{
+    dsl::sql,
     prelude::*,
     sql_query,
-    sql_types::{Array, BigInt, Bool, Double, SmallInt, Text, Uuid as SqlUuid},
+    sql_types::{
+        Array, BigInt, Bool, Double, Nullable, SmallInt, Text, Timestamptz, Uuid as SqlUuid,
+    },
 };
 use diesel_async::{AsyncConnection, AsyncPgConnection, RunQueryDsl};
 use domain::{
@@ -23,7 +26,7 @@ use crate::{
     schema::managers,
     service_events, words,
     work::{
-        self, Claim, Claimed, Leased, SUSPECT,
+        self, Claim, Claimed, Leased, MAX_OF_FAILING,
         candidates::{self, CandidateRow},
     },
 };
@@ -106,17 +109,14 @@ pub async fn claim(
     mode: Mode,
     claim: &mut Claim<'_>,
 ) -> QueryResult<Claimed<Generation>> {
-    // A new generation has not crashed yet.
-    let crashes = format!(
-        "CASE WHEN m.compiled_generation = m.generation THEN {} ELSE 0 END::smallint",
-        work::crashes("m.crash_count", "m.compiled_by", "$1")
-    );
     let free = format!(
         "m.state = 'PENDING_APPLY' AND (m.compiled_generation <> m.generation OR {}) \
          AND m.id::text || ':' || m.generation <> ALL ($3)",
         work::is_free("m.compiled_by", "$1", "$2")
     );
-    let (suspect, room) = (format!("{crashes} >= {SUSPECT}"), &*claim.room);
+    // The same input in a new generation may end processes like before.
+    let suspect = work::remembered("m.", "m.compiled_by", "$1", MAX_OF_FAILING).is_suspect;
+    let room = &*claim.room;
     let waiting = "state = 'PENDING_APPLY' AND mode = $4";
     let namespaces = candidates::namespaces(
         "managers",
@@ -169,6 +169,8 @@ pub async fn claim(
         key: String,
         #[diesel(sql_type = SmallInt)]
         crash_count: i16,
+        #[diesel(sql_type = Bool)]
+        is_suspect: bool,
     }
     let column = |id: fn(&ManagerName) -> Id| -> Vec<Uuid> {
         chosen.iter().map(|(name, _)| id(name).to_uuid()).collect()
@@ -194,6 +196,7 @@ pub async fn claim(
                 account,
                 is_slow: false,
                 crashes: work::count(taken.crash_count),
+                is_suspect: taken.is_suspect,
                 item: Generation {
                     manager,
                     generation: taken.generation,
@@ -264,6 +267,8 @@ pub async fn apply(
             managers::apply_error_code.eq(None::<String>),
             managers::apply_error_message.eq(None::<String>),
             managers::update_time.eq(now.to_chrono()),
+            managers::compiled_by.eq(None::<Uuid>),
+            managers::clear_time.eq(sql::<Nullable<Timestamptz>>(work::CLEARED)),
         ))
         .returning((managers::enable, managers::nickname))
         .get_result(conn)
@@ -306,6 +311,8 @@ pub async fn fail(
                 managers::apply_error_code.eq(error.code.as_str()),
                 managers::apply_error_message.eq(words::text(&error.message)),
                 managers::update_time.eq(now.to_chrono()),
+                managers::compiled_by.eq(None::<Uuid>),
+                managers::clear_time.eq(sql::<Nullable<Timestamptz>>(work::CLEARED)),
             ))
             .returning(managers::nickname)
             .get_result(conn)

@@ -78,6 +78,8 @@ struct Changes<'a> {
     max_scans_per_day: Option<Option<i32>>,
     kinds: Option<Vec<&'static str>>,
     duplicates: Option<&'a str>,
+    crash_count: Option<i16>,
+    compiled_by: Option<Option<Uuid>>,
 }
 
 /// Changes a Manager. It, its account and its new Connections must be locked. An exceeded quota is an error. A change
@@ -146,6 +148,16 @@ async fn edit(
             changes.submitted_instructions = Some(Some(write(instructions)?));
         }
         None => {}
+    }
+    let is_new = match &change.origin {
+        Some(Origin::Input(input)) => current.manager.input.as_ref() != Some(input),
+        Some(Origin::Instructions(new)) => current.submitted.as_ref() != Some(new),
+        None => false,
+    };
+    // Another input has not ended any process yet, and the death of one that compiles the last input is not its fault.
+    if is_new {
+        changes.crash_count = Some(0);
+        changes.compiled_by = Some(None);
     }
     let content = if change.mutes.is_some() || change.origin.is_some() {
         ContentBytes::before_in(conn, name.namespace, defaults).await?

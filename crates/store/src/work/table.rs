@@ -15,7 +15,7 @@ use diesel_async::{AsyncPgConnection, RunQueryDsl};
 use domain::Id;
 use uuid::Uuid;
 
-use super::{Candidate, Claim, Claimed, Leased, count};
+use super::{Candidate, Claim, Claimed, Leased, SUSPECT, count};
 use crate::{QueryResult, prepared::query, schema::leases, words};
 
 /// An item that is due.
@@ -96,9 +96,11 @@ pub async fn lease<T>(
     let accounts: HashMap<String, Id> = chosen.into_iter().collect();
     let items: Vec<Leased<T>> = { due.into_iter() }
         .filter_map(|one| {
+            let crash_count = *taken.get(&one.key)?;
             Some(Leased {
                 account: *accounts.get(&one.key)?,
-                crashes: count(*taken.get(&one.key)?),
+                crashes: count(crash_count),
+                is_suspect: i32::from(crash_count) >= SUSPECT,
                 is_slow: false,
                 key: one.key,
                 item: one.item,

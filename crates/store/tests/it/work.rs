@@ -2,24 +2,86 @@
 
 use std::time::Duration;
 
-use domain::{Id, manager::Mode};
+use domain::{
+    Id, ManagerName, Timestamp,
+    manager::{ApplyError, ApplyErrorCode, ManagerChange, Mode, Origin},
+};
 use store::{
     AsyncPgConnection,
     backfills::look_backs,
-    feeds,
-    feeds::PollOutcome,
-    managers, replicas,
-    work::{Claimed, Setback, table},
+    erasure, feeds,
+    feeds::{LeasedFeed, Next, PollOutcome, Trouble},
+    managers,
+    managers::Generation,
+    replicas,
+    work::{Claimed, Leased, Setback, table},
 };
-use test_support::instructions;
+use test_support::{QUOTAS, instructions};
 use uuid::Uuid;
 
-use crate::support::{Look, die, number, run, start, watch};
+use crate::support::{Look, Start, die, number, run, start, watch};
 
 async fn living(conn: &mut AsyncPgConnection) -> Uuid {
     let replica = Uuid::new_v4();
     replicas::beat(conn, replica, "scanner").await.unwrap();
     replica
+}
+
+/// Lets an hour pass for the crashes of these rows.
+async fn pass_an_hour(conn: &mut AsyncPgConnection, table: &str) {
+    let earlier = "clear_time = clear_time - interval '61 minutes'";
+    run(conn, format!("UPDATE {table} SET {earlier}")).await;
+}
+
+/// A Manager that watches these feeds.
+async fn watching(feeds: &[&str]) -> Start {
+    let mut at = start().await;
+    let manager = at
+        .fixture
+        .manager(&mut at.conn, &instructions("a"), &[])
+        .await;
+    watch(&mut at.conn, manager, feeds).await;
+    at
+}
+
+/// Leases all feeds that are due, by name.
+async fn lease_feeds(conn: &mut AsyncPgConnection, replica: Uuid) -> Vec<Leased<LeasedFeed>> {
+    let claimed = feeds::lease_due(conn, "forum", &mut Look::of(replica).claim()).await;
+    let mut items = claimed.unwrap().items;
+    items.sort_by(|a, b| a.key.cmp(&b.key));
+    items
+}
+
+/// Lets replicas die with all feeds that they can lease.
+async fn die_with_feeds(conn: &mut AsyncPgConnection, counts: &[usize]) {
+    for count in counts {
+        let dead = living(conn).await;
+        assert_eq!(lease_feeds(conn, dead).await.len(), *count);
+        die(conn, dead).await;
+    }
+}
+
+async fn end_poll(
+    conn: &mut AsyncPgConnection,
+    leased: &Leased<LeasedFeed>,
+    replica: Uuid,
+    outcome: &PollOutcome,
+) {
+    let (feed, next) = (&leased.item.name, Duration::ZERO.into());
+    feeds::release(conn, feed, replica, outcome, next)
+        .await
+        .unwrap();
+}
+
+fn failed() -> PollOutcome {
+    PollOutcome::Failed {
+        error: "503".to_owned(),
+        trouble: Trouble::Failing,
+    }
+}
+
+fn read() -> PollOutcome {
+    PollOutcome::Read(feeds::Reading::default())
 }
 
 fn crashes<T>(claimed: &Claimed<T>) -> Vec<(&str, u32)> {
@@ -120,27 +182,12 @@ async fn panics_count_like_crashes() {
 }
 
 #[tokio::test]
-async fn poll_that_ends_resets_the_crashes_of_its_feed() {
-    let mut at = start().await;
-    let manager = at
-        .fixture
-        .manager(&mut at.conn, &instructions("a"), &[])
-        .await;
+async fn feed_that_ended_is_no_suspect_and_forgets_its_crashes_an_hour_later() {
+    let mut at = watching(&["forum:a", "forum:b"]).await;
     let conn = &mut at.conn;
-    watch(conn, manager, &["forum:a", "forum:b"]).await;
-    let lease = async |conn: &mut AsyncPgConnection, replica| {
-        let claimed = feeds::lease_due(conn, "forum", &mut Look::of(replica).claim()).await;
-        let mut items = claimed.unwrap().items;
-        items.sort_by(|a, b| a.key.cmp(&b.key));
-        items
-    };
-    for count in [2, 2, 1] {
-        let dead = living(conn).await;
-        assert_eq!(lease(conn, dead).await.len(), count);
-        die(conn, dead).await;
-    }
+    die_with_feeds(conn, &[2, 2, 1]).await;
     let replica = living(conn).await;
-    let leased = lease(conn, replica).await;
+    let leased = lease_feeds(conn, replica).await;
     assert_eq!(leased.len(), 1, "the other one is a suspect too");
     assert_eq!(leased[0].crashes, 3);
     let setback = Setback::after_crashes(3).unwrap();
@@ -153,14 +200,153 @@ async fn poll_that_ends_resets_the_crashes_of_its_feed() {
                      AND next_poll_time > now() + interval '30 seconds'";
     assert_eq!(number(conn, set_aside).await, 1);
     // The other one is innocent.
-    let leased = lease(conn, replica).await;
-    assert_eq!(leased[0].crashes, 2);
-    let read = PollOutcome::Read(feeds::Reading::default());
-    let next = Duration::ZERO.into();
-    feeds::release(conn, &leased[0].item.name, replica, &read, next)
-        .await
-        .unwrap();
-    assert_eq!(lease(conn, replica).await[0].crashes, 0);
+    let leased = lease_feeds(conn, replica).await.remove(0);
+    assert_eq!((leased.crashes, leased.is_suspect), (2, true));
+    end_poll(conn, &leased, replica, &read()).await;
+    let leased = lease_feeds(conn, replica).await.remove(0);
+    let found = (leased.crashes, leased.is_suspect);
+    assert_eq!(found, (2, false), "its server may answer otherwise");
+    pass_an_hour(conn, "feeds").await;
+    end_poll(conn, &leased, replica, &read()).await;
+    // The death of a process that did not have it in hand changes nothing.
+    let gateway = Uuid::new_v4();
+    replicas::beat(conn, gateway, "api-gateway").await.unwrap();
+    die(conn, gateway).await;
+    assert_eq!(lease_feeds(conn, replica).await[0].crashes, 0);
+}
+
+#[tokio::test]
+async fn feed_that_fails_between_its_crashes_is_set_aside() {
+    let mut at = watching(&["forum:a"]).await;
+    let conn = &mut at.conn;
+    die_with_feeds(conn, &[1, 1]).await;
+    let dead = living(conn).await;
+    let leased = lease_feeds(conn, dead).await.remove(0);
+    end_poll(conn, &leased, dead, &failed()).await;
+    assert_eq!(lease_feeds(conn, dead).await[0].crashes, 2);
+    die(conn, dead).await;
+    let replica = living(conn).await;
+    let crashes = lease_feeds(conn, replica).await[0].crashes;
+    assert!(Setback::after_crashes(crashes).is_some(), "{crashes}");
+}
+
+#[tokio::test]
+async fn suspect_that_failed_leaves_its_place_to_the_next_one() {
+    let mut at = watching(&["forum:a", "forum:b", "forum:c"]).await;
+    let conn = &mut at.conn;
+    die_with_feeds(conn, &[3, 3]).await;
+    let replica = living(conn).await;
+    for count in 1..=3 {
+        let leased = lease_feeds(conn, replica).await;
+        assert_eq!(leased.len(), count);
+        let suspects = leased.iter().filter(|one| one.is_suspect).count();
+        assert_eq!(suspects, 1);
+        for one in &leased {
+            end_poll(conn, one, replica, &failed()).await;
+        }
+    }
+}
+
+#[tokio::test]
+async fn feed_that_ended_between_its_crashes_rests_for_four_minutes_at_most() {
+    let mut at = watching(&["forum:a"]).await;
+    let conn = &mut at.conn;
+    run(
+        conn,
+        "UPDATE feeds SET crash_count = 10, clear_time = now()",
+    )
+    .await;
+    die_with_feeds(conn, &[1]).await;
+    let replica = living(conn).await;
+    let crashes = lease_feeds(conn, replica).await[0].crashes;
+    let setback = Setback::after_crashes(crashes).unwrap();
+    assert_eq!(setback.retry_in, Duration::from_secs(4 * 60));
+}
+
+#[tokio::test]
+async fn stream_that_was_read_forgets_its_crashes() {
+    let mut at = watching(&["forum:a"]).await;
+    let conn = &mut at.conn;
+    die_with_feeds(conn, &[1, 1]).await;
+    let dead = living(conn).await;
+    let leased = lease_feeds(conn, dead).await.remove(0);
+    assert_eq!(leased.crashes, 2);
+    let next = Next {
+        keeps_lease: true,
+        ..Next::from(Duration::ZERO)
+    };
+    let kept = feeds::release(conn, &leased.item.name, dead, &read(), next).await;
+    assert!(kept.unwrap());
+    die(conn, dead).await;
+    let replica = living(conn).await;
+    assert_eq!(lease_feeds(conn, replica).await[0].crashes, 1);
+}
+
+/// It would fail for good, so its last crash is one at which it was alone in hand.
+#[tokio::test]
+async fn look_back_that_fails_or_goes_on_between_its_crashes_is_a_suspect_again() {
+    for fails in [true, false] {
+        let mut at = start().await;
+        let conn = &mut at.conn;
+        let values = "(feed, notify, since) VALUES ('forum:a', false, now())";
+        run(conn, format!("INSERT INTO look_backs {values}")).await;
+        let lease = async |conn: &mut AsyncPgConnection, replica| {
+            let mut look = Look::of(replica);
+            let claimed = look_backs::lease(conn, &["forum"], &mut look.claim()).await;
+            claimed.unwrap().items.remove(0)
+        };
+        let mut found = Vec::new();
+        for round in 0..5 {
+            let dead = living(conn).await;
+            let mut leased = lease(conn, dead).await;
+            found.push((leased.crashes, leased.is_suspect));
+            if round == 2 {
+                let (id, wait) = (leased.item.id, Duration::ZERO);
+                if fails {
+                    look_backs::fail(conn, id, dead, false, wait).await.unwrap();
+                } else {
+                    let cursor = serde_json::json!("later");
+                    look_backs::go_on(conn, id, cursor, None, wait)
+                        .await
+                        .unwrap();
+                }
+                leased = lease(conn, dead).await;
+                found.push((leased.crashes, leased.is_suspect));
+            }
+            die(conn, dead).await;
+        }
+        let before = [(0, false), (1, false), (2, true)];
+        assert_eq!(found[..3], before);
+        assert_eq!(found[3..], [(1, false), (2, true), (3, true)]);
+    }
+}
+
+#[tokio::test]
+async fn walk_that_rests_or_fails_between_its_crashes_is_set_aside() {
+    let mut at = start().await;
+    let conn = &mut at.conn;
+    let (wait, pass) = (Duration::ZERO, Duration::from_secs(3_600));
+    for crashes in 0..3 {
+        let dead = living(conn).await;
+        let mut look = Look::of(dead);
+        let claimed = erasure::lease(conn, "lemmy", &look.claim()).await.unwrap();
+        assert_eq!(claimed.items[0].crashes, crashes);
+        if crashes == 1 {
+            erasure::release(conn, "lemmy", dead, wait).await.unwrap();
+        } else {
+            let place = Some(&claimed.items[0].item);
+            erasure::advance(conn, "lemmy", dead, place, wait, pass)
+                .await
+                .unwrap();
+        }
+        run(conn, "UPDATE rechecks SET next_time = now()").await;
+        let claimed = erasure::lease(conn, "lemmy", &look.claim()).await.unwrap();
+        assert_eq!(claimed.items[0].crashes, crashes);
+        die(conn, dead).await;
+    }
+    let mut look = Look::of(living(conn).await);
+    let claimed = erasure::lease(conn, "lemmy", &look.claim()).await.unwrap();
+    assert_eq!(claimed.items[0].crashes, 3);
 }
 
 /// Or the look for work would be repeated at once, for ever.
@@ -187,23 +373,74 @@ async fn leased_items_with_unreadable_names_are_no_contention() {
     }
 }
 
+async fn resubmit(conn: &mut AsyncPgConnection, name: ManagerName, input: &str) {
+    let current = managers::lock(conn, name).await.unwrap().unwrap();
+    let change = ManagerChange {
+        origin: Some(Origin::Instructions(instructions(input))),
+        ..ManagerChange::default()
+    };
+    managers::update(conn, current, &change, &QUOTAS, Timestamp::now())
+        .await
+        .unwrap();
+}
+
+/// Claims the only Manager that waits, by a replica that is then gone.
+async fn claim_and_die(conn: &mut AsyncPgConnection) -> Leased<Generation> {
+    let replica = living(conn).await;
+    let mut look = Look::of(replica);
+    let claimed = managers::claim(conn, Mode::Manual, &mut look.claim()).await;
+    die(conn, replica).await;
+    claimed.unwrap().items.remove(0)
+}
+
 #[tokio::test]
-async fn new_generation_of_a_manager_has_not_crashed() {
+async fn manager_that_is_applied_again_keeps_its_crashes_for_an_hour_and_with_its_input() {
     let mut at = start().await;
-    at.fixture
+    let name = at
+        .fixture
         .manager(&mut at.conn, &instructions("a"), &[])
         .await;
     let conn = &mut at.conn;
-    let mut counts = Vec::new();
-    for round in 0..4 {
-        let dead = living(conn).await;
-        let mut look = Look::of(dead);
-        let claimed = managers::claim(conn, Mode::Manual, &mut look.claim()).await;
-        counts.push(claimed.unwrap().items[0].crashes);
-        die(conn, dead).await;
-        if round == 2 {
-            run(conn, "UPDATE managers SET generation = generation + 1").await;
-        }
+    for expected in 0..3 {
+        assert_eq!(claim_and_die(conn).await.crashes, expected);
     }
-    assert_eq!(counts, [0, 1, 2, 0]);
+    resubmit(conn, name, "a").await;
+    let mut leased = claim_and_die(conn).await;
+    assert_eq!(leased.crashes, 3, "its last generation was in hand");
+    let error = ApplyError {
+        code: ApplyErrorCode::InvalidInstructions,
+        message: "it is set aside".to_owned(),
+    };
+    for (expected, is_later) in [(1, false), (0, true)] {
+        let (generation, now) = (leased.item.generation, Timestamp::now());
+        let was_failed = managers::fail(conn, name, generation, &error, now).await;
+        assert!(was_failed.unwrap());
+        if is_later {
+            pass_an_hour(conn, "managers").await;
+        }
+        resubmit(conn, name, "a").await;
+        leased = claim_and_die(conn).await;
+        let found = (leased.crashes, leased.is_suspect);
+        assert_eq!(found, (expected, false));
+    }
+    assert_eq!(claim_and_die(conn).await.crashes, 1);
+    resubmit(conn, name, "b").await;
+    assert_eq!(claim_and_die(conn).await.crashes, 0, "the input is new");
+    assert_eq!(claim_and_die(conn).await.crashes, 1);
+}
+
+#[tokio::test]
+async fn death_after_a_manager_was_compiled_is_no_crash_of_it() {
+    let mut at = start().await;
+    let name = at
+        .fixture
+        .manager(&mut at.conn, &instructions("a"), &[])
+        .await;
+    let conn = &mut at.conn;
+    let leased = claim_and_die(conn).await;
+    let (generation, plan) = (leased.item.generation, instructions("a"));
+    let applied = managers::apply(conn, name, generation, &plan, &QUOTAS, Timestamp::now()).await;
+    assert!(applied.unwrap().is_some());
+    resubmit(conn, name, "a").await;
+    assert_eq!(claim_and_die(conn).await.crashes, 0);
 }
