@@ -3,8 +3,8 @@
 //!
 //! A connection is closed if its first request is not whole within `gateway.head_timeout`. Later, a client that leaves
 //! a block of headers unfinished cannot answer pings, so it is disconnected after twice that time. A client that leaves
-//! a response unread for the time limit of HTTP/1 ([`sending`]) is told to use another connection, and disconnected
-//! after the same time again: a proxy may send the requests of many clients on one connection.
+//! a response unread for the time limit of HTTP/1 ([`sending`]) gets no further request on this connection, and is
+//! disconnected after the same time again: a proxy may send the requests of many clients on one connection.
 
 mod sending;
 

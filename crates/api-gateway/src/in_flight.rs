@@ -84,7 +84,7 @@ struct Unread(Mutex<UnreadBytes>);
 #[derive(Default)]
 struct UnreadBytes {
     accounts: HashMap<Id, usize>,
-    /// Those of all accounts.
+    /// Sum over all accounts.
     total: usize,
 }
 

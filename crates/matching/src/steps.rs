@@ -8,7 +8,8 @@
 //! the others, and posts would have to be matched again with these.
 //!
 //! A search without steps left does not read on. It reports one occurrence if all words of the phrase occur: the
-//! index only searches for phrases that it has found before, so no term is lost.
+//! index only searches for phrases that it has found before, so no term is lost. A case-sensitive name may be lost: only
+//! its first word is compared.
 
 use std::cell::Cell;
 

@@ -28,8 +28,7 @@ pub(super) fn decode<'a>(body: &'a [u8], charset: Option<&str>) -> Cow<'a, str> 
     with_windows_marks(text)
 }
 
-/// Whether `body` is compressed although its server does not say so. A few bytes can become
-/// a large document.
+/// Returns true if `body` is compressed although its server does not say so. A few bytes can become a large document.
 #[must_use]
 pub fn is_packed(body: &[u8]) -> bool {
     body.starts_with(GZIP_MAGIC)
