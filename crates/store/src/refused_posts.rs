@@ -47,25 +47,24 @@ pub struct Refused {
     pub more: bool,
 }
 
-/// Result of [`insert`].
-#[derive(Debug, Default)]
-pub struct Inserted {
-    /// Number of matches that the limit did not admit, and of older ones that were dropped.
-    pub dropped: usize,
-    /// To be counted after the commit ([`WriteLimit::count`]).
-    pub written: Written,
-}
-
-/// Stores refused matches of a feed, those of the newest posts first, as far as the limit admits them. Call in the
-/// transaction that refused them.
+/// Stores refused matches of a feed, those of the newest posts first, as far as the limit admits them. Adds what it writes
+/// to that of the `transaction` that refused them, which is to be counted after its commit ([`WriteLimit::count`]). Returns
+/// the number of matches that the limit did not admit, and of older ones that were dropped.
 pub async fn insert(
     conn: &mut AsyncPgConnection,
     feed: &FeedName,
     refused: &[(ManagerName, &Post)],
     limit: &WriteLimit,
-) -> QueryResult<Inserted> {
+    transaction: &mut Written,
+) -> QueryResult<usize> {
+    #[derive(QueryableByName)]
+    struct Row {
+        #[diesel(sql_type = SqlUuid)]
+        account_id: Uuid,
+        #[diesel(sql_type = BigInt)]
+        bytes: i64,
+    }
     let mut posts = HashMap::new();
-    let mut inserted = Inserted::default();
     let mut matches = BTreeSet::new();
     for (manager, post) in refused {
         let (key, namespace) = (key_of(&post.id), manager.namespace.to_uuid());
@@ -78,7 +77,7 @@ pub async fn insert(
         ));
     }
     if matches.is_empty() {
-        return Ok(inserted);
+        return Ok(0);
     }
     let accounts = accounts_of(conn, matches.iter().map(|one| one.2).collect()).await?;
     let mut values = HashMap::new();
@@ -91,22 +90,22 @@ pub async fn insert(
     }
     // In the order of keys, which is the order of locks.
     let mut waits = BTreeSet::new();
-    let mut all_bytes = 0;
+    let (mut all_bytes, mut dropped, mut admitted) = (0, 0, transaction.clone());
     for (_, key, namespace, manager) in matches {
         // A Namespace without an account was deleted.
         let Some(account) = accounts.get(&namespace) else {
             continue;
         };
         let bytes = i64::from(values[&key].0);
-        if limit.admits(*account, bytes, &mut inserted.written) {
+        if limit.admits(*account, bytes, &mut admitted) {
             all_bytes += bytes;
             waits.insert((namespace, manager, key));
         } else {
-            inserted.dropped += 1;
+            dropped += 1;
         }
     }
     if waits.is_empty() {
-        return Ok(inserted);
+        return Ok(dropped);
     }
     let (mut keys, mut times, mut sizes, mut stored) = (vec![], vec![], vec![], vec![]);
     for key in waits.iter().map(|one| one.2).collect::<BTreeSet<_>>() {
@@ -119,7 +118,8 @@ pub async fn insert(
     }
     let (namespaces, managers): (Vec<Uuid>, Vec<Uuid>) =
         waits.iter().map(|one| (one.0, one.1)).unzip();
-    query!(
+    // Those that an earlier transaction stored are not written again.
+    let written: Vec<Row> = query!(
         "refused_posts/insert",
         Text: feed.as_str(),
         Array<SqlUuid>: namespaces,
@@ -130,15 +130,18 @@ pub async fn insert(
         Array<Integer>: sizes,
         Array<Jsonb>: stored,
     )
-    .execute(conn)
+    .load(conn)
     .await?;
+    for row in written {
+        transaction.add(row.account_id, row.bytes);
+    }
     // Each byte causes a trim with the same probability, so that nothing has to be counted.
     if rand::random_range(0..SLACK_BYTES) >= all_bytes {
-        return Ok(inserted);
+        return Ok(dropped);
     }
     let namespaces: BTreeSet<Uuid> = waits.iter().map(|one| one.0).collect();
-    inserted.dropped += trim(conn, namespaces.into_iter().collect()).await?;
-    Ok(inserted)
+    let trimmed = trim(conn, namespaces.into_iter().collect()).await?;
+    Ok(dropped + trimmed)
 }
 
 /// Returns the account of each of these Namespaces. By primary key.

@@ -9,7 +9,8 @@ use matching::Index;
 use store::{
     AsyncPgConnection, erasure, feed_post_ids,
     feeds::{self, DayCounts, FeedGap, PollOutcome, QuarantineKind, Quarantined, Reading},
-    keyed, recent_posts, refused_posts,
+    keyed, recent_posts,
+    refused_posts::{self, Written},
     scans::{self, NewScan, Origin, ScanCounter},
 };
 use tracing::Instrument as _;
@@ -38,8 +39,8 @@ pub(super) struct Batch {
     refused: usize,
     /// Number of matches that the quota refused, now or earlier, and that are not kept.
     dropped: usize,
-    /// Refused posts that were stored.
-    written: refused_posts::Written,
+    /// Refused posts that were stored, as of the end of the transaction.
+    written: Written,
     /// The oldest time that is still kept, if older posts had to be removed.
     kept_cut: Option<Timestamp>,
 }
@@ -150,7 +151,8 @@ impl Poll {
         if let Some(lost) = self.check(conn, attempt).await? {
             return Ok(lost);
         }
-        let batch = self.record(conn, 0, block, &mut counter).await?;
+        let mut batch = self.record(conn, 0, block, &mut counter).await?;
+        batch.written = std::mem::take(&mut counter.refused_posts);
         counter.store(conn).await?;
         Ok(Commit::Scans {
             batch,
@@ -206,9 +208,9 @@ impl Poll {
         &self,
         conn: &mut AsyncPgConnection,
         poll: &CompletePoll,
-        batch: Batch,
+        mut batch: Batch,
         refused: Vec<Quarantined>,
-        counter: ScanCounter,
+        mut counter: ScanCounter,
     ) -> Result<Commit, store::Error> {
         let polled = &poll.polled;
         let (feed, replica) = (&self.feed.name, self.backbone.replica);
@@ -264,6 +266,7 @@ impl Poll {
             notice: (!polled.not_modified).then_some(polled.notice),
         });
         let kept = feeds::release(conn, feed, replica, &outcome, poll.next).await?;
+        batch.written = std::mem::take(&mut counter.refused_posts);
         counter.store(conn).await?;
         Ok(Commit::Scans {
             batch,
@@ -312,15 +315,16 @@ impl Poll {
         let recorded = scans::record_from(conn, feed, posts, matches, now, origin, counter).await?;
         let refused = recorded.refused;
         let limit = &self.limits.refused_posts;
-        let inserted = refused_posts::insert(conn, feed, &refused, limit).await?;
+        let written = &mut counter.refused_posts;
+        let dropped = refused_posts::insert(conn, feed, &refused, limit, written).await?;
         self.limits
             .used_up
             .add(refused.iter().map(|(manager, _)| manager.namespace));
         Ok(Batch {
             made: recorded.made,
             refused: refused.len(),
-            dropped: inserted.dropped,
-            written: inserted.written,
+            dropped,
+            written: Written::default(),
             kept_cut: None,
         })
     }

@@ -35,11 +35,8 @@ struct Hour {
 pub struct Written(HashMap<Uuid, i64>);
 
 impl Written {
-    /// Adds the bytes of a part of the same transaction.
-    pub fn add(&mut self, other: &Self) {
-        for (account, bytes) in &other.0 {
-            *self.0.entry(*account).or_default() += bytes;
-        }
+    pub(super) fn add(&mut self, account: Uuid, bytes: i64) {
+        *self.0.entry(account).or_default() += bytes;
     }
 }
 
@@ -59,8 +56,12 @@ impl WriteLimit {
 
     /// Counts what a transaction wrote, after its commit.
     pub fn count(&self, written: &Written) {
-        if !written.0.is_empty() {
-            self.hour().written.add(written);
+        if written.0.is_empty() {
+            return;
+        }
+        let mut hour = self.hour();
+        for (account, bytes) in &written.0 {
+            hour.written.add(*account, *bytes);
         }
     }
 

@@ -5,7 +5,7 @@ use std::time::Duration;
 use domain::{FeedName, ManagerName, Post, Timestamp};
 use store::{
     AsyncPgConnection, erasure, managers,
-    refused_posts::{self, WriteLimit},
+    refused_posts::{self, WriteLimit, Written},
 };
 use test_support::{instructions, post};
 
@@ -40,13 +40,25 @@ async fn keep_within(
     managers: &[ManagerName],
     posts: &[Post],
 ) -> usize {
+    let mut written = Written::default();
+    let dropped = keep_part(conn, limit, &mut written, managers, posts).await;
+    limit.count(&written);
+    dropped
+}
+
+async fn keep_part(
+    conn: &mut AsyncPgConnection,
+    limit: &WriteLimit,
+    transaction: &mut Written,
+    managers: &[ManagerName],
+    posts: &[Post],
+) -> usize {
     let refused: Vec<_> = { posts.iter() }
         .flat_map(|post| managers.iter().map(move |manager| (*manager, post)))
         .collect();
-    let inserted = refused_posts::insert(conn, &feed(), &refused, limit).await;
-    let inserted = inserted.unwrap();
-    limit.count(&inserted.written);
-    inserted.dropped
+    refused_posts::insert(conn, &feed(), &refused, limit, transaction)
+        .await
+        .unwrap()
 }
 
 async fn ids(conn: &mut AsyncPgConnection, managers: &[ManagerName]) -> Vec<String> {
@@ -142,8 +154,14 @@ async fn an_account_with_many_managers_writes_no_more_than_its_limit() {
     let bytes = serde_json::to_value(&posts[0]).unwrap().to_string().len();
     // Room for two posts of three Managers, and not for a seventh row.
     let limit = WriteLimit::new(i64::try_from(bytes).unwrap() * 13 / 2);
-    let dropped = keep_within(&mut at.conn, &limit, &managers, &posts[..3]).await;
-    assert_eq!(dropped, 3);
+    // Two parts of a transaction, and the first of them again.
+    let mut written = Written::default();
+    let mut dropped = Vec::new();
+    for part in [&posts[..1], &posts[..1], &posts[1..3]] {
+        dropped.push(keep_part(&mut at.conn, &limit, &mut written, &managers, part).await);
+    }
+    limit.count(&written);
+    assert_eq!(dropped, [0, 0, 3]);
     for manager in managers {
         assert_eq!(ids(&mut at.conn, &[manager]).await, ["post 1", "post 0"]);
     }

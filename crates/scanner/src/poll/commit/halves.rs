@@ -120,7 +120,6 @@ impl Poll {
                     stored.made.extend(batch.made);
                     stored.refused += batch.refused;
                     stored.dropped += batch.dropped;
-                    stored.written.add(&batch.written);
                     stored.kept_cut = stored.kept_cut.max(batch.kept_cut);
                 }
                 Err(error) if posts.len() < 2 || !error.may_blame_values() => return Err(error),

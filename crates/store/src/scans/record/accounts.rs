@@ -19,7 +19,7 @@ use diesel_async::{AsyncPgConnection, RunQueryDsl};
 use domain::{Id, ManagerName};
 use uuid::Uuid;
 
-use crate::{Error, prepared::query};
+use crate::{Error, prepared::query, refused_posts::Written};
 
 /// Scans of one transaction that are not yet in their accounts' counters.
 ///
@@ -35,6 +35,8 @@ pub struct ScanCounter {
     refused: Arc<HashSet<Id>>,
     /// Accounts whose matches are refused in any case.
     refused_accounts: HashSet<Id>,
+    /// Posts of refused matches that the transaction stores.
+    pub refused_posts: Written,
 }
 
 #[derive(Debug, Clone, Copy)]
@@ -50,6 +52,7 @@ impl ScanCounter {
             uncounted: BTreeMap::new(),
             refused: Arc::default(),
             refused_accounts: HashSet::new(),
+            refused_posts: Written::default(),
         }
     }
 
