@@ -148,7 +148,7 @@ impl PostText {
 
     /// Passes the byte range of each occurrence of the phrase to `found`.
     pub(crate) fn ranges(&self, phrase: &Phrase, mut found: impl FnMut(usize, usize)) {
-        self.occurrences(phrase, |first, last| {
+        self.occurrences(phrase, |first, last, _| {
             found(first.start as usize, last.end as usize);
             true
         });
@@ -161,8 +161,8 @@ impl PostText {
         cased: &str,
         mut found: impl FnMut(usize, usize),
     ) {
-        self.occurrences(phrase, |first, last| {
-            if self.is_cased(first, last, cased) {
+        self.occurrences(phrase, |first, last, is_read| {
+            if !is_read || self.is_cased(first, last, cased) {
                 found(first.start as usize, last.end as usize);
             }
             true
@@ -171,7 +171,7 @@ impl PostText {
 
     pub(crate) fn count(&self, phrase: &Phrase) -> Count {
         let mut count = Count::default();
-        self.occurrences(phrase, |first, _| {
+        self.occurrences(phrase, |first, _, _| {
             if self.is_in_title(first) {
                 count.title += 1;
             } else {
@@ -184,7 +184,7 @@ impl PostText {
 
     pub(crate) fn contains(&self, phrase: &Phrase) -> bool {
         let mut found = false;
-        self.occurrences(phrase, |_, _| {
+        self.occurrences(phrase, |_, _, _| {
             found = true;
             false
         });
@@ -194,8 +194,8 @@ impl PostText {
     /// Counts the occurrences of a name in exactly this case. Handles match in any case.
     pub(crate) fn count_cased(&self, phrase: &Phrase, cased: &str) -> Count {
         let mut count = Count::default();
-        self.occurrences(phrase, |first, last| {
-            let same = self.is_cased(first, last, cased);
+        self.occurrences(phrase, |first, last, is_read| {
+            let same = !is_read || self.is_cased(first, last, cased);
             if same && self.is_in_title(first) {
                 count.title += 1;
             } else if same {
@@ -214,8 +214,8 @@ impl PostText {
         cased: Option<&str>,
         mut found: impl FnMut(Field, usize, usize) -> bool,
     ) {
-        self.occurrences(phrase, |first, last| {
-            if cased.is_some_and(|cased| !self.is_cased(first, last, cased)) {
+        self.occurrences(phrase, |first, last, is_read| {
+            if is_read && cased.is_some_and(|cased| !self.is_cased(first, last, cased)) {
                 return true;
             }
             let (begin, end) = (first.start as usize, last.end as usize);
@@ -250,8 +250,9 @@ impl PostText {
         self.words.get()
     }
 
-    /// Passes the first and the last word of each occurrence to `found`, until it returns false.
-    fn occurrences(&self, phrase: &Phrase, mut found: impl FnMut(&Found, &Found) -> bool) {
+    /// Passes the first and the last word of each occurrence to `found`, until it returns false, and true if it was read. It
+    /// was not if the budget is spent.
+    fn occurrences(&self, phrase: &Phrase, mut found: impl FnMut(&Found, &Found, bool) -> bool) {
         let words = self.words();
         let Some((&first, rest)) = phrase.hashes.split_first() else {
             return;
@@ -287,16 +288,16 @@ impl PostText {
                 }
             }
             any = true;
-            if !found(&tokens[start], &tokens[last]) {
+            if !found(&tokens[start], &tokens[last], true) {
                 return;
             }
         }
-        // The plan's budget is spent: a phrase whose words all occur counts as one occurrence.
+        // The plan's budget is spent: a phrase whose words all occur counts as one occurrence, in any case of its letters.
         if !any
             && left == search.taken
             && let Some(start) = words.of_hash(first, phrase.stemmed).next()
         {
-            found(&tokens[start], &tokens[start]);
+            found(&tokens[start], &tokens[start], false);
         }
     }
 }

@@ -8,8 +8,7 @@
 //! the others, and posts would have to be matched again with these.
 //!
 //! A search without steps left does not read on. It reports one occurrence if all words of the phrase occur: the
-//! index only searches for phrases that it has found before, so no term is lost. A case-sensitive name may be lost: only
-//! its first word is compared.
+//! index only searches for phrases that it has found before, so no term is lost. Case-sensitive names count in any case then.
 
 use std::cell::Cell;
 
@@ -17,7 +16,7 @@ use std::cell::Cell;
 pub(crate) const OF_PLAN: u32 = 1 << 18;
 /// Same as [`OF_PLAN`], in the index: only terms that occur take steps there, and an account may have 1,000 plans on one
 /// feed.
-pub(crate) const IN_INDEX: u32 = 1 << 14;
+pub(crate) const IN_INDEX: u32 = 1 << 15;
 
 thread_local! {
     /// Steps that are left to the innermost call of [`within`]; `None` outside of any.

@@ -3,7 +3,7 @@ use proptest::prelude::*;
 use serde_json::json;
 
 use super::{Decision, Reason, evaluate};
-use crate::{Evidence, Field, Plan, PostText};
+use crate::{Evidence, Field, Plan, PostText, steps};
 
 fn decide(instructions: serde_json::Value, text: &str) -> Decision {
     decide_titled(instructions, None, text)
@@ -45,6 +45,14 @@ fn groups_and_exclusions_decide_alone() {
     );
     assert!(decide(json!({"exclude": ["spam"]}), "anything").value);
     assert!(decide(json!({}), "").value);
+}
+
+#[test]
+fn case_sensitive_name_counts_if_the_steps_are_spent() {
+    let plan = json!({"names": [{"text": "Apple Pay", "kind": "OWN", "caseSensitive": true}]});
+    let spent = |text| steps::within(0, || decide(plan.clone(), text)).0;
+    assert!(spent("An apple, and Apple Pay").value);
+    assert_eq!(spent("An Apple").reason, Reason::NoTerm);
 }
 
 #[test]
