@@ -63,8 +63,8 @@ impl Screen {
     /// Returns the reason if the post is filtered out at this time.
     pub fn keeps_out(&self, post: &Candidate<'_>, now: Timestamp) -> Option<Kept> {
         let stands = |muted: &&Muted| muted.until.is_none_or(|end| now < end);
-        // All searches of a screen have one budget of steps, as those of a plan have.
-        let (is_muted, _) = steps::within(steps::OF_PLAN, || {
+        // All searches of a screen have one budget of steps, as those of a plan in the index have.
+        let (is_muted, _) = steps::within(steps::IN_INDEX, || {
             let mut standing = self.muted.iter().filter(stands);
             standing.any(|muted| muted.what.is_of(post))
         });

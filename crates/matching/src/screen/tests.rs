@@ -202,7 +202,7 @@ fn all_mutes_of_a_screen_have_one_budget() {
     let (_, taken) = steps::within(u32::MAX, || {
         screen.keeps_out(&candidate, Timestamp::UNIX_EPOCH)
     });
-    assert_eq!(taken, steps::OF_PLAN);
+    assert_eq!(taken, steps::IN_INDEX);
 }
 
 #[test]
