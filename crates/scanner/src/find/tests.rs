@@ -1,6 +1,11 @@
 //! Updated matches equal those of a new search, and only changed plans are matched for the update.
 
-use std::{collections::HashSet, pin::pin, sync::Arc, time::Duration};
+use std::{
+    collections::{HashMap, HashSet},
+    pin::pin,
+    sync::Arc,
+    time::Duration,
+};
 
 use domain::{
     FeedName, Id, Instructions, ManagerName, Post, Reach, Timestamp,
@@ -359,15 +364,24 @@ async fn explanations_that_are_not_held_equal_the_others() {
     let database = TestDatabase::create().await;
     let mut conn = database.connect().await;
     let fixture = Fixture::create(&mut conn).await;
+    // Each Manager has a term of its own.
     let many = with_long_terms();
-    for _ in 0..MANAGERS {
-        fixture.applied_manager(&mut conn, &many, &[]).await;
+    let mut own_terms = HashMap::new();
+    for n in 0..MANAGERS {
+        let mut one = many.clone();
+        let own = format!("saucepan{n}");
+        one.include[0].text.clone_from(&own);
+        let manager = fixture.applied_manager(&mut conn, &one, &[]).await;
+        own_terms.insert(manager, own);
     }
     let plans = Plans::new(database.pool(), Deciders::default());
     assert!(plans.load(&CancellationToken::new()).await);
     let feed: FeedName = FEED.parse().unwrap();
-    let terms = many.include.iter().map(|term| term.text.as_str());
-    let text = terms.collect::<Vec<_>>().join(". ");
+    let terms = many.include.iter().map(|term| &term.text);
+    let text: Vec<&str> = { terms.chain(own_terms.values()) }
+        .map(String::as_str)
+        .collect();
+    let text = text.join(". ");
     let posts = [post("forum:1", &text)];
     let all = all_of(&plans, &feed, &posts).await;
     let held = all.found.iter().filter(|found| found.matched.is_some());
@@ -378,9 +392,16 @@ async fn explanations_that_are_not_held_equal_the_others() {
     assert!(managers.is_sorted());
     managers.dedup();
     assert_eq!(managers.len(), MANAGERS);
-    let first = &scans[0].matched;
-    assert_eq!((first.terms.len(), first.spans.is_empty()), (50, false));
-    assert!(scans.iter().all(|scan| scan.matched == *first));
+    for scan in &scans {
+        let terms = &scan.matched.terms;
+        let is_own = |term: &&String| term.starts_with("saucepan");
+        let own: Vec<_> = terms.iter().filter(is_own).collect();
+        assert_eq!(own, [&own_terms[&scan.manager]]);
+        assert_eq!(
+            (terms.len(), scan.matched.spans.is_empty()),
+            (many.include.len(), false)
+        );
+    }
 }
 
 #[tokio::test]
