@@ -5,6 +5,7 @@
 
 use std::convert::Infallible;
 
+use domain::web_url::MAX_BYTES;
 use html5gum::{
     Span, Tokenizer,
     emitters::callback::{CallbackEmitter, CallbackEvent},
@@ -97,6 +98,7 @@ enum Place {
 
 struct Walk {
     base: Url,
+    has_base: bool,
     page: PageText,
     open: Vec<Open>,
     /// Number of open elements beyond `MAX_DEPTH`.
@@ -146,6 +148,7 @@ impl Walk {
     fn new(url: &Url) -> Self {
         Self {
             base: url.clone(),
+            has_base: false,
             page: PageText::default(),
             open: Vec::new(),
             beyond: 0,
@@ -213,8 +216,12 @@ impl Walk {
         let name = tag.name.as_slice();
         match name {
             b"html" => self.page.lang = primary_language(tag.attribute(b"lang")),
-            b"base" => {
-                if let Ok(base) = self.base.join(tag.attribute(b"href")) {
+            // Only the first one counts, as in a browser.
+            b"base" if !self.has_base && tag.has(b"href") => {
+                self.has_base = true;
+                let base = self.base.join(tag.attribute(b"href")).ok();
+                // Each link copies it.
+                if let Some(base) = base.filter(|base| base.as_str().len() <= MAX_BYTES) {
                     self.base = base;
                 }
             }
@@ -404,7 +411,7 @@ impl Walk {
         }
         if let Ok(url) = self.base.join(href)
             && matches!(url.scheme(), "http" | "https")
-            && url.as_str().len() <= 2_048
+            && url.as_str().len() <= MAX_BYTES
         {
             let href = url.into();
             self.page.links.push(Link { href, text, kind });

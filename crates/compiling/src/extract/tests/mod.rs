@@ -114,6 +114,28 @@ fn links_are_absolute_and_have_their_location() {
 }
 
 #[test]
+fn first_base_of_a_page_is_that_of_its_links() {
+    let long = "a".repeat(2_048);
+    for (bases, link) in [
+        ("<base href='/shop/'>", "https://brewforge.example/shop/x"),
+        (
+            "<base target=_top><base href='/a/'><base href='b/'>",
+            "https://brewforge.example/a/x",
+        ),
+        (
+            &format!("<base href='/{long}/'><base href='/b/'>"),
+            "https://brewforge.example/about/x",
+        ),
+    ] {
+        let page = read(&format!(
+            "<head>{bases}</head><p>Espresso machines by hand. <a href=x>Prices</a></p>"
+        ));
+        let links: Vec<&str> = page.links.iter().map(|link| link.href.as_str()).collect();
+        assert_eq!(links, [link], "{bases}");
+    }
+}
+
+#[test]
 fn page_with_only_boilerplate_classes_is_still_read() {
     let page =
         read(r#"<div class="sidebar-layout"><p>Trail running shoes, resoled by hand.</p></div>"#);
@@ -142,6 +164,12 @@ fn hostile_nesting_and_attributes_neither_overflow_nor_hang() {
     read(&"<svg>".repeat(300_000));
     read(&format!("<!--{}", "-".repeat(2_000_000)));
     read(&"<a href=x>y".repeat(200_000));
+    let long_base = format!("<base href='{}/'>", "a".repeat(4_000));
+    read(&format!(
+        "{}{}",
+        long_base.repeat(1_000),
+        "<a href=x>y".repeat(100_000)
+    ));
     // What takes quadratic time does not end within the runner's limit of minutes.
 }
 
