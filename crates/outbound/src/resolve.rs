@@ -2,7 +2,7 @@
 
 use std::{
     net::{IpAddr, SocketAddr},
-    time::Duration,
+    time::{Duration, Instant},
 };
 
 use domain::host_name::is_reserved_name;
@@ -16,6 +16,16 @@ use hickory_resolver::{
     net::{NetError, runtime::TokioRuntimeProvider},
     proto::rr::Name,
 };
+use moka::sync::Cache;
+
+/// A moved endpoint is found within minutes, even with a long TTL: within these ten, plus ten minutes of requests on an
+/// open connection.
+const MAX_AGE: Duration = Duration::from_secs(600);
+/// Same for a name without addresses.
+const MAX_AGE_OF_NONE: Duration = Duration::from_secs(15);
+const MAX_CACHED_NAMES: u64 = 8_192;
+/// More than any site needs. The check must see every address of a name, so a name with more is refused.
+const MAX_ADDRESSES: usize = 64;
 
 /// Returns all addresses of a host. The guard checks them, the resolver does not.
 pub trait Resolve: Send + Sync {
@@ -24,7 +34,16 @@ pub trait Resolve: Send + Sync {
 }
 
 /// The name servers and the hosts file of this machine, with a cache that obeys the records' TTL.
-pub struct SystemResolver(TokioResolver);
+pub struct SystemResolver {
+    servers: TokioResolver,
+    cache: Cache<String, Answer>,
+}
+
+#[derive(Clone)]
+struct Answer {
+    addresses: Result<Vec<IpAddr>, String>,
+    valid_until: Instant,
+}
 
 impl SystemResolver {
     /// Creates the resolver. If the system configuration is unreadable, it uses only the hosts file and logs a
@@ -59,11 +78,8 @@ impl SystemResolver {
         let options = builder.options_mut();
         // Both families, so that the check sees every address of a name.
         options.ip_strategy = LookupIpStrategy::Ipv4AndIpv6;
-        options.cache_size = 8_192;
-        // A moved endpoint is found within minutes, even with a long TTL: within these ten, plus ten minutes of
-        // requests on an open connection.
-        options.positive_max_ttl = Some(Duration::from_secs(600));
-        options.negative_max_ttl = Some(Duration::from_secs(15));
+        // Its entries are whole messages, which take megabytes if a name's owner wants it.
+        options.cache_size = 0;
         // A server that does not answer leaves time for the next one within the callers' ten seconds.
         options.timeout = Duration::from_secs(2);
         // One after the other, in the order of resolv.conf: a network of containers has a server that knows their names,
@@ -71,11 +87,36 @@ impl SystemResolver {
         options.server_ordering_strategy = ServerOrderingStrategy::UserProvidedOrder;
         options.num_concurrent_reqs = 1;
         options.attempts = 2;
-        Self(
-            builder
+        Self {
+            servers: builder
                 .build()
                 .expect("only tls to name servers can fail, and it is not compiled in"),
-        )
+            cache: Cache::new(MAX_CACHED_NAMES),
+        }
+    }
+
+    async fn ask(&self, host: &str) -> Result<Answer, String> {
+        // The final dot disables the search list: under Kubernetes it would try
+        // `acme.com.default.svc.cluster.local` first. Internal names, such as `n8n.automation.svc`, need it.
+        let dot = if is_reserved_name(host) { "" } else { "." };
+        let name = Name::from_ascii(format!("{host}{dot}")).map_err(|e| e.to_string())?;
+        let found = self.servers.lookup_ip(name).await;
+        let now = Instant::now();
+        match found {
+            Ok(found) if found.iter().count() > MAX_ADDRESSES => Ok(Answer {
+                addresses: Err(format!("the name has more than {MAX_ADDRESSES} addresses")),
+                valid_until: now + MAX_AGE_OF_NONE,
+            }),
+            Ok(found) => Ok(Answer {
+                addresses: Ok(found.iter().collect()),
+                valid_until: found.valid_until().min(now + MAX_AGE),
+            }),
+            Err(error) if error.is_nx_domain() || error.is_no_records_found() => Ok(Answer {
+                addresses: Err(reason(&error)),
+                valid_until: now + MAX_AGE_OF_NONE,
+            }),
+            Err(error) => Err(reason(&error)),
+        }
     }
 }
 
@@ -88,15 +129,13 @@ impl Default for SystemResolver {
 impl Resolve for SystemResolver {
     fn resolve<'a>(&'a self, host: &'a str) -> BoxFuture<'a, Result<Vec<IpAddr>, String>> {
         async move {
-            // The final dot disables the search list: under Kubernetes it would try
-            // `acme.com.default.svc.cluster.local` first. Internal names, such as `n8n.automation.svc`, need it.
-            let dot = if is_reserved_name(host) { "" } else { "." };
-            let name = Name::from_ascii(format!("{host}{dot}")).map_err(|e| e.to_string())?;
-            let answer = self.0.lookup_ip(name).await;
-            match answer {
-                Ok(addresses) => Ok(addresses.iter().collect()),
-                Err(error) => Err(reason(&error)),
+            let cached = self.cache.get(host);
+            if let Some(answer) = cached.filter(|answer| answer.valid_until > Instant::now()) {
+                return answer.addresses;
             }
+            let answer = self.ask(host).await?;
+            self.cache.insert(host.to_owned(), answer.clone());
+            answer.addresses
         }
         .boxed()
     }

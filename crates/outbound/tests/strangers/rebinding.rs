@@ -253,3 +253,17 @@ async fn name_servers_are_asked_in_their_order() {
     }
     assert_eq!(second.questions.load(Ordering::Relaxed), 0);
 }
+
+/// Each address that is known of a name takes memory, and the check must see all of them.
+#[tokio::test]
+async fn name_with_too_many_addresses_is_refused() {
+    let server = NameServer::start(60).await;
+    let resolver = SystemResolver::with_name_servers(&[server.address]);
+    let addresses: Vec<String> = (0..65).map(|n| format!("203.0.113.{n}")).collect();
+    let addresses: Vec<&str> = addresses.iter().map(String::as_str).collect();
+    server.says(&addresses[..64]);
+    assert_eq!(resolver.resolve("many.test").await.unwrap().len(), 64);
+    server.says(&addresses);
+    let refused = resolver.resolve("too-many.test").await.unwrap_err();
+    assert_eq!(refused, "the name has more than 64 addresses");
+}
