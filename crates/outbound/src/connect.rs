@@ -35,8 +35,10 @@ use rustls::pki_types::ServerName;
 use tokio::{
     io::{AsyncRead, AsyncWrite},
     net::TcpStream,
+    time::{Sleep, sleep},
 };
 use tokio_rustls::TlsConnector;
+use tokio_util::sync::{CancellationToken, WaitForCancellationFutureOwned};
 
 use crate::{
     Failure, Resolve,
@@ -54,6 +56,12 @@ const MAX_AGE: Duration = Duration::from_secs(600);
 const MAX_AGE_JITTER: Range<f64> = 0.8..1.0;
 /// Limits the connection attempts for a name with many addresses.
 const MAX_ATTEMPTS: usize = 6;
+
+/// How long a peer may take no bytes. Otherwise it could answer a request before it reads it, and hyper would wait for ever to
+/// send the rest, also to close the connection.
+const MAX_STALL: Duration = Duration::from_secs(10);
+/// Maximum number of bytes that TLS has taken and not sent.
+const TLS_BUFFER_BYTES: usize = 16 * 1_024;
 
 /// Limits the lookup of a name that the proxy resolves again: where only the proxy has outside DNS, name servers
 /// may not answer at all.
@@ -81,6 +89,8 @@ pub(crate) struct Opened {
     pub(crate) address: Option<IpAddr>,
     /// Time from when it takes no new requests.
     retires: Instant,
+    /// Ends the connection, with all requests that it has.
+    pub(crate) end: CancellationToken,
 }
 
 /// Removes the connection of a request from the pool if it is too old for another one, when the request ends in
@@ -209,6 +219,7 @@ impl Inner {
             by: Arc::clone(trace),
             address,
             retires: Instant::now() + self.max_age.mul_f64(rand::random_range(MAX_AGE_JITTER)),
+            end: CancellationToken::new(),
         };
         let mut is_h2 = false;
         let io: Box<dyn Io> = if is_tls {
@@ -222,12 +233,8 @@ impl Inner {
             transport
         };
         trace.enter(Stage::Waiting);
-        Ok(Stream {
-            io: TokioIo::new(io),
-            opened,
-            is_h2,
-            is_forwarded: proxy.is_some() && !is_tls,
-        })
+        let is_forwarded = proxy.is_some() && !is_tls;
+        Ok(Stream::new(io, opened, is_h2, is_forwarded))
     }
 
     fn proxy_for(&self, host: &str) -> Option<&Proxy> {
@@ -343,11 +350,13 @@ async fn secure(
 ) -> Result<tokio_rustls::client::TlsStream<Box<dyn Io>>, Failure> {
     let bare = host.trim_start_matches('[').trim_end_matches(']');
     let name = ServerName::try_from(bare.to_owned()).map_err(Failure::invalid_request)?;
-    tls.connect(name, transport)
-        .await
-        .map_err(|error| Failure::Tls {
-            reason: error.to_string(),
-        })
+    tls.connect_with(name, transport, |tls| {
+        tls.set_buffer_limit(Some(TLS_BUFFER_BYTES));
+    })
+    .await
+    .map_err(|error| Failure::Tls {
+        reason: error.to_string(),
+    })
 }
 
 /// Alternates the families, IPv4 first, because every network routes it.
@@ -421,9 +430,53 @@ impl<T: AsyncRead + AsyncWrite + Send + Unpin> Io for T {}
 pub(crate) struct Stream {
     io: TokioIo<Box<dyn Io>>,
     opened: Opened,
+    end: Pin<Box<WaitForCancellationFutureOwned>>,
+    /// Limits the wait until the peer takes bytes.
+    stall: Option<Pin<Box<Sleep>>>,
     is_h2: bool,
     /// Requests name their whole address, for a proxy.
     is_forwarded: bool,
+}
+
+impl Stream {
+    fn new(io: Box<dyn Io>, opened: Opened, is_h2: bool, is_forwarded: bool) -> Self {
+        Self {
+            io: TokioIo::new(io),
+            end: Box::pin(opened.end.clone().cancelled_owned()),
+            opened,
+            stall: None,
+            is_h2,
+            is_forwarded,
+        }
+    }
+
+    /// Returns the result of reading or writing, or an error if the connection is to end.
+    fn unless_ended<T>(
+        &mut self,
+        cx: &mut Context<'_>,
+        result: Poll<io::Result<T>>,
+    ) -> Poll<io::Result<T>> {
+        match self.end.as_mut().poll(cx) {
+            Poll::Ready(()) => Poll::Ready(Err(io::ErrorKind::ConnectionAborted.into())),
+            Poll::Pending => result,
+        }
+    }
+
+    fn unless_stalled<T>(
+        &mut self,
+        cx: &mut Context<'_>,
+        result: Poll<io::Result<T>>,
+    ) -> Poll<io::Result<T>> {
+        if result.is_ready() {
+            self.stall = None;
+        } else {
+            let stall = self.stall.get_or_insert_with(|| Box::pin(sleep(MAX_STALL)));
+            if stall.as_mut().poll(cx).is_ready() {
+                return Poll::Ready(Err(io::ErrorKind::TimedOut.into()));
+            }
+        }
+        self.unless_ended(cx, result)
+    }
 }
 
 impl Connection for Stream {
@@ -445,7 +498,8 @@ impl Read for Stream {
         cx: &mut Context<'_>,
         buffer: ReadBufCursor<'_>,
     ) -> Poll<io::Result<()>> {
-        Pin::new(&mut self.io).poll_read(cx, buffer)
+        let result = Pin::new(&mut self.io).poll_read(cx, buffer);
+        self.unless_ended(cx, result)
     }
 }
 
@@ -455,15 +509,18 @@ impl Write for Stream {
         cx: &mut Context<'_>,
         bytes: &[u8],
     ) -> Poll<io::Result<usize>> {
-        Pin::new(&mut self.io).poll_write(cx, bytes)
+        let result = Pin::new(&mut self.io).poll_write(cx, bytes);
+        self.unless_stalled(cx, result)
     }
 
     fn poll_flush(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
-        Pin::new(&mut self.io).poll_flush(cx)
+        let result = Pin::new(&mut self.io).poll_flush(cx);
+        self.unless_stalled(cx, result)
     }
 
     fn poll_shutdown(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
-        Pin::new(&mut self.io).poll_shutdown(cx)
+        let result = Pin::new(&mut self.io).poll_shutdown(cx);
+        self.unless_stalled(cx, result)
     }
 
     fn is_write_vectored(&self) -> bool {
@@ -475,6 +532,55 @@ impl Write for Stream {
         cx: &mut Context<'_>,
         slices: &[io::IoSlice<'_>],
     ) -> Poll<io::Result<usize>> {
-        Pin::new(&mut self.io).poll_write_vectored(cx, slices)
+        let result = Pin::new(&mut self.io).poll_write_vectored(cx, slices);
+        self.unless_stalled(cx, result)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::{future::poll_fn, io::ErrorKind, pin::Pin, sync::Arc};
+
+    use hyper::rt::Write as _;
+    use tokio::{
+        io::{AsyncReadExt as _, duplex},
+        time::{Instant, sleep},
+    };
+    use tokio_util::sync::CancellationToken;
+
+    use super::{MAX_STALL, Opened, Stream};
+
+    fn stream(io: tokio::io::DuplexStream) -> Stream {
+        let opened = Opened {
+            by: Arc::default(),
+            address: None,
+            retires: std::time::Instant::now(),
+            end: CancellationToken::new(),
+        };
+        Stream::new(Box::new(io), opened, false, false)
+    }
+
+    async fn write(stream: &mut Stream) -> std::io::Result<usize> {
+        poll_fn(|cx| Pin::new(&mut *stream).poll_write(cx, &[0; 8])).await
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn peer_that_takes_no_bytes_loses_its_connection() {
+        let (ours, mut theirs) = duplex(8);
+        let mut stream = stream(ours);
+        assert_eq!(write(&mut stream).await.unwrap(), 8);
+        // It is slow, but it reads.
+        for _ in 0..3 {
+            let reading = async {
+                sleep(MAX_STALL / 2).await;
+                theirs.read_exact(&mut [0; 8]).await.unwrap();
+            };
+            let (written, ()) = tokio::join!(write(&mut stream), reading);
+            assert_eq!(written.unwrap(), 8);
+        }
+        let begin = Instant::now();
+        let error = write(&mut stream).await.unwrap_err();
+        assert_eq!(error.kind(), ErrorKind::TimedOut);
+        assert!(begin.elapsed() >= MAX_STALL);
     }
 }

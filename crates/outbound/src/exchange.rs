@@ -4,8 +4,12 @@
 //! time: a server that sends the status line and withholds the headers has not responded. The body is read only
 //! for the log; its length, its speed and its end do not change the outcome. Redirects are returned like any
 //! other response.
+//!
+//! A server may answer before it has read the request, and then not read it. An exchange lasts until hyper has let go of the
+//! body of the request, so that its memory counts for as long; at the deadline, the connection is ended for that.
 
 use std::{
+    convert::Infallible,
     net::IpAddr,
     sync::Arc,
     time::{Duration, Instant},
@@ -20,7 +24,7 @@ use domain::{
 use http::{HeaderMap, Method, header::RETRY_AFTER};
 use http_body_util::BodyExt;
 use hyper::body::Incoming;
-use tokio::time::timeout_at;
+use tokio::{sync::oneshot, time::timeout_at};
 
 use crate::{
     Client, Failure, Phases,
@@ -71,17 +75,12 @@ impl Client {
         let started = Instant::now();
         let until = (started + deadline).into();
         let trace = Arc::new(Trace::default());
+        let (body, unsent) = Unsent::of(request.body);
 
         let head = async {
             let url = self.judge(request.url)?;
             let headers = header_map(request.headers)?;
-            let sent = self.send(
-                request.method,
-                url.url(),
-                headers,
-                request.body,
-                Arc::clone(&trace),
-            );
+            let sent = self.send(request.method, url.url(), headers, body, Arc::clone(&trace));
             timeout_at(until, sent)
                 .await
                 .unwrap_or_else(|_| Err(trace.timeout(deadline)))
@@ -91,6 +90,7 @@ impl Client {
         trace.enter(Stage::Reading);
 
         let mut progress = trace.snapshot();
+        let mut connection = None;
         let mut exchange = match head {
             Err(failure) => failed(failure),
             Ok(response) => {
@@ -103,6 +103,7 @@ impl Client {
                         progress.phases.connect = None;
                         progress.phases.tls = None;
                     }
+                    connection = Some(opened.end.clone());
                 }
                 Exchange {
                     status: Ok(response.status().as_u16()),
@@ -117,6 +118,12 @@ impl Client {
             total: started.elapsed(),
             ..progress.phases
         };
+        // Without a response, the request is cancelled with its body.
+        if let Some(connection) = connection
+            && timeout_at(until, unsent).await.is_err()
+        {
+            connection.cancel();
+        }
         exchange
     }
 
@@ -126,6 +133,26 @@ impl Client {
             Issue::Forbidden => Failure::invalid_request("http is not allowed here"),
             _ => Failure::invalid_request("not a valid webhook url"),
         })
+    }
+}
+
+/// Bytes that are in memory until hyper has sent them, or has given them up.
+struct Unsent {
+    bytes: Bytes,
+    _sent: oneshot::Sender<Infallible>,
+}
+
+impl Unsent {
+    /// Returns the bytes, and what ends when they are dropped.
+    fn of(bytes: Bytes) -> (Bytes, oneshot::Receiver<Infallible>) {
+        let (_sent, unsent) = oneshot::channel();
+        (Bytes::from_owner(Self { bytes, _sent }), unsent)
+    }
+}
+
+impl AsRef<[u8]> for Unsent {
+    fn as_ref(&self) -> &[u8] {
+        &self.bytes
     }
 }
 

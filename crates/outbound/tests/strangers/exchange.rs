@@ -15,7 +15,7 @@ use crate::support::{
 use bytes::Bytes;
 use domain::address::AddressPolicy;
 use outbound::{Client, Exchange, Failure, Method, Request};
-use tokio::io::AsyncWriteExt;
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
 
 const DEADLINE: Duration = Duration::from_millis(500);
 /// More than enough for a head, even on a busy machine.
@@ -275,6 +275,54 @@ async fn dead_address_does_not_hide_a_reachable_one() {
     let exchange = post(&client, &url, &[]).await;
     assert!(exchange.is_success());
     assert_eq!(exchange.address, Some(address.ip()));
+}
+
+/// Asserts that a server that answers this request at once, and never reads its body, costs no memory in the end.
+pub(crate) async fn is_forgotten_after_its_deadline(client: &Client, url: &str) {
+    // More than the buffers of the sockets.
+    let body = Arc::new(vec![b'x'; 32 << 20]);
+    // A busy machine may not answer in time.
+    let mut deadline = DEADLINE;
+    loop {
+        let begin = Instant::now();
+        let request = Request {
+            method: Method::POST,
+            url,
+            headers: &[],
+            body: Bytes::from_owner(Shared(Arc::clone(&body))),
+        };
+        let exchange = client.exchange(request, deadline).await;
+        assert!(begin.elapsed() >= deadline, "{exchange:?}");
+        if exchange.is_success() {
+            break;
+        }
+        assert!(deadline < MAX_DEADLINE, "{exchange:?}");
+        deadline *= 4;
+    }
+    let begin = Instant::now();
+    while Arc::strong_count(&body) > 1 {
+        assert!(begin.elapsed() < 2 * MAX_DEADLINE, "the body is in memory");
+        tokio::time::sleep(Duration::from_millis(10)).await;
+    }
+}
+
+struct Shared(Arc<Vec<u8>>);
+
+impl AsRef<[u8]> for Shared {
+    fn as_ref(&self) -> &[u8] {
+        &self.0
+    }
+}
+
+#[tokio::test]
+async fn body_that_is_not_read_is_forgotten_after_the_deadline() {
+    let address = serve(|mut stream| async move {
+        let _ = stream.read(&mut [0; 64]).await;
+        let _ = stream.write_all(ok("").as_bytes()).await;
+        std::future::pending().await
+    })
+    .await;
+    is_forgotten_after_its_deadline(&dev_client(), &format!("http://{address}/hook")).await;
 }
 
 #[test]

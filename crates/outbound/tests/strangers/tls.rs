@@ -1,8 +1,11 @@
 //! Endpoints behind TLS, with certificates of the fixtures.
 
-use std::{convert::Infallible, net::SocketAddr, sync::Arc, time::Duration};
+use std::{convert::Infallible, future::pending, net::SocketAddr, sync::Arc, time::Duration};
 
-use crate::support::{client_with_names, dev_policy, serve};
+use crate::{
+    exchange::is_forgotten_after_its_deadline,
+    support::{client_with_names, dev_policy, serve},
+};
 use bytes::Bytes;
 use http::Response;
 use http_body_util::Full;
@@ -14,6 +17,12 @@ use tokio_rustls::TlsAcceptor;
 
 /// Speaks HTTP/2 if `h2`, else HTTP/1.1, and answers with the version of the request.
 pub(crate) async fn serve_tls(h2: bool) -> SocketAddr {
+    serve_tls_with(h2, None).await
+}
+
+/// Same as [`serve_tls`], but the path `/unread` gets its answer at once, and its body is never read. In HTTP/2, a request may
+/// send at most `window` bytes before they are read.
+async fn serve_tls_with(h2: bool, window: Option<u32>) -> SocketAddr {
     let leaf = CertificateDer::from(include_bytes!("fixtures/leaf.der").to_vec());
     let key = PrivatePkcs8KeyDer::from(include_bytes!("fixtures/leaf-key.der").to_vec());
     let provider = Arc::new(rustls::crypto::ring::default_provider());
@@ -35,11 +44,18 @@ pub(crate) async fn serve_tls(h2: bool) -> SocketAddr {
             };
             let service = service_fn(|request: http::Request<Incoming>| async move {
                 let version = Bytes::from(format!("{:?}", request.version()));
+                if request.uri().path() == "/unread" {
+                    tokio::spawn(async move {
+                        let _held = request;
+                        pending::<()>().await;
+                    });
+                }
                 Ok::<_, Infallible>(Response::new(Full::new(version)))
             });
             let io = TokioIo::new(stream);
             if h2 {
-                let server = hyper::server::conn::http2::Builder::new(TokioExecutor::new());
+                let mut server = hyper::server::conn::http2::Builder::new(TokioExecutor::new());
+                server.initial_stream_window_size(window);
                 let _ = server.serve_connection(io, service).await;
             } else {
                 let server = hyper::server::conn::http1::Builder::new();
@@ -109,4 +125,12 @@ async fn a_certificate_of_an_unknown_authority_is_refused() {
     let url = format!("https://localhost:{}/", address.port());
     let exchange = post(&Client::new(dev_policy(), "Earshot/test"), &url).await;
     assert_eq!(exchange.status.unwrap_err().word(), "tls_failure");
+}
+
+#[tokio::test]
+async fn request_that_is_answered_and_not_read_holds_no_memory_after_its_deadline() {
+    let address = serve_tls_with(true, Some(0)).await;
+    let client = client_with_names(dev_policy(), &[("hooks.acme.test", &["127.0.0.1"])]);
+    let url = format!("https://hooks.acme.test:{}/unread", address.port());
+    is_forgotten_after_its_deadline(&client, &url).await;
 }
