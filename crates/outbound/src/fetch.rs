@@ -122,6 +122,10 @@ impl Client {
             .ok()
             .and_then(|location| from.join(location).ok())
             .ok_or_else(malformed)?;
+        // Each link of the page may be resolved against it.
+        if target.as_str().len() > web_url::MAX_BYTES {
+            return Err(refusal(Issue::TooLong, target.as_str(), true));
+        }
         match web_url::check(&target, self.policy(), Kind::Seed) {
             Ok(()) => Ok(target),
             Err(issue) => Err(refusal(issue, target.as_str(), true)),

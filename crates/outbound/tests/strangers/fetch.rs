@@ -156,6 +156,19 @@ async fn redirects_to_internal_addresses_are_refused() {
     }
 }
 
+/// A page may have as many links as it has room for, each as long as its address.
+#[tokio::test]
+async fn redirects_to_long_addresses_are_refused() {
+    let path = "a".repeat(2_048);
+    let head = format!("HTTP/1.1 302 Found\r\nlocation: /{path}\r\ncontent-length: 0\r\n\r\n");
+    let outcome = fetch(&dev_client(), answer(head).await).await;
+    let expected = Error::Url {
+        issue: Issue::TooLong,
+        redirected: true,
+    };
+    assert_eq!(outcome.unwrap_err(), expected);
+}
+
 #[tokio::test]
 async fn the_error_of_a_refused_redirect_names_the_address() {
     let address = answer("HTTP/1.1 302 Found\r\nlocation: http://169.254.169.254/\r\n\r\n").await;
