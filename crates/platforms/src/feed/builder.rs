@@ -18,7 +18,6 @@ use super::{
 pub(super) const MAX_ENTRIES: usize = 2_000;
 /// Deeper elements are not told apart. Text constructs may nest as they like.
 const MAX_DEPTH: usize = 128;
-const MAX_LINKS: usize = 16;
 const MAX_ADDRESS_BYTES: usize = 2_048;
 pub(super) const MAX_AUTHORS: usize = 8;
 const MAX_BINDINGS: usize = 64;
@@ -309,7 +308,8 @@ impl Builder {
             Some(entry) => &entry.links,
             None => &self.document.links,
         };
-        if links.len() >= MAX_LINKS {
+        // Only the first one of its kind is used, and a base of an element makes each as long as itself.
+        if links.iter().any(|link| link.rel == rel) {
             return;
         }
         let url = match rel {
@@ -464,7 +464,7 @@ fn rel(tag: &Tag, field: Field) -> Option<Rel> {
 }
 
 /// Returns true for a web address that may be kept. Relative bases inside each other make ever longer ones.
-fn is_address(url: &Url) -> bool {
+pub(super) fn is_address(url: &Url) -> bool {
     matches!(url.scheme(), "http" | "https") && url.as_str().len() <= MAX_ADDRESS_BYTES
 }
 

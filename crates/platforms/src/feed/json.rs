@@ -11,7 +11,7 @@ use serde::de::{
 use url::Url;
 
 use super::{
-    builder::{MAX_AUTHORS, MAX_ENTRIES},
+    builder::{MAX_AUTHORS, MAX_ENTRIES, is_address},
     date::date,
     document::{Document, Entry, Link, Markup, Person, Rel},
     person::person,
@@ -90,7 +90,7 @@ impl Object {
 
     fn link(&mut self, name: &str, base: &Url) -> Option<Link> {
         let url = base.join(self.text(name)?.trim()).ok()?;
-        is_web(&url).then_some(Link {
+        is_address(&url).then_some(Link {
             url,
             rel: Rel::Alternate,
         })
@@ -123,7 +123,9 @@ impl Object {
         let links = ["url", "external_url"].map(|name| self.link(name, base));
         let id = self.text("id").map(|id| id.trim().to_owned());
         let id_link = id.as_deref().and_then(|id| Url::parse(id).ok());
-        let id_link = id_link.filter(is_web).map(|url| Link { url, rel: Rel::Id });
+        let id_link = id_link
+            .filter(is_address)
+            .map(|url| Link { url, rel: Rel::Id });
         let html = self.text("content_html").map(Markup::Html);
         let plain = self.text("content_text").map(Markup::Plain);
         let (html, plain) = match html {
@@ -142,10 +144,6 @@ impl Object {
             authors: self.people(),
         }
     }
-}
-
-fn is_web(url: &Url) -> bool {
-    matches!(url.scheme(), "http" | "https")
 }
 
 /// Fills an object; any other value leaves it as it is.

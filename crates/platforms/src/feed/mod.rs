@@ -553,6 +553,19 @@ mod tests {
         assert_eq!(cursor.to_json(), stored);
     }
 
+    /// A base of 2 KB makes each of them as long.
+    #[test]
+    fn entry_keeps_one_link_of_a_kind() {
+        let links = "<link href='b'/><link rel='self' href='c'/>".repeat(8);
+        let feed = format!(
+            "<feed xmlns='http://www.w3.org/2005/Atom'><entry xml:base='/{}/'><id>1</id><title>A</title>{links}</entry></feed>",
+            "a".repeat(1_900)
+        );
+        let url = Url::parse("https://a.example/").unwrap();
+        let document = parse(feed.as_bytes(), None, &url).unwrap();
+        assert_eq!(document.entries[0].links.len(), 2);
+    }
+
     #[test]
     fn request_after_a_day_without_a_document_is_unconditional() {
         let sent = |hours| {
