@@ -166,10 +166,8 @@ impl Layout {
         }
         let bars = text.bytes().filter(|&b| b == b'|').count();
         let bullet = is_bullet(text);
-        let link = self
-            .links
-            .iter()
-            .any(|link| link.start >= range.start && link.start < range.end);
+        let next = (self.links).partition_point(|link| link.start < range.start);
+        let link = (self.links.get(next)).is_some_and(|link| link.start < range.end);
         if bars >= 2
             || (text.len() <= MAX_PRICE_LINE && (link || bullet || bars > 0) && has_price(text))
         {
@@ -308,6 +306,13 @@ mod tests {
         let source = format!("{title}\n\n{text}");
         let layout = Layout::of(&source, title.len());
         layout.zone(source.find(word).unwrap())
+    }
+
+    /// What takes quadratic time does not end within the runner's limit of minutes.
+    #[test]
+    fn lines_do_not_look_through_all_links_before_them() {
+        let text = format!("{}{}", "](a".repeat(300_000), "\na".repeat(300_000));
+        assert!(Layout::of(&text, 0).links.len() > 100_000);
     }
 
     #[test]
