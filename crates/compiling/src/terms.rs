@@ -449,7 +449,8 @@ fn whole_of<'a, 'b>(tokens: &'b [Token<'a>], at: usize) -> &'b Token<'a> {
     let short_part = |whole: &Token<'_>| {
         tokens[at..]
             .iter()
-            .filter(|token| token.kind == Kind::Word && token.place < whole.place + whole.width)
+            .take_while(|token| token.place < whole.place + whole.width)
+            .filter(|token| token.kind == Kind::Word)
             .any(|part| part.text.chars().nth(2).is_none() && !background::is_stop_word(&part.text))
     };
     joined.filter(|whole| short_part(whole)).unwrap_or(first)

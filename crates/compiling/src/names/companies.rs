@@ -12,6 +12,10 @@ use crate::{background, word_lists};
 
 const MAX_NAME_WORDS: usize = 3;
 const MAX_SIGNATURE_WORDS: usize = 5;
+/// Maximum words of a subject; no name has as many.
+const MAX_SUBJECT_WORDS: usize = 20;
+/// Maximum owners of a line; more are not typical.
+const MAX_PARENTS: usize = 50;
 /// Words before the owner's name, folded.
 static OWNED: LazyLock<Vec<&str>> =
     LazyLock::new(|| word_lists::entries(include_str!("../../data/words/owned_by.txt")).collect());
@@ -76,12 +80,17 @@ pub(super) fn parents(line: &str) -> Vec<(Tie, String)> {
     for sentence in line.split_inclusive(['.', '!', '?', '|', '·', '©']) {
         let words: Vec<&str> = sentence.split_whitespace().collect();
         let folded: Vec<String> = words.iter().map(|word| squeeze(word)).collect();
+        let subject = Subject::of(&words, &folded);
         for at in 0..words.len() {
+            if found.len() >= MAX_PARENTS {
+                return found;
+            }
             // A page says `a Valve company` only about itself.
             if matches!(folded[at].as_str(), "a" | "an") {
                 let company = folded
                     .iter()
                     .skip(at + 1)
+                    .take(MAX_NAME_WORDS + 1)
                     .position(|word| word == "company");
                 let name = company.and_then(|length| words.get(at + 1..=at + length));
                 if let Some(name) = name
@@ -89,7 +98,7 @@ pub(super) fn parents(line: &str) -> Vec<(Tie, String)> {
                     && is_capitalised(&name.join(" "))
                     && is_named_company(&words, at, name.len())
                 {
-                    found.push((tie(&words[..at]), name.join(" ")));
+                    found.push((subject.tie(at), name.join(" ")));
                 }
             }
             let owned = OWNED.iter().find(|owned| {
@@ -101,7 +110,7 @@ pub(super) fn parents(line: &str) -> Vec<(Tie, String)> {
             if let Some(owned) = owned
                 && let Some(name) = owner(&words[at + owned.split(' ').count()..])
             {
-                found.push((tie(&words[..at]), name));
+                found.push((subject.tie(at), name));
             }
         }
     }
@@ -122,25 +131,40 @@ fn is_named_company(words: &[&str], at: usize, length: usize) -> bool {
     last && !is_nationality
 }
 
-/// Returns how certain it is that the sentence is about the customer, by the words before: certain if its subject is
-/// `we` or missing.
-fn tie(before: &[&str]) -> Tie {
-    let speaks_of_itself = |word: &&str| {
-        matches!(
-            squeeze(word).as_str(),
-            "we" | "us" | "our" | "wir" | "nous" | "somos" | "were" | "now" | "is" | "proudly"
-        )
-    };
-    let subject: Vec<&str> = before
-        .iter()
-        .copied()
-        .take_while(|word| word.starts_with(char::is_uppercase) && !speaks_of_itself(word))
-        .map(|word| word.trim_end_matches([',', '–', '—']))
-        .collect();
-    if subject.is_empty() && (before.is_empty() || before.iter().any(speaks_of_itself)) {
-        Tie::Certain
-    } else {
-        Tie::If(subject.join(" "))
+/// Words that a sentence begins with, as far as they may be its subject.
+struct Subject<'a> {
+    words: Vec<&'a str>,
+    /// Place of the first word such as `we`.
+    itself: Option<usize>,
+}
+
+impl<'a> Subject<'a> {
+    fn of(words: &[&'a str], folded: &[String]) -> Self {
+        let itself = folded.iter().position(|word| {
+            matches!(
+                word.as_str(),
+                "we" | "us" | "our" | "wir" | "nous" | "somos" | "were" | "now" | "is" | "proudly"
+            )
+        });
+        let words = words
+            .iter()
+            .take(MAX_SUBJECT_WORDS.min(itself.unwrap_or(usize::MAX)))
+            .take_while(|word| word.starts_with(char::is_uppercase))
+            .map(|word| word.trim_end_matches([',', '–', '—']))
+            .collect();
+        Self { words, itself }
+    }
+
+    /// Returns how certain it is that the sentence is about the customer, by the words before a place: certain if its subject
+    /// is `we` or missing.
+    fn tie(&self, at: usize) -> Tie {
+        let words = &self.words[..self.words.len().min(at)];
+        let is_of_itself = at == 0 || self.itself.is_some_and(|first| first < at);
+        if words.is_empty() && is_of_itself {
+            Tie::Certain
+        } else {
+            Tie::If(words.join(" "))
+        }
     }
 }
 

@@ -38,6 +38,7 @@ const CONTRASTS_IN_JAPANESE: [&str; 4] = ["と違", "とは違", "と異な", "�
 /// Around the names in a Japanese heading that compares.
 const LINKS_IN_JAPANESE: [char; 7] = ['と', '、', '・', '/', '/', '×', 'の'];
 const MIN_JAPANESE_NAME: usize = 3;
+const MAX_JAPANESE_NAME_BYTES: usize = 1_024;
 
 /// Names that follow a contrast, in reading order.
 pub(super) fn rivals(pages: &[Page], is_own: &dyn Fn(&str) -> bool) -> Vec<String> {
@@ -95,7 +96,9 @@ fn before_japanese_contrasts(text: &str) -> Vec<String> {
     let mut names = Vec::new();
     for contrast in CONTRASTS_IN_JAPANESE {
         for (at, _) in text.match_indices(contrast) {
-            let before = &text[..at];
+            // A longer name is too long for a term.
+            let start = text.floor_char_boundary(at.saturating_sub(MAX_JAPANESE_NAME_BYTES));
+            let before = &text[start..at];
             let name = before
                 .rsplit(['。', '、', 'は', 'も', ' '])
                 .next()

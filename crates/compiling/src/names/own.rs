@@ -10,7 +10,7 @@ use matching::text;
 use super::{
     domain,
     named::Named,
-    spelling::{clean, is_person, squeeze},
+    spelling::{Names, clean, squeeze},
 };
 use crate::{background, extract::LinkKind, page::Page};
 
@@ -25,7 +25,8 @@ pub(super) fn own(pages: &[Page]) -> Vec<Named> {
         .filter_map(|page| domain::label(&page.url))
         .collect();
     let mut found: Vec<Named> = Vec::new();
-    let is_person = |name: &String| is_person(pages, name);
+    let people = Names::of_people(pages);
+    let is_person = |name: &String| people.has(&clean(name));
     for name in pages
         .iter()
         .flat_map(declared)

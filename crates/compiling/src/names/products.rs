@@ -4,7 +4,8 @@
 //! customer's names (`Amazon Kindle`), in a title or main heading, or as the target of a link on the same host.
 
 use std::{
-    collections::{BTreeMap, HashSet},
+    cell::LazyCell,
+    collections::{BTreeMap, HashMap, HashSet},
     sync::LazyLock,
 };
 
@@ -14,7 +15,7 @@ use url::Url;
 use super::{
     domain,
     named::Named,
-    spelling::{is_camel_case, squeeze},
+    spelling::{Names, is_camel_case},
 };
 use crate::{
     background::{self, Usage},
@@ -28,6 +29,8 @@ use crate::{
 const MIN_MENTIONS: u32 = 3;
 const MIN_MENTIONS_INVENTED: u32 = 2;
 const MAX_PRODUCTS: usize = 10;
+/// Minimum headings, blocks and such that mention a name with a link.
+const MIN_PLACES: usize = 2;
 /// Words that more often precede a place than a product.
 static OF_PLACES: LazyLock<Vec<&str>> = LazyLock::new(|| {
     word_lists::entries(include_str!("../../data/words/before_places.txt")).collect()
@@ -69,18 +72,21 @@ struct Mentions {
 /// Returns product names in alphabetical order.
 pub(super) fn spoken_of(pages: &[Page], own: &[Named]) -> Vec<String> {
     let mut mentions: BTreeMap<String, Mentions> = BTreeMap::new();
+    let spellings = Names::of_spellings(own);
     // German capitalises every noun.
     for page in pages.iter().filter(|page| page.text.lang != "de") {
         let blocks = page.text.blocks.iter().map(|block| block.text.as_str());
         for text in blocks.chain([page.text.description.as_str()]) {
-            count(text, own, &mut mentions);
+            count(text, &spellings, &mut mentions);
         }
     }
-    let people: Vec<String> = pages
-        .iter()
-        .flat_map(|page| &page.text.people)
-        .flat_map(|person| text::words(person).map(|word| word.text.into_owned()))
-        .collect();
+    let people = words_of(pages.iter().flat_map(|page| &page.text.people));
+    // Parts of names: `Airlines` of `Southwest Airlines`.
+    let own_words = words_of(own.iter().flat_map(|named| &named.spellings));
+    // Pages may name thousands of words in capitals, so what they are compared with is read once.
+    let presented = LazyCell::new(|| Presented::on(pages));
+    let linked = LazyCell::new(|| linked(pages));
+    let places = LazyCell::new(|| places(pages));
     let products = mentions.into_iter().filter(|(folded, mentions)| {
         let stem = text::stem(folded);
         let is_invented = is_camel_case(&mentions.form) || !background::is_known(&stem);
@@ -94,14 +100,20 @@ pub(super) fn spoken_of(pages: &[Page], own: &[Named]) -> Vec<String> {
             || figures::is_figure(folded)
             || people.contains(folded)
             || is_abbreviation(&mentions.form)
-            || own.iter().any(|named| has_word(named, folded))
+            || own_words.contains(folded)
             || (is_of_others(folded) && !is_made_by(folded, own, pages));
-        let is_presented =
-            || mentions.behind_own || pages.iter().any(|page| is_presented(page, folded));
+        let is_presented = || mentions.behind_own || presented.has(folded);
         let is_common = || mentions.capitalised >= enough && mentions.small == 0 && is_presented();
+        // Unmistakably a name, which the site links to itself, and mentions elsewhere.
+        let is_linked = || {
+            mentions.of_integrations == 0
+                && background::usage(&stem) == Usage::Name
+                && linked.contains(folded)
+                && places.get(folded).is_some_and(|count| *count >= MIN_PLACES)
+        };
         !is_excluded
             && mentions.of_places * 2 < mentions.capitalised
-            && (is_common() || is_linked_product(folded, mentions, pages))
+            && (is_common() || is_linked())
     });
     products
         .take(MAX_PRODUCTS)
@@ -134,21 +146,25 @@ pub(super) fn is_about_integration(line: &str) -> bool {
     INTEGRATIONS.iter().any(|phrase| line.contains(phrase))
 }
 
-/// Returns whether a word is unmistakably a name, the site has a link with this text to itself, and at least two
-/// locations on the pages mention it.
-fn is_linked_product(folded: &str, mentions: &Mentions, pages: &[Page]) -> bool {
-    const MIN_PLACES: usize = 2;
-    if mentions.of_integrations > 0 || background::usage(&text::stem(folded)) != Usage::Name {
-        return false;
-    }
-    let has_link = |page: &Page| {
-        let mut links = page.text.links.iter();
-        links.any(|link| {
-            matches!(link.kind, LinkKind::Anchor { .. })
-                && text::fold(link.text.trim()) == folded
-                && is_part_of_site(&page.url, &link.href)
-        })
-    };
+fn words_of<'a>(names: impl Iterator<Item = &'a String>) -> HashSet<String> {
+    let words = names.flat_map(|name| text::words(name));
+    words.map(|word| word.text.into_owned()).collect()
+}
+
+/// Returns the folded texts of links to the site itself.
+fn linked(pages: &[Page]) -> HashSet<String> {
+    let links = pages.iter().flat_map(|page| {
+        let links = page.text.links.iter();
+        let anchors = links.filter(|link| matches!(link.kind, LinkKind::Anchor { .. }));
+        anchors.filter(|link| is_part_of_site(&page.url, &link.href))
+    });
+    links
+        .map(|link| text::fold(link.text.trim()).into_owned())
+        .collect()
+}
+
+/// Returns the number of places that mention each word.
+fn places(pages: &[Page]) -> HashMap<String, usize> {
     let places = pages.iter().flat_map(|page| {
         let headings = page.text.headings.iter().map(|heading| &heading.text);
         let blocks = page.text.blocks.iter().map(|block| &block.text);
@@ -156,8 +172,13 @@ fn is_linked_product(folded: &str, mentions: &Mentions, pages: &[Page]) -> bool 
             .chain(blocks)
             .chain([&page.text.title, &page.text.description])
     });
-    let places = places.filter(|place| text::words(place).any(|word| word.text == folded));
-    pages.iter().any(has_link) && places.take(MIN_PLACES).count() == MIN_PLACES
+    let mut counts = HashMap::new();
+    for place in places {
+        for word in words_of(std::iter::once(place)) {
+            *counts.entry(word).or_default() += 1;
+        }
+    }
+    counts
 }
 
 /// Returns whether a link leads to a section of the page's site that presents the customer's own products.
@@ -175,16 +196,7 @@ fn is_abbreviation(form: &str) -> bool {
     form.trim_end_matches('s').chars().all(char::is_uppercase)
 }
 
-/// Returns whether it is part of a name: `Airlines` of `Southwest Airlines`.
-fn has_word(named: &Named, folded: &str) -> bool {
-    let mut words = named
-        .spellings
-        .iter()
-        .flat_map(|spelling| text::words(spelling));
-    words.any(|word| word.text == folded)
-}
-
-fn count(text: &str, own: &[Named], mentions: &mut BTreeMap<String, Mentions>) {
+fn count(text: &str, own: &Names, mentions: &mut BTreeMap<String, Mentions>) {
     let words: Vec<&str> = text.split_whitespace().collect();
     // A line in capitals is a headline, regardless of its markup.
     let capitals = words
@@ -215,44 +227,46 @@ fn count(text: &str, own: &[Named], mentions: &mut BTreeMap<String, Mentions>) {
             form.clone_into(&mut entry.form);
             entry.of_places += u32::from(OF_PLACES.contains(&text::fold(before).as_ref()));
             entry.of_integrations += u32::from(is_about_integration);
-            entry.behind_own |= own.iter().any(|named| named.is_spelled(before))
-                && !own
-                    .iter()
-                    .any(|named| named.is_spelled(&format!("{before} {form}")));
+            entry.behind_own |= own.has(before) && !own.has(&format!("{before} {form}"));
         }
     }
 }
 
-/// Returns whether a page's title, main headings or links to the same host contain it.
-fn is_presented(page: &Page, folded: &str) -> bool {
-    let has = |line: &str| {
-        text::words(line).any(|word| word.text == folded) || {
-            let mut words = line.split_whitespace();
-            words.any(|word| squeeze(word) == squeeze(folded))
+/// What titles, main headings and links to the same host contain.
+struct Presented {
+    words: HashSet<String>,
+    names: Names,
+}
+
+impl Presented {
+    fn on(pages: &[Page]) -> Self {
+        let lines = pages.iter().flat_map(|page| {
+            let headings = page.text.headings.iter();
+            let main = headings.filter(|heading| heading.level <= 2);
+            main.map(|heading| &heading.text)
+                .chain([&page.text.title, &page.text.og_title])
+        });
+        let words = lines.clone().flat_map(|line| line.split_whitespace());
+        let mut names: Vec<String> = words.map(str::to_owned).collect();
+        names.extend(pages.iter().flat_map(slugs));
+        Self {
+            words: words_of(lines),
+            names: Names::of(&names),
         }
-    };
-    let titles = [page.text.title.as_str(), page.text.og_title.as_str()];
-    let headings = page
-        .text
-        .headings
-        .iter()
-        .filter(|heading| heading.level <= 2);
-    let is_own_link = |href: &str| {
-        Url::parse(href).is_ok_and(|url| {
-            let slug = url
-                .path()
-                .trim_matches('/')
-                .rsplit('/')
-                .next()
-                .unwrap_or_default();
-            url.host() == page.url.host() && squeeze(slug) == squeeze(folded)
-        })
-    };
-    titles.into_iter().any(has)
-        || headings.map(|heading| heading.text.as_str()).any(has)
-        || page
-            .text
-            .links
-            .iter()
-            .any(|link| matches!(link.kind, LinkKind::Anchor { .. }) && is_own_link(&link.href))
+    }
+
+    fn has(&self, folded: &str) -> bool {
+        self.words.contains(folded) || self.names.has(folded)
+    }
+}
+
+/// Returns the last segments of the links to the same host.
+fn slugs(page: &Page) -> impl Iterator<Item = String> {
+    let links = page.text.links.iter();
+    let anchors = links.filter(|link| matches!(link.kind, LinkKind::Anchor { .. }));
+    anchors.filter_map(|link| {
+        let url = Url::parse(&link.href).ok()?;
+        let slug = url.path().trim_matches('/').rsplit('/').next();
+        (url.host() == page.url.host()).then(|| slug.unwrap_or_default().to_owned())
+    })
 }

@@ -4,7 +4,7 @@ use super::{
     capitals::{name_after, name_before},
     comparisons,
     named::Named,
-    spelling::{is_person, squeeze},
+    spelling::{Names, clean, squeeze},
 };
 use crate::page::Page;
 
@@ -14,18 +14,17 @@ const MAX_RIVALS: usize = 15;
 
 /// Returns names of others: first those in lines, each in reading order.
 pub(super) fn rivals(pages: &[Page], own: &[Named]) -> Vec<String> {
-    let is_own = |name: &str| {
-        let name = squeeze(name);
-        let spellings = own.iter().flat_map(|named| &named.spellings);
-        spellings
-            .map(|s| squeeze(s))
-            .any(|s| name == s || (s.len() >= 4 && name.starts_with(&s)))
-    };
+    let own = Names::of_spellings(own);
+    let is_own = |name: &str| own.begins(name);
+    let people = Names::of_people(pages);
     let stated = pages.iter().flat_map(lines).flat_map(of_line);
     let mut found: Vec<String> = Vec::new();
     for name in stated.chain(comparisons::rivals(pages, &is_own)) {
+        if found.len() >= MAX_RIVALS {
+            break;
+        }
         let known = found.iter().any(|other| squeeze(other) == squeeze(&name));
-        if !known && !is_own(&name) && !is_person(pages, &name) && found.len() < MAX_RIVALS {
+        if !known && !is_own(&name) && !people.has(&clean(&name)) {
             found.push(name);
         }
     }

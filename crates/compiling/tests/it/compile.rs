@@ -362,3 +362,42 @@ fn hostile_pages_stay_within_the_bounds() {
         Plan::compile(&instructions).unwrap();
     }
 }
+
+/// What takes quadratic time does not end within the runner's limit of minutes.
+#[test]
+fn hostile_pages_take_time_in_proportion_to_their_size() {
+    let prose =
+        "We make the tools that every garden needs, and we repair the old ones. ".repeat(60);
+    let title = "<html lang=en><title>Shop tools</title><h1>Good garden tools for people</h1>";
+    // Each of many owners after a subject of many words.
+    let owners = format!(
+        "{title}<p>{}{}",
+        "X ".repeat(65_000),
+        "a Fo company, ".repeat(9_300)
+    );
+    let articles = format!("{title}<p>{prose}{}", "a ".repeat(120_000));
+    // Many names, many headings, and many links.
+    let headings = format!("<h2>{}</h2>", "of the tools ".repeat(45)).repeat(200);
+    let links = "<a href=x>y</a>".repeat(2_000);
+    let letter = |n: usize| char::from(b"abcdefghijklmnopqrstuvwxyz"[n % 26]);
+    let names: String = (0..17_000)
+        .map(|n| format!("x Q{}{}{} ", letter(n / 676), letter(n / 26), letter(n)))
+        .collect();
+    let products = format!("{title}{headings}{links}<p>{prose}</p><p>{names}{names}");
+    let rivals = format!("<title>Packrat vs Rival</title>{headings}{links}<p>{names}{names}");
+    // Compounds whose parts are stop words.
+    let compounds = format!("{title}<p>{prose}{}", "a-a ".repeat(60_000));
+    // Many spellings of own names.
+    let own: Vec<String> = (0..50)
+        .map(|n| format!(r#"{{"@type":"Organization","name":"Foo Barb{n}"}}"#))
+        .collect();
+    let own = format!(
+        "{title}<script type='application/ld+json'>[{}]</script><p>{prose}{}",
+        own.join(","),
+        "x ".repeat(120_000)
+    );
+    let japanese = format!("{title}<p>{prose}{}", "と違".repeat(40_000));
+    for body in [owners, articles, products, rivals, compounds, own, japanese] {
+        compiled("https://packrat.example/", &body, Focus::Competitor, &[]);
+    }
+}

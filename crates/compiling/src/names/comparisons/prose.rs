@@ -1,6 +1,9 @@
 //! Names in the prose of the pages.
 
-use std::collections::{BTreeMap, HashSet};
+use std::{
+    cell::LazyCell,
+    collections::{BTreeMap, HashSet},
+};
 
 use matching::text;
 use url::Url;
@@ -12,7 +15,7 @@ use super::{
 use crate::{
     names::{
         capitals, domain, products,
-        spelling::{is_camel_case, squeeze},
+        spelling::{Names, is_camel_case, squeeze},
     },
     page::Page,
 };
@@ -146,6 +149,7 @@ impl Prose {
 
     /// Returns names that the prose of a comparison mentions, the most frequent first.
     pub(super) fn rivals(&self, pages: &[Page]) -> Vec<String> {
+        let own = LazyCell::new(|| own_products(pages));
         let mut found: Vec<&Mentions> = self
             .names
             .iter()
@@ -159,7 +163,7 @@ impl Prose {
                     && !is_abbreviation(&mentions.form)
                     && !is_of_others(&mentions.form)
                     && !folded.split(' ').all(|word| self.people.contains(word))
-                    && !pages.iter().any(|page| is_own_product(page, folded))
+                    && !own.has(folded)
             })
             .map(|(_, mentions)| mentions)
             .collect();
@@ -168,17 +172,19 @@ impl Prose {
     }
 }
 
-/// Returns whether the name is in the page's markup, or in a link to the site itself that is not a comparison.
-fn is_own_product(page: &Page, name: &str) -> bool {
-    let name = squeeze(name);
-    let declared = page.text.structured_products.iter();
-    declared.into_iter().any(|product| squeeze(product) == name)
-        || page.text.links.iter().any(|link| {
-            squeeze(&link.text) == name
-                && Url::parse(&link.href).is_ok_and(|url| {
-                    domain::site(&url).is_some()
-                        && domain::site(&url) == domain::site(&page.url)
-                        && !is_comparison_path(&url)
-                })
+/// Returns the names in the markup of pages, and in links to the site itself that are no comparisons.
+fn own_products(pages: &[Page]) -> Names {
+    let is_own = |page: &Page, href: &str| {
+        Url::parse(href).is_ok_and(|url| {
+            domain::site(&url).is_some()
+                && domain::site(&url) == domain::site(&page.url)
+                && !is_comparison_path(&url)
         })
+    };
+    Names::of(pages.iter().flat_map(|page| {
+        let links = page.text.links.iter();
+        let linked = links.filter(move |link| is_own(page, &link.href));
+        let declared = page.text.structured_products.iter();
+        declared.chain(linked.map(|link| &link.text))
+    }))
 }

@@ -8,7 +8,7 @@ use crate::{
     names::{
         named::{MAX_NAMES, Named},
         products,
-        spelling::{clean, is_camel_case, is_person, squeeze},
+        spelling::{Names, clean, is_camel_case, squeeze},
     },
     page::Page,
 };
@@ -24,11 +24,10 @@ pub(in crate::names) fn add_products(found: &mut Vec<Named>, pages: &[Page], riv
         .flat_map(|page| page.text.structured_products.iter().cloned());
     let spoken_of = products::spoken_of(pages, found);
     let names: Vec<String> = declared.chain(listed).chain(spoken_of).collect();
+    let (rivals, people) = (Names::of(rivals), Names::of_people(pages));
     for name in names {
-        let is_rival = rivals
-            .iter()
-            .any(|rival| squeeze(rival) == squeeze(&clean(&name)));
-        if !is_rival && !is_person(pages, &name) {
+        let cleaned = clean(&name);
+        if !rivals.has(&cleaned) && !people.has(&cleaned) {
             add_product(found, &name);
         }
     }

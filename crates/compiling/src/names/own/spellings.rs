@@ -130,14 +130,14 @@ pub(super) fn unshout(named: &mut Named, pages: &[Page]) {
         .iter()
         .flat_map(|page| page.text.blocks.iter().map(|block| &block.text));
     let descriptions = pages.iter().map(|page| &page.text.description);
+    let squeezed = squeeze(&capitals);
     let mut forms: BTreeMap<&str, usize> = BTreeMap::new();
     for word in blocks
         .chain(descriptions)
         .flat_map(|text| text::words(text))
     {
         let is_shouted = word.raw == capitals;
-        if word.raw.starts_with(char::is_uppercase)
-            && (is_shouted || squeeze(word.raw) == squeeze(&capitals))
+        if word.raw.starts_with(char::is_uppercase) && (is_shouted || squeeze(word.raw) == squeezed)
         {
             *forms.entry(word.raw).or_default() += 1;
         }
