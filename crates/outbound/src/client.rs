@@ -2,7 +2,6 @@
 
 use std::{sync::Arc, time::Duration};
 
-use bytes::Bytes;
 use domain::{
     address::AddressPolicy,
     egress::{Egress, Proxy},
@@ -11,7 +10,6 @@ use http::{
     HeaderMap, HeaderName, HeaderValue, Method, Uri,
     header::{HOST, PROXY_AUTHORIZATION, USER_AGENT},
 };
-use http_body_util::Full;
 use hyper::body::Incoming;
 use hyper_util::{
     client::legacy,
@@ -23,7 +21,8 @@ use url::{Position, Url};
 
 use crate::{
     Failure, Resolve, SystemResolver,
-    connect::{Connector, Retirement},
+    body::Body,
+    connect::{Connector, Lease},
     trace::{TRACE, Trace},
 };
 
@@ -40,7 +39,7 @@ const MAX_HEAD_BYTES: usize = 64 * 1_024;
 /// Sends requests to addresses from customers. Cloning is cheap and shares the connections.
 #[derive(Clone)]
 pub struct Client {
-    http: legacy::Client<Connector, Full<Bytes>>,
+    http: legacy::Client<Connector, Body>,
     connector: Connector,
     user_agent: HeaderValue,
 }
@@ -95,6 +94,15 @@ impl Client {
         }
     }
 
+    /// Sets how long a peer may take no bytes, instead of ten seconds: at least as long as a request may take.
+    #[must_use]
+    pub fn with_max_stall(self, max_stall: Duration) -> Self {
+        Self {
+            user_agent: self.user_agent,
+            ..Self::over(self.connector.with_max_stall(max_stall), "")
+        }
+    }
+
     /// Sends requests through a proxy, except those that it is not used for.
     #[must_use]
     pub fn with_proxy(self, proxy: Option<Proxy>) -> Self {
@@ -131,15 +139,15 @@ impl Client {
         self.connector.policy()
     }
 
-    /// Sends one request and waits for the head of its response.
+    /// Sends one request and waits for the head of its response. Returns it with its connection.
     pub(crate) async fn send(
         &self,
         method: Method,
         url: &Url,
         mut headers: HeaderMap,
-        body: Bytes,
+        body: Body,
         trace: Arc<Trace>,
-    ) -> Result<http::Response<Incoming>, Failure> {
+    ) -> Result<(http::Response<Incoming>, Lease), Failure> {
         // A fragment stays with the client (RFC 9110 7.1).
         let uri: Uri = url[..Position::AfterQuery]
             .parse()
@@ -169,11 +177,11 @@ impl Client {
             server.address = url.host_str(),
             server.port = url.port_or_known_default(),
         );
-        let mut request = http::Request::new(Full::new(body));
+        let mut request = http::Request::new(body);
         *request.method_mut() = method;
         *request.uri_mut() = uri;
         *request.headers_mut() = headers;
-        let _retirement = Retirement::of(&mut request);
+        let mut lease = Lease::of(&mut request);
         let answer = TRACE
             .scope(trace, self.http.request(request))
             .instrument(span.clone())
@@ -187,13 +195,14 @@ impl Client {
                     span.record("error.type", status.as_str());
                     span.record("otel.status_code", "ERROR");
                 }
+                lease.has_response = true;
             }
             Err(failure) => {
                 span.record("error.type", failure.word());
                 span.record("otel.status_code", "ERROR");
             }
         }
-        answer
+        answer.map(|answer| (answer, lease))
     }
 }
 

@@ -57,8 +57,8 @@ const MAX_AGE_JITTER: Range<f64> = 0.8..1.0;
 /// Limits the connection attempts for a name with many addresses.
 const MAX_ATTEMPTS: usize = 6;
 
-/// How long a peer may take no bytes. Otherwise it could answer a request before it reads it, and hyper would wait for ever to
-/// send the rest, also to close the connection.
+/// How long a peer may take no bytes. Otherwise hyper would wait for ever to send the rest of a request that has its
+/// response, also to close the connection.
 const MAX_STALL: Duration = Duration::from_secs(10);
 /// Maximum number of bytes that TLS has taken and not sent.
 const TLS_BUFFER_BYTES: usize = 16 * 1_024;
@@ -79,6 +79,7 @@ struct Inner {
     /// For the connection to the proxy, which speaks HTTP/1.1.
     proxy_tls: TlsConnector,
     max_age: Duration,
+    max_stall: Duration,
 }
 
 /// Attached to each response of a connection: the trace that opened it, and its peer.
@@ -89,32 +90,66 @@ pub(crate) struct Opened {
     pub(crate) address: Option<IpAddr>,
     /// Time from when it takes no new requests.
     retires: Instant,
+    is_h2: bool,
     /// Ends the connection, with all requests that it has.
-    pub(crate) end: CancellationToken,
+    end: CancellationToken,
 }
 
-/// Removes the connection of a request from the pool if it is too old for another one, when the request ends in
-/// any way.
-pub(crate) struct Retirement(CaptureConnection);
+/// The use of a connection by one request. When it ends, a connection that is too old leaves the pool, and one of HTTP/1.1
+/// without a response ends: its request may be in memory for as long as it lives.
+pub(crate) struct Lease {
+    connection: CaptureConnection,
+    pub(crate) has_response: bool,
+}
 
-impl Retirement {
+impl Lease {
     pub(crate) fn of<B>(request: &mut http::Request<B>) -> Self {
-        Self(capture_connection(request))
+        Self {
+            connection: capture_connection(request),
+            has_response: false,
+        }
     }
-}
 
-impl Drop for Retirement {
-    fn drop(&mut self) {
-        let connected = self.0.connection_metadata();
+    /// Ends the connection because its peer has responded and does not read the request. In HTTP/2 it takes no new requests,
+    /// and has this time for those of others.
+    pub(crate) fn give_up(self, time: Duration) {
+        self.with_connection(|connected, opened| {
+            connected.poison();
+            let end = opened.end.clone();
+            if opened.is_h2 {
+                tokio::spawn(async move {
+                    sleep(time).await;
+                    end.cancel();
+                });
+            } else {
+                end.cancel();
+            }
+        });
+    }
+
+    fn with_connection(&self, work: impl FnOnce(&Connected, &Opened)) {
+        let connected = self.connection.connection_metadata();
         let Some(connected) = connected.as_ref() else {
             return;
         };
         let mut extras = http::Extensions::new();
         connected.get_extras(&mut extras);
-        let opened = extras.get::<Opened>();
-        if opened.is_some_and(|opened| opened.retires <= Instant::now()) {
-            connected.poison();
+        if let Some(opened) = extras.get::<Opened>() {
+            work(connected, opened);
         }
+    }
+}
+
+impl Drop for Lease {
+    fn drop(&mut self) {
+        self.with_connection(|connected, opened| {
+            if opened.retires <= Instant::now() {
+                connected.poison();
+            }
+            if !self.has_response && !opened.is_h2 {
+                opened.end.cancel();
+            }
+        });
     }
 }
 
@@ -133,12 +168,20 @@ impl Connector {
             proxy: None,
             proxy_tls: TlsConnector::from(Arc::new(proxy_tls)),
             max_age: MAX_AGE,
+            max_stall: MAX_STALL,
         }))
     }
 
     pub(crate) fn with_max_age(&self, max_age: Duration) -> Self {
         Self(Arc::new(Inner {
             max_age,
+            ..Inner::clone(&self.0)
+        }))
+    }
+
+    pub(crate) fn with_max_stall(&self, max_stall: Duration) -> Self {
+        Self(Arc::new(Inner {
+            max_stall,
             ..Inner::clone(&self.0)
         }))
     }
@@ -215,12 +258,6 @@ impl Inner {
             }
         };
 
-        let opened = Opened {
-            by: Arc::clone(trace),
-            address,
-            retires: Instant::now() + self.max_age.mul_f64(rand::random_range(MAX_AGE_JITTER)),
-            end: CancellationToken::new(),
-        };
         let mut is_h2 = false;
         let io: Box<dyn Io> = if is_tls {
             trace.enter(Stage::Securing);
@@ -233,8 +270,15 @@ impl Inner {
             transport
         };
         trace.enter(Stage::Waiting);
+        let opened = Opened {
+            by: Arc::clone(trace),
+            address,
+            retires: Instant::now() + self.max_age.mul_f64(rand::random_range(MAX_AGE_JITTER)),
+            is_h2,
+            end: CancellationToken::new(),
+        };
         let is_forwarded = proxy.is_some() && !is_tls;
-        Ok(Stream::new(io, opened, is_h2, is_forwarded))
+        Ok(Stream::new(io, opened, is_forwarded, self.max_stall))
     }
 
     fn proxy_for(&self, host: &str) -> Option<&Proxy> {
@@ -433,19 +477,19 @@ pub(crate) struct Stream {
     end: Pin<Box<WaitForCancellationFutureOwned>>,
     /// Limits the wait until the peer takes bytes.
     stall: Option<Pin<Box<Sleep>>>,
-    is_h2: bool,
+    max_stall: Duration,
     /// Requests name their whole address, for a proxy.
     is_forwarded: bool,
 }
 
 impl Stream {
-    fn new(io: Box<dyn Io>, opened: Opened, is_h2: bool, is_forwarded: bool) -> Self {
+    fn new(io: Box<dyn Io>, opened: Opened, is_forwarded: bool, max_stall: Duration) -> Self {
         Self {
             io: TokioIo::new(io),
             end: Box::pin(opened.end.clone().cancelled_owned()),
             opened,
             stall: None,
-            is_h2,
+            max_stall,
             is_forwarded,
         }
     }
@@ -470,7 +514,8 @@ impl Stream {
         if result.is_ready() {
             self.stall = None;
         } else {
-            let stall = self.stall.get_or_insert_with(|| Box::pin(sleep(MAX_STALL)));
+            let max_stall = self.max_stall;
+            let stall = (self.stall).get_or_insert_with(|| Box::pin(sleep(max_stall)));
             if stall.as_mut().poll(cx).is_ready() {
                 return Poll::Ready(Err(io::ErrorKind::TimedOut.into()));
             }
@@ -484,7 +529,7 @@ impl Connection for Stream {
         let connected = Connected::new()
             .proxy(self.is_forwarded)
             .extra(self.opened.clone());
-        if self.is_h2 {
+        if self.opened.is_h2 {
             connected.negotiated_h2()
         } else {
             connected
@@ -555,9 +600,10 @@ mod tests {
             by: Arc::default(),
             address: None,
             retires: std::time::Instant::now(),
+            is_h2: false,
             end: CancellationToken::new(),
         };
-        Stream::new(Box::new(io), opened, false, false)
+        Stream::new(Box::new(io), opened, false, MAX_STALL)
     }
 
     async fn write(stream: &mut Stream) -> std::io::Result<usize> {
@@ -582,5 +628,16 @@ mod tests {
         let error = write(&mut stream).await.unwrap_err();
         assert_eq!(error.kind(), ErrorKind::TimedOut);
         assert!(begin.elapsed() >= MAX_STALL);
+    }
+    #[tokio::test(start_paused = true)]
+    async fn connection_that_is_given_up_ends_at_once() {
+        let (ours, _theirs) = duplex(8);
+        let mut stream = stream(ours);
+        assert_eq!(write(&mut stream).await.unwrap(), 8);
+        let end = stream.opened.end.clone();
+        let begin = Instant::now();
+        let (written, ()) = tokio::join!(write(&mut stream), async { end.cancel() });
+        assert_eq!(written.unwrap_err().kind(), ErrorKind::ConnectionAborted);
+        assert_eq!(begin.elapsed(), std::time::Duration::ZERO);
     }
 }

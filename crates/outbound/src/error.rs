@@ -107,10 +107,10 @@ impl Failure {
 }
 
 fn is_reset(error: &io::Error) -> bool {
-    use io::ErrorKind::{BrokenPipe, ConnectionAborted, ConnectionReset, UnexpectedEof};
+    use io::ErrorKind::{BrokenPipe, ConnectionAborted, ConnectionReset, TimedOut, UnexpectedEof};
     matches!(
         error.kind(),
-        ConnectionReset | ConnectionAborted | BrokenPipe | UnexpectedEof
+        ConnectionReset | ConnectionAborted | BrokenPipe | TimedOut | UnexpectedEof
     )
 }
 

@@ -5,11 +5,10 @@
 //! for the log; its length, its speed and its end do not change the outcome. Redirects are returned like any
 //! other response.
 //!
-//! A server may answer before it has read the request, and then not read it. An exchange lasts until hyper has let go of the
-//! body of the request, so that its memory counts for as long; at the deadline, the connection is ended for that.
+//! A server may answer before it has read the request. It gets a moment to read the rest, which is given up then: otherwise
+//! a server that reads nothing could have many in memory.
 
 use std::{
-    convert::Infallible,
     net::IpAddr,
     sync::Arc,
     time::{Duration, Instant},
@@ -24,10 +23,11 @@ use domain::{
 use http::{HeaderMap, Method, header::RETRY_AFTER};
 use http_body_util::BodyExt;
 use hyper::body::Incoming;
-use tokio::{sync::oneshot, time::timeout_at};
+use tokio::time::{timeout, timeout_at};
 
 use crate::{
     Client, Failure, Phases,
+    body::Body,
     client::header_map,
     connect::Opened,
     trace::{Stage, Trace},
@@ -37,6 +37,8 @@ use crate::{
 const MAX_READ_BYTES: usize = 64 * 1_024;
 /// Bytes of the body that are stored in the log.
 const MAX_KEPT_BYTES: usize = 4 * 1_024;
+/// How long a server may read on after its response.
+const READ_ON: Duration = Duration::from_secs(1);
 
 /// A request to a customer's endpoint.
 #[derive(Debug, Clone)]
@@ -75,7 +77,7 @@ impl Client {
         let started = Instant::now();
         let until = (started + deadline).into();
         let trace = Arc::new(Trace::default());
-        let (body, unsent) = Unsent::of(request.body);
+        let (body, mut unsent) = Body::new(request.body);
 
         let head = async {
             let url = self.judge(request.url)?;
@@ -90,10 +92,11 @@ impl Client {
         trace.enter(Stage::Reading);
 
         let mut progress = trace.snapshot();
-        let mut connection = None;
+        let mut answered = None;
         let mut exchange = match head {
             Err(failure) => failed(failure),
-            Ok(response) => {
+            Ok((response, lease)) => {
+                answered = Some(lease);
                 progress.phases.first_byte = Some(first_byte);
                 if let Some(opened) = response.extensions().get::<Opened>() {
                     progress.address = opened.address;
@@ -103,7 +106,6 @@ impl Client {
                         progress.phases.connect = None;
                         progress.phases.tls = None;
                     }
-                    connection = Some(opened.end.clone());
                 }
                 Exchange {
                     status: Ok(response.status().as_u16()),
@@ -118,11 +120,10 @@ impl Client {
             total: started.elapsed(),
             ..progress.phases
         };
-        // Without a response, the request is cancelled with its body.
-        if let Some(connection) = connection
-            && timeout_at(until, unsent).await.is_err()
+        if let Some(lease) = answered
+            && timeout(READ_ON, unsent.sent()).await.is_err()
         {
-            connection.cancel();
+            lease.give_up(deadline);
         }
         exchange
     }
@@ -133,26 +134,6 @@ impl Client {
             Issue::Forbidden => Failure::invalid_request("http is not allowed here"),
             _ => Failure::invalid_request("not a valid webhook url"),
         })
-    }
-}
-
-/// Bytes that are in memory until hyper has sent them, or has given them up.
-struct Unsent {
-    bytes: Bytes,
-    _sent: oneshot::Sender<Infallible>,
-}
-
-impl Unsent {
-    /// Returns the bytes, and what ends when they are dropped.
-    fn of(bytes: Bytes) -> (Bytes, oneshot::Receiver<Infallible>) {
-        let (_sent, unsent) = oneshot::channel();
-        (Bytes::from_owner(Self { bytes, _sent }), unsent)
-    }
-}
-
-impl AsRef<[u8]> for Unsent {
-    fn as_ref(&self) -> &[u8] {
-        &self.bytes
     }
 }
 

@@ -19,6 +19,7 @@ use url::Url;
 
 use crate::{
     Client, Error, Failure, Page,
+    body::Body,
     client::header_map,
     decode::{ACCEPTED, Decoder},
     exchange::{forbidden, retry_after},
@@ -87,12 +88,12 @@ impl Client {
     ) -> Result<Page, Error> {
         for _ in 0..=limits.max_redirects {
             trace.enter(Stage::Waiting);
-            let response = self
+            let (response, _lease) = self
                 .send(
                     Method::GET,
                     &url,
                     headers.clone(),
-                    Bytes::new(),
+                    Body::empty(),
                     Arc::clone(trace),
                 )
                 .await?;

@@ -12,6 +12,7 @@
 //! It uses hyper instead of reqwest, because reqwest does not resolve literal addresses through a resolver,
 //! hides the timing of an exchange, and decodes bodies without a bound.
 
+mod body;
 mod client;
 mod connect;
 mod decode;

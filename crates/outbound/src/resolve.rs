@@ -21,8 +21,9 @@ use moka::sync::Cache;
 /// A moved endpoint is found within minutes, even with a long TTL: within these ten, plus ten minutes of requests on an
 /// open connection.
 const MAX_AGE: Duration = Duration::from_secs(600);
-/// Same for a name without addresses.
-const MAX_AGE_OF_NONE: Duration = Duration::from_secs(15);
+/// Same for a name without addresses, or with addresses of only one family: those of the other may have been lost, which
+/// the resolver does not tell.
+const SHORT_MAX_AGE: Duration = Duration::from_secs(15);
 const MAX_CACHED_NAMES: u64 = 8_192;
 /// More than any site needs. The check must see every address of a name, so a name with more is refused.
 const MAX_ADDRESSES: usize = 64;
@@ -105,15 +106,20 @@ impl SystemResolver {
         match found {
             Ok(found) if found.iter().count() > MAX_ADDRESSES => Ok(Answer {
                 addresses: Err(format!("the name has more than {MAX_ADDRESSES} addresses")),
-                valid_until: now + MAX_AGE_OF_NONE,
+                valid_until: now + SHORT_MAX_AGE,
             }),
-            Ok(found) => Ok(Answer {
-                addresses: Ok(found.iter().collect()),
-                valid_until: found.valid_until().min(now + MAX_AGE),
-            }),
+            Ok(found) => {
+                let has = |is_of: fn(&IpAddr) -> bool| found.iter().any(|one| is_of(&one));
+                let is_whole = has(IpAddr::is_ipv4) && has(IpAddr::is_ipv6);
+                let max_age = if is_whole { MAX_AGE } else { SHORT_MAX_AGE };
+                Ok(Answer {
+                    addresses: Ok(found.iter().collect()),
+                    valid_until: found.valid_until().min(now + max_age),
+                })
+            }
             Err(error) if error.is_nx_domain() || error.is_no_records_found() => Ok(Answer {
                 addresses: Err(reason(&error)),
-                valid_until: now + MAX_AGE_OF_NONE,
+                valid_until: now + SHORT_MAX_AGE,
             }),
             Err(error) => Err(reason(&error)),
         }

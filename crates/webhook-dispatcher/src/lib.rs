@@ -67,7 +67,8 @@ struct Dispatcher {
 pub async fn run(config: Arc<Config>, context: Context, backbone: Backbone) -> anyhow::Result<()> {
     let policy = config.outbound.address_policy();
     let egress = config.outbound.egress()?;
-    let client = outbound::Client::leaving_by(&egress, policy, outbound::USER_AGENT)?;
+    let client = outbound::Client::leaving_by(&egress, policy, outbound::USER_AGENT)?
+        .with_max_stall(config.dispatcher.timeout);
     Box::pin(run_with(config, context, backbone, client)).await
 }
 

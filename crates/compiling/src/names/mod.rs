@@ -15,6 +15,7 @@ mod companies;
 mod comparisons;
 mod contrasts;
 mod domain;
+mod lookup;
 mod named;
 mod own;
 mod products;

@@ -9,8 +9,9 @@ use matching::text;
 
 use super::{
     domain,
+    lookup::Names,
     named::Named,
-    spelling::{Names, clean, squeeze},
+    spelling::{clean, squeeze},
 };
 use crate::{background, extract::LinkKind, page::Page};
 

@@ -12,11 +12,7 @@ use std::{
 use matching::text;
 use url::Url;
 
-use super::{
-    domain,
-    named::Named,
-    spelling::{Names, is_camel_case},
-};
+use super::{domain, lookup::Names, named::Named, spelling::is_camel_case};
 use crate::{
     background::{self, Usage},
     extract::LinkKind,

@@ -1,11 +1,8 @@
 //! Spellings of names: letter case, variants, and what surrounds a name.
 
-use std::collections::{BTreeSet, HashSet};
-
 use matching::text;
 
-use super::named::Named;
-use crate::{background, page::Page};
+use crate::background;
 
 /// Returns whether a word is written in capitals: `AWS`, `NAPA`.
 pub(super) fn is_in_capitals(word: &str) -> bool {
@@ -104,46 +101,6 @@ pub(super) fn clean(name: &str) -> String {
         .trim_matches(|c: char| !c.is_alphanumeric() && !matches!(c, '@' | '#' | '+' | '.'))
         .trim_end_matches('.')
         .to_owned()
-}
-
-/// Returns whether it is the name of a person that the pages quote or list.
-/// Names in any spelling, for many lookups.
-pub(super) struct Names {
-    squeezed: HashSet<String>,
-    lengths: BTreeSet<usize>,
-}
-
-impl Names {
-    pub(super) fn of<'a>(names: impl IntoIterator<Item = &'a String>) -> Self {
-        let squeezed: HashSet<String> = names.into_iter().map(|name| squeeze(name)).collect();
-        Self {
-            lengths: squeezed.iter().map(String::len).collect(),
-            squeezed,
-        }
-    }
-
-    pub(super) fn of_spellings(names: &[Named]) -> Self {
-        Self::of(names.iter().flat_map(|named| &named.spellings))
-    }
-
-    pub(super) fn of_people(pages: &[Page]) -> Self {
-        Self::of(pages.iter().flat_map(|page| &page.text.people))
-    }
-
-    pub(super) fn has(&self, name: &str) -> bool {
-        self.squeezed.contains(&squeeze(name))
-    }
-
-    /// Returns whether a name is one of these, or begins with one that is not very short.
-    pub(super) fn begins(&self, name: &str) -> bool {
-        const MIN_BYTES: usize = 4;
-        let name = squeeze(name);
-        let begins = |length: &usize| {
-            let begin = name.get(..*length);
-            begin.is_some_and(|begin| self.squeezed.contains(begin))
-        };
-        self.squeezed.contains(&name) || self.lengths.range(MIN_BYTES..).any(begins)
-    }
 }
 
 /// Returns only letters and digits, folded, so that `Brew-Forge` and `brewforge` are equal.

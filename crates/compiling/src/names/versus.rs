@@ -3,8 +3,9 @@
 use super::{
     capitals::{name_after, name_before},
     comparisons,
+    lookup::Names,
     named::Named,
-    spelling::{Names, clean, squeeze},
+    spelling::{clean, squeeze},
 };
 use crate::page::Page;
 

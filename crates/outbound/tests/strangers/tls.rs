@@ -3,7 +3,7 @@
 use std::{convert::Infallible, future::pending, net::SocketAddr, sync::Arc, time::Duration};
 
 use crate::{
-    exchange::is_forgotten_after_its_deadline,
+    exchange::is_forgotten,
     support::{client_with_names, dev_policy, serve},
 };
 use bytes::Bytes;
@@ -128,9 +128,17 @@ async fn a_certificate_of_an_unknown_authority_is_refused() {
 }
 
 #[tokio::test]
-async fn request_that_is_answered_and_not_read_holds_no_memory_after_its_deadline() {
+async fn request_that_is_answered_and_not_read_costs_no_memory_and_ends_no_other() {
     let address = serve_tls_with(true, Some(0)).await;
     let client = client_with_names(dev_policy(), &[("hooks.acme.test", &["127.0.0.1"])]);
-    let url = format!("https://hooks.acme.test:{}/unread", address.port());
-    is_forgotten_after_its_deadline(&client, &url).await;
+    let url = format!("https://hooks.acme.test:{}/", address.port());
+    assert!(post(&client, &url).await.phases.tls.is_some());
+    let unread = format!("{url}unread");
+    let exchange = is_forgotten(&client, &unread, Duration::from_secs(60)).await;
+    assert!(exchange.is_success());
+    assert_eq!(exchange.phases.tls, None, "others use the connection too");
+    // Further requests have another one.
+    let next = post(&client, &url).await;
+    assert!(next.is_success());
+    assert!(next.phases.tls.is_some());
 }

@@ -14,8 +14,10 @@ use super::{
 };
 use crate::{
     names::{
-        capitals, domain, products,
-        spelling::{Names, is_camel_case, squeeze},
+        capitals, domain,
+        lookup::Names,
+        products,
+        spelling::{is_camel_case, squeeze},
     },
     page::Page,
 };

@@ -6,9 +6,10 @@ use super::spellings::{add, is_name, is_of_ordinary_words};
 use crate::{
     background::{self, Usage},
     names::{
+        lookup::Names,
         named::{MAX_NAMES, Named},
         products,
-        spelling::{Names, clean, is_camel_case, squeeze},
+        spelling::{clean, is_camel_case, squeeze},
     },
     page::Page,
 };
