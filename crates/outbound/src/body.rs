@@ -15,12 +15,13 @@ use bytes::Bytes;
 use hyper::body::{Frame, SizeHint};
 use tokio::sync::oneshot;
 
-const PIECE_BYTES: usize = 16 * 1_024;
+pub(crate) const PIECE_BYTES: usize = 16 * 1_024;
 
 pub(crate) struct Body {
     /// What hyper has not taken yet.
     rest: Weak<Mutex<Bytes>>,
     left: usize,
+    has_begun: bool,
     held: Arc<oneshot::Sender<Infallible>>,
 }
 
@@ -44,6 +45,7 @@ impl Body {
         let body = Self {
             rest: Arc::downgrade(&rest),
             left,
+            has_begun: false,
             held: Arc::new(held),
         };
         let unsent = Unsent {
@@ -80,12 +82,14 @@ impl hyper::body::Body for Body {
             return Poll::Ready(Some(Err(io::ErrorKind::ConnectionAborted.into())));
         };
         let mut rest = rest.lock().unwrap_or_else(PoisonError::into_inner);
-        let bytes = match rest.len() {
-            0..=PIECE_BYTES => std::mem::take(&mut *rest),
+        let length = self.left.min(PIECE_BYTES);
+        let mut bytes = rest.split_to(length);
+        if self.left > length || self.has_begun {
             // A part of the bytes would keep all of them in memory.
-            _ => Bytes::copy_from_slice(&rest.split_to(PIECE_BYTES)),
-        };
-        self.left -= bytes.len();
+            bytes = Bytes::copy_from_slice(&bytes);
+        }
+        self.left -= length;
+        self.has_begun = true;
         let piece = Piece {
             bytes,
             _held: Arc::clone(&self.held),

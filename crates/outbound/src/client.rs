@@ -1,6 +1,6 @@
 //! The client: one guarded connection pool, shared by its clones.
 
-use std::{sync::Arc, time::Duration};
+use std::{pin::pin, sync::Arc, time::Duration};
 
 use domain::{
     address::AddressPolicy,
@@ -21,7 +21,7 @@ use url::{Position, Url};
 
 use crate::{
     Failure, Resolve, SystemResolver,
-    body::Body,
+    body::{Body, PIECE_BYTES},
     connect::{Connector, Lease},
     trace::{TRACE, Trace},
 };
@@ -122,6 +122,8 @@ impl Client {
             .http2_max_header_list_size(64 * 1_024)
             // Limits what a server sends of a body that is not read yet.
             .http2_initial_stream_window_size(WINDOW_BYTES)
+            // Of each request, since it can be given up.
+            .http2_max_send_buf_size(PIECE_BYTES)
             // A dead HTTP/2 connection must not block all requests to its host until TCP notices.
             .http2_keep_alive_interval(Duration::from_secs(5))
             .http2_keep_alive_timeout(Duration::from_secs(5))
@@ -181,12 +183,13 @@ impl Client {
         *request.method_mut() = method;
         *request.uri_mut() = uri;
         *request.headers_mut() = headers;
-        let mut lease = Lease::of(&mut request);
-        let answer = TRACE
-            .scope(trace, self.http.request(request))
-            .instrument(span.clone())
-            .await
-            .map_err(|error| Failure::of(&error));
+        let lease = Lease::of(&mut request);
+        let sending = TRACE.scope(trace, self.http.request(request));
+        let mut sending = pin!(sending.instrument(span.clone()));
+        // If this future is dropped, the lease ends before the connection can return to the pool.
+        let mut lease = lease;
+        let answer = sending.as_mut().await;
+        let answer = answer.map_err(|error| Failure::of(&error));
         match &answer {
             Ok(answer) => {
                 let status = answer.status();

@@ -143,10 +143,11 @@ impl Lease {
 impl Drop for Lease {
     fn drop(&mut self) {
         self.with_connection(|connected, opened| {
-            if opened.retires <= Instant::now() {
+            let ends = !self.has_response && !opened.is_h2;
+            if ends || opened.retires <= Instant::now() {
                 connected.poison();
             }
-            if !self.has_response && !opened.is_h2 {
+            if ends {
                 opened.end.cancel();
             }
         });

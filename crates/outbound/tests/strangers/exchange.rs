@@ -3,7 +3,7 @@
 use std::{
     net::SocketAddr,
     sync::{
-        Arc,
+        Arc, Mutex,
         atomic::{AtomicUsize, Ordering},
     },
     time::{Duration, Instant},
@@ -15,7 +15,10 @@ use crate::support::{
 use bytes::Bytes;
 use domain::address::AddressPolicy;
 use outbound::{Client, Exchange, Failure, Method, Request};
-use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio::{
+    io::{AsyncReadExt, AsyncWriteExt},
+    sync::{Notify, oneshot},
+};
 
 const DEADLINE: Duration = Duration::from_millis(500);
 /// More than enough for a head, even on a busy machine.
@@ -277,10 +280,17 @@ async fn dead_address_does_not_hide_a_reachable_one() {
     assert_eq!(exchange.address, Some(address.ip()));
 }
 
+/// More than the buffers of sockets.
+pub(crate) const LARGE: usize = 32 << 20;
+
 /// Asserts that a server that never reads the body of a request costs no memory in the end.
-pub(crate) async fn is_forgotten(client: &Client, url: &str, deadline: Duration) -> Exchange {
-    // More than the buffers of the sockets.
-    let body = Arc::new(vec![b'x'; 32 << 20]);
+pub(crate) async fn is_forgotten(
+    client: &Client,
+    url: &str,
+    bytes: usize,
+    deadline: Duration,
+) -> Exchange {
+    let body = Arc::new(vec![b'x'; bytes]);
     let request = Request {
         method: Method::POST,
         url,
@@ -308,19 +318,63 @@ impl AsRef<[u8]> for Shared {
 #[tokio::test]
 async fn body_that_is_not_read_is_forgotten() {
     for is_answered in [true, false] {
-        let address = serve(move |mut stream| async move {
-            let _ = stream.read(&mut [0; 64]).await;
-            if is_answered {
-                let _ = stream.write_all(ok("").as_bytes()).await;
+        let (reads, ended) = (Arc::new(Notify::new()), Arc::new(Notify::new()));
+        let (read, end) = (Arc::clone(&reads), Arc::clone(&ended));
+        let address = serve(move |mut stream| {
+            let (reads, ended) = (Arc::clone(&read), Arc::clone(&end));
+            async move {
+                let _ = stream.read(&mut [0; 64]).await;
+                if is_answered {
+                    let _ = stream.write_all(ok("").as_bytes()).await;
+                }
+                reads.notified().await;
+                // Not only the request ends, but also its connection.
+                let mut rest = Vec::new();
+                let _ = stream.read_to_end(&mut rest).await;
+                ended.notify_one();
             }
-            std::future::pending().await
         })
         .await;
         let url = format!("http://{address}/hook");
         let deadline = if is_answered { MAX_DEADLINE } else { DEADLINE };
-        let exchange = is_forgotten(&dev_client(), &url, deadline).await;
+        let client = dev_client().with_max_stall(2 * MAX_DEADLINE);
+        let exchange = is_forgotten(&client, &url, LARGE, deadline).await;
         assert_eq!(exchange.is_success(), is_answered);
+        reads.notify_one();
+        ended.notified().await;
     }
+}
+
+#[tokio::test]
+async fn server_may_read_on_after_its_response() {
+    let (all, whole) = oneshot::channel();
+    let all = Mutex::new(Some(all));
+    let address = serve(move |mut stream| {
+        let all = all.lock().unwrap().take();
+        async move {
+            let _ = stream.read(&mut [0; 64]).await;
+            let _ = stream.write_all(ok("").as_bytes()).await;
+            let mut bytes = 0;
+            while bytes < LARGE {
+                bytes += stream.read(&mut vec![0; 1 << 20]).await.unwrap();
+            }
+            all.unwrap().send(()).unwrap();
+        }
+    })
+    .await;
+    let request = Request {
+        method: Method::POST,
+        url: &format!("http://{address}/hook"),
+        headers: &[],
+        body: vec![b'x'; LARGE].into(),
+    };
+    assert!(
+        dev_client()
+            .exchange(request, MAX_DEADLINE)
+            .await
+            .is_success()
+    );
+    whole.await.unwrap();
 }
 
 #[test]

@@ -3,7 +3,7 @@
 use std::{convert::Infallible, future::pending, net::SocketAddr, sync::Arc, time::Duration};
 
 use crate::{
-    exchange::is_forgotten,
+    exchange::{LARGE, is_forgotten},
     support::{client_with_names, dev_policy, serve},
 };
 use bytes::Bytes;
@@ -13,6 +13,7 @@ use hyper::{body::Incoming, service::service_fn};
 use hyper_util::rt::{TokioExecutor, TokioIo};
 use outbound::{Client, Exchange, Method, Request};
 use rustls::pki_types::{CertificateDer, PrivateKeyDer, PrivatePkcs8KeyDer};
+use tokio::sync::Notify;
 use tokio_rustls::TlsAcceptor;
 
 /// Speaks HTTP/2 if `h2`, else HTTP/1.1, and answers with the version of the request.
@@ -20,7 +21,8 @@ pub(crate) async fn serve_tls(h2: bool) -> SocketAddr {
     serve_tls_with(h2, None).await
 }
 
-/// Same as [`serve_tls`], but the path `/unread` gets its answer at once, and its body is never read. In HTTP/2, a request may
+/// Same as [`serve_tls`], but the path `/unread` gets its answer at once, and its body is never read; `/slow` waits for
+/// `/release`. In HTTP/2, a request may
 /// send at most `window` bytes before they are read.
 async fn serve_tls_with(h2: bool, window: Option<u32>) -> SocketAddr {
     let leaf = CertificateDer::from(include_bytes!("fixtures/leaf.der").to_vec());
@@ -36,21 +38,30 @@ async fn serve_tls_with(h2: bool, window: Option<u32>) -> SocketAddr {
         config.alpn_protocols = vec![b"h2".to_vec()];
     }
     let acceptor = TlsAcceptor::from(Arc::new(config));
+    let released = Arc::new(Notify::new());
     serve(move |stream| {
-        let acceptor = acceptor.clone();
+        let (acceptor, released) = (acceptor.clone(), Arc::clone(&released));
         async move {
             let Ok(stream) = acceptor.accept(stream).await else {
                 return;
             };
-            let service = service_fn(|request: http::Request<Incoming>| async move {
-                let version = Bytes::from(format!("{:?}", request.version()));
-                if request.uri().path() == "/unread" {
-                    tokio::spawn(async move {
-                        let _held = request;
-                        pending::<()>().await;
-                    });
+            let service = service_fn(move |request: http::Request<Incoming>| {
+                let released = Arc::clone(&released);
+                async move {
+                    let version = Bytes::from(format!("{:?}", request.version()));
+                    match request.uri().path() {
+                        "/slow" => released.notified().await,
+                        "/release" => released.notify_one(),
+                        "/unread" => {
+                            tokio::spawn(async move {
+                                let _held = request;
+                                pending::<()>().await;
+                            });
+                        }
+                        _ => {}
+                    }
+                    Ok::<_, Infallible>(Response::new(Full::new(version)))
                 }
-                Ok::<_, Infallible>(Response::new(Full::new(version)))
             });
             let io = TokioIo::new(stream);
             if h2 {
@@ -129,16 +140,24 @@ async fn a_certificate_of_an_unknown_authority_is_refused() {
 
 #[tokio::test]
 async fn request_that_is_answered_and_not_read_costs_no_memory_and_ends_no_other() {
-    let address = serve_tls_with(true, Some(0)).await;
-    let client = client_with_names(dev_policy(), &[("hooks.acme.test", &["127.0.0.1"])]);
-    let url = format!("https://hooks.acme.test:{}/", address.port());
-    assert!(post(&client, &url).await.phases.tls.is_some());
-    let unread = format!("{url}unread");
-    let exchange = is_forgotten(&client, &unread, Duration::from_secs(60)).await;
-    assert!(exchange.is_success());
-    assert_eq!(exchange.phases.tls, None, "others use the connection too");
-    // Further requests have another one.
-    let next = post(&client, &url).await;
-    assert!(next.is_success());
-    assert!(next.phases.tls.is_some());
+    // With the second window, the last piece of the body waits for room.
+    for (window, bytes) in [(0, LARGE), (50_000, 60_000)] {
+        let address = serve_tls_with(true, Some(window)).await;
+        let client = client_with_names(dev_policy(), &[("hooks.acme.test", &["127.0.0.1"])]);
+        let url = format!("https://hooks.acme.test:{}/", address.port());
+        let first = post(&client, &url).await;
+        assert!(first.phases.tls.is_some());
+        let (unread, slow) = (format!("{url}unread"), format!("{url}slow"));
+        let unread = async {
+            let unread = is_forgotten(&client, &unread, bytes, Duration::from_secs(60)).await;
+            // Further requests have another connection.
+            let next = post(&client, &format!("{url}release")).await;
+            assert!(next.is_success() && next.phases.tls.is_some());
+            unread
+        };
+        let (unread, slow) = tokio::join!(unread, post(&client, &slow));
+        assert!(unread.is_success());
+        assert_eq!(unread.phases.tls, None, "others use the connection too");
+        assert_eq!((slow.status, slow.phases.tls), (Ok(200), None));
+    }
 }
