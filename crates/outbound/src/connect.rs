@@ -630,6 +630,7 @@ mod tests {
         assert_eq!(error.kind(), ErrorKind::TimedOut);
         assert!(begin.elapsed() >= MAX_STALL);
     }
+
     #[tokio::test(start_paused = true)]
     async fn connection_that_is_given_up_ends_at_once() {
         let (ours, _theirs) = duplex(8);

@@ -373,7 +373,7 @@ fn hostile_pages_take_time_in_proportion_to_their_size() {
     let owners = format!(
         "{title}<p>{}{}",
         "X ".repeat(65_000),
-        "a Fo company, ".repeat(9_300)
+        "a Valve company, ".repeat(9_300)
     );
     let articles = format!("{title}<p>{prose}{}", "a ".repeat(120_000));
     // Many names, many headings, and many links.
