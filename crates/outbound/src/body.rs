@@ -18,14 +18,14 @@ use tokio::sync::oneshot;
 pub(crate) const PIECE_BYTES: usize = 16 * 1_024;
 
 pub(crate) struct Body {
-    /// What hyper has not taken yet.
+    /// The bytes that hyper has not taken yet.
     rest: Weak<Mutex<Bytes>>,
     left: usize,
     has_begun: bool,
     held: Arc<oneshot::Sender<Infallible>>,
 }
 
-/// Keeps what is unsent of a body.
+/// Keeps the bytes that hyper has not taken yet. When it is dropped, hyper gets an error instead of them.
 pub(crate) struct Unsent {
     _rest: Arc<Mutex<Bytes>>,
     dropped: oneshot::Receiver<Infallible>,

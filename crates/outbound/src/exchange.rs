@@ -5,8 +5,8 @@
 //! for the log; its length, its speed and its end do not change the outcome. Redirects are returned like any
 //! other response.
 //!
-//! A server may answer before it has read the request. It gets a moment to read the rest, which is given up then: otherwise
-//! a server that reads nothing could have many in memory.
+//! A server may answer before it has read the request. It has a second to read the rest, which is given up then. Otherwise
+//! a server that reads nothing could keep many requests in our memory.
 
 use std::{
     net::IpAddr,

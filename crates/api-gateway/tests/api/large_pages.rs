@@ -188,7 +188,7 @@ async fn account_that_does_not_read_responses_to_changes_makes_none_until_it_doe
     let refused = refused.unwrap();
     assert_eq!(refused.status, 429);
     assert_eq!(refused.headers["retry-after"], "1");
-    // A response for which nothing was reserved does not wait in memory, as a list does for five seconds.
+    // The response has no reservation. It is refused at once; a list would wait for five seconds.
     eventually("a response is refused at once", async || {
         let at_once = timeout(Duration::from_secs(5), acme.get(&scan)).await;
         at_once.is_ok_and(|answer| is_too_many_bytes(&answer))

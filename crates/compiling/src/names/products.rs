@@ -228,7 +228,7 @@ fn count(text: &str, own: &Names, mentions: &mut BTreeMap<String, Mentions>) {
     }
 }
 
-/// What titles, main headings and links to the same host contain.
+/// Words and names in titles, main headings and links to the same host.
 struct Presented {
     words: HashSet<String>,
     names: Names,

@@ -363,7 +363,7 @@ fn hostile_pages_stay_within_the_bounds() {
     }
 }
 
-/// What takes quadratic time does not end within the runner's limit of minutes.
+/// A cost that is quadratic would exceed the runner's limit, which is minutes.
 #[test]
 fn hostile_pages_take_time_in_proportion_to_their_size() {
     let prose =

@@ -308,7 +308,7 @@ mod tests {
         layout.zone(source.find(word).unwrap())
     }
 
-    /// What takes quadratic time does not end within the runner's limit of minutes.
+    /// A cost that is quadratic would exceed the runner's limit, which is minutes.
     #[test]
     fn lines_do_not_look_through_all_links_before_them() {
         let text = format!("{}{}", "](a".repeat(300_000), "\na".repeat(300_000));
