@@ -1,6 +1,6 @@
 //! JSON bodies, which are read only after all checks that come before them.
 
-use std::{cell::RefCell, time::Duration};
+use std::{cell::RefCell, collections::HashSet, time::Duration};
 
 use actix_web::{
     FromRequest, HttpMessage, HttpRequest,
@@ -30,6 +30,9 @@ use crate::{
     query::Parameters,
     state::AppState,
 };
+
+/// Maximum texts with a NUL character that a response names.
+const MAX_NULS: usize = 100;
 
 /// Request body that has not been read yet.
 pub(crate) struct RawJson {
@@ -74,11 +77,14 @@ impl Body {
         let parsed = parse(&self.json);
         let found = parsed.as_ref().err().cloned().unwrap_or_default();
         // PostgreSQL cannot store text with a NUL character.
+        let named = found.as_slice().iter().map(|one| one.field.as_str());
+        let named: HashSet<&str> = named.collect();
         for path in paths_with_nul(&self.json) {
-            if !found.as_slice().iter().any(|one| one.field == path) {
+            if !named.contains(path.as_str()) {
                 issues.add_with_hint(path, Issue::InvalidFormat, "holds a nul character");
             }
         }
+        drop(named);
         issues.extend(found);
         let issues = with_visible_names(&issues);
         match parsed {
@@ -276,28 +282,53 @@ fn with_visible_names(issues: &Issues) -> Issues {
     shown
 }
 
-/// Paths of texts in the body that contain a NUL character.
+/// Paths of texts in the body that contain a NUL character, up to [`MAX_NULS`]. Their keys are cut like those of other
+/// issues: a body may have a long one with many texts.
 fn paths_with_nul(body: &Value) -> Vec<String> {
-    fn walk(value: &Value, path: &str, found: &mut Vec<String>) {
+    enum Part<'a> {
+        Key(&'a str),
+        At(usize),
+    }
+    fn walk<'a>(value: &'a Value, path: &mut Vec<Part<'a>>, found: &mut Vec<String>) {
+        if found.len() >= MAX_NULS {
+            return;
+        }
         match value {
-            Value::String(text) if text.contains('\0') => found.push(path.to_owned()),
+            Value::String(text) if text.contains('\0') => found.push(written(path)),
             Value::Array(items) => {
                 for (at, item) in items.iter().enumerate() {
-                    walk(item, &format!("{path}[{at}]"), found);
+                    path.push(Part::At(at));
+                    walk(item, path, found);
+                    path.pop();
                 }
             }
             Value::Object(map) => {
                 for (key, value) in map {
-                    let dot = if path.is_empty() { "" } else { "." };
-                    let key = if key.is_empty() { r#""""# } else { key };
-                    walk(value, &format!("{path}{dot}{key}"), found);
+                    path.push(Part::Key(key));
+                    walk(value, path, found);
+                    path.pop();
                 }
             }
             _ => {}
         }
     }
+    fn written(path: &[Part<'_>]) -> String {
+        let mut text = String::new();
+        for part in path {
+            match part {
+                Part::At(at) => text.push_str(&format!("[{at}]")),
+                Part::Key(key) => {
+                    if !text.is_empty() {
+                        text.push('.');
+                    }
+                    text.push_str(&json::shown(key));
+                }
+            }
+        }
+        text
+    }
     let mut found = Vec::new();
-    walk(body, "", &mut found);
+    walk(body, &mut Vec::new(), &mut found);
     found
 }
 
@@ -307,7 +338,7 @@ mod tests {
 
     use domain::{Issue, Issues};
 
-    use super::{not_json, paths_with_nul, with_visible_names};
+    use super::{MAX_NULS, not_json, paths_with_nul, with_visible_names};
 
     #[test]
     fn messages_are_lower_case_and_keys_are_unchanged() {
@@ -336,5 +367,13 @@ mod tests {
         let body =
             json!({"": {"": ["\0"]}, "a": "x\0", "b": [{"c": "\0"}, "fine"], "d": {"e": "\0y"}});
         assert_eq!(paths_with_nul(&body), [r#""".""[0]"#, "a", "b[0].c", "d.e"]);
+    }
+
+    #[test]
+    fn many_texts_with_nul_under_a_long_key_need_little_memory() {
+        let key = "k".repeat(100_000);
+        let paths = paths_with_nul(&json!({ key: vec!["\0"; 10_000] }));
+        assert_eq!(paths.len(), MAX_NULS);
+        assert_eq!(paths[99], format!("{}[99]", "k".repeat(80)));
     }
 }

@@ -102,12 +102,12 @@ impl FeedRules for AccountFeeds<'_> {
             return Err(Issue::Forbidden);
         }
         let base_url = platform.base_url.as_ref();
-        if !(kind.accepts)(base_url, feed.what()) {
-            return Err(Issue::InvalidFormat);
-        }
         // Customers name such a feed by its address, which must be one that we may fetch.
         if (kind.takes_any_address)(base_url) {
             WebUrl::parse(feed.what(), &self.feeds.addresses, web_url::Kind::Seed)?;
+        }
+        if !(kind.accepts)(base_url, feed.what()) {
+            return Err(Issue::InvalidFormat);
         }
         if source.is_some_and(|source| source != platform.source) {
             return Err(Issue::Conflict);

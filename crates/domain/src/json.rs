@@ -1,10 +1,14 @@
 //! Reads untrusted JSON.
 //!
-//! [`parse`] accepts unambiguous RFC 8259 JSON: duplicate keys, invalid UTF-8, numbers that do not fit an f64
-//! and nesting past 128 levels are errors. [`Object`] then takes the fields one by one and reports all errors, so
+//! [`parse`] accepts unambiguous RFC 8259 JSON: duplicate keys, invalid UTF-8, numbers that do not fit an f64,
+//! nesting past 128 levels and very many values are errors. [`Object`] then takes the fields one by one and reports all errors, so
 //! that a client sees all of them at once.
 
-use std::{cell::RefCell, collections::HashSet, fmt};
+use std::{
+    cell::{Cell, RefCell},
+    collections::HashSet,
+    fmt,
+};
 
 use serde::de::{
     Deserialize, DeserializeSeed, Deserializer, Error as _, MapAccess, SeqAccess, Visitor,
@@ -12,6 +16,11 @@ use serde::de::{
 use serde_json::{Map, Number, Value};
 
 use crate::{Issue, Issues};
+
+/// Maximum objects of a body, and maximum values. Valid bodies have some 1,500 and 10,000. An object of five bytes takes
+/// more than a hundred times as many in memory.
+const MAX_OBJECTS: u32 = 4_096;
+const MAX_VALUES: u32 = 32_768;
 
 /// The bytes are not JSON that we accept.
 #[derive(Debug, thiserror::Error)]
@@ -22,7 +31,11 @@ pub struct ParseJsonError(String);
 /// With line and column, if the bytes are not exactly one JSON value, or an ambiguous one.
 pub fn parse(bytes: &[u8]) -> Result<Value, ParseJsonError> {
     let mut deserializer = serde_json::Deserializer::from_slice(bytes);
-    let value = Strict
+    let left = Left {
+        objects: Cell::new(MAX_OBJECTS),
+        values: Cell::new(MAX_VALUES),
+    };
+    let value = Strict(&left)
         .deserialize(&mut deserializer)
         .and_then(|value| deserializer.end().map(|()| value))
         .map_err(|error| ParseJsonError(error.to_string()))?;
@@ -30,9 +43,22 @@ pub fn parse(bytes: &[u8]) -> Result<Value, ParseJsonError> {
 }
 
 /// Deserializes into a [`Value`], and refuses an object with a duplicate key.
-struct Strict;
+#[derive(Clone, Copy)]
+struct Strict<'a>(&'a Left);
 
-impl<'de> DeserializeSeed<'de> for Strict {
+/// Objects and values that a body may still have.
+struct Left {
+    objects: Cell<u32>,
+    values: Cell<u32>,
+}
+
+fn take_one<E: serde::de::Error>(left: &Cell<u32>) -> Result<(), E> {
+    let rest = left.get().checked_sub(1);
+    left.set(rest.ok_or_else(|| E::custom("too many values"))?);
+    Ok(())
+}
+
+impl<'de> DeserializeSeed<'de> for Strict<'_> {
     type Value = Value;
 
     fn deserialize<D: Deserializer<'de>>(self, deserializer: D) -> Result<Value, D::Error> {
@@ -40,7 +66,7 @@ impl<'de> DeserializeSeed<'de> for Strict {
     }
 }
 
-impl<'de> Visitor<'de> for Strict {
+impl<'de> Visitor<'de> for Strict<'_> {
     type Value = Value;
 
     fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -79,19 +105,22 @@ impl<'de> Visitor<'de> for Strict {
 
     fn visit_seq<A: SeqAccess<'de>>(self, mut items: A) -> Result<Value, A::Error> {
         let mut values = Vec::new();
-        while let Some(value) = items.next_element_seed(Self)? {
+        while let Some(value) = items.next_element_seed(self)? {
+            take_one(&self.0.values)?;
             values.push(value);
         }
         Ok(Value::Array(values))
     }
 
     fn visit_map<A: MapAccess<'de>>(self, mut entries: A) -> Result<Value, A::Error> {
+        take_one(&self.0.objects)?;
         let mut map = Map::new();
         while let Some(key) = entries.next_key::<String>()? {
             if map.contains_key(&key) {
                 return Err(A::Error::custom(format_args!("duplicate key `{key}`")));
             }
-            let value = entries.next_value_seed(Self)?;
+            take_one(&self.0.values)?;
+            let value = entries.next_value_seed(self)?;
             map.insert(key, value);
         }
         Ok(Value::Object(map))
@@ -290,7 +319,7 @@ impl<'a> Object<'a> {
 }
 
 /// A key for an error message: bounded, and without control characters.
-fn shown(key: &str) -> String {
+pub fn shown(key: &str) -> String {
     if key.is_empty() {
         return r#""""#.to_owned();
     }
@@ -319,6 +348,20 @@ mod tests {
             (one.field.as_str(), one.issue),
             (r#""""#, Issue::UnknownField)
         );
+    }
+
+    #[test]
+    fn body_of_very_many_values_is_refused() {
+        let nested = format!("{}0{}", r#"{"":"#.repeat(100), "}".repeat(100));
+        let lists = |item: &str, count: usize| format!("[{}]", vec![item; count].join(","));
+        for (fits, too_many) in [
+            (lists(&nested, 40), lists(&nested, 41)),
+            (lists("0", 32_768), lists("0", 32_769)),
+        ] {
+            assert!(parse(fits.as_bytes()).is_ok());
+            let error = parse(too_many.as_bytes()).unwrap_err().to_string();
+            assert!(error.starts_with("too many values"), "{error}");
+        }
     }
 
     #[test]

@@ -14,6 +14,8 @@ use url::{Host, Url};
 use crate::{Issue, address::AddressPolicy, host_name::is_localhost};
 
 pub const MAX_BYTES: usize = 2_048;
+/// The longest name of a host (RFC 1035, 2.3.4), and a port.
+const MAX_AUTHORITY_CHARS: usize = 260;
 
 /// Purpose of the URL, which decides whether `http://` is allowed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -130,7 +132,9 @@ fn check_form(text: &str) -> Result<(), Issue> {
     let is_mendable = text
         .chars()
         .any(|c| c.is_control() || c.is_whitespace() || c == '\\');
-    if !is_web || authority.is_empty() || authority.contains('@') || is_mendable {
+    // Longer names are not in DNS, and to encode one takes time in proportion to the square of its length.
+    let is_long = authority.chars().nth(MAX_AUTHORITY_CHARS).is_some();
+    if !is_web || authority.is_empty() || is_long || authority.contains('@') || is_mendable {
         return Err(Issue::InvalidFormat);
     }
     Ok(())
