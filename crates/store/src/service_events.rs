@@ -112,10 +112,28 @@ impl TakenRow {
     }
 }
 
-/// Moves up to `limit` events, oldest first, into deliveries to the Connections that receive their type. Events that
-/// another replica is moving are skipped. Two statements; call inside a transaction.
-pub async fn fan_out(conn: &mut AsyncPgConnection, limit: i64) -> QueryResult<FannedOut> {
-    let rows: Vec<TakenRow> = query!("service_events/take", BigInt: limit)
+#[derive(QueryableByName)]
+struct IdRow {
+    #[diesel(sql_type = BigInt)]
+    id: i64,
+}
+
+/// Returns up to `limit` events, oldest first, except some.
+pub async fn list(
+    conn: &mut AsyncPgConnection,
+    limit: i64,
+    except: &[i64],
+) -> QueryResult<Vec<i64>> {
+    let rows: Vec<IdRow> = query!("service_events/list", BigInt: limit, Array<BigInt>: except)
+        .load(conn)
+        .await?;
+    Ok(rows.into_iter().map(|row| row.id).collect())
+}
+
+/// Moves these events into deliveries to the Connections that receive their type. Those that another replica is moving
+/// are skipped. Two statements; call inside a transaction.
+pub async fn fan_out(conn: &mut AsyncPgConnection, events: &[i64]) -> QueryResult<FannedOut> {
+    let rows: Vec<TakenRow> = query!("service_events/take", Array<BigInt>: events)
         .load(conn)
         .await?;
     let (mut namespaces, mut connections, mut ids) = (Vec::new(), Vec::new(), Vec::new());

@@ -25,6 +25,7 @@ mod metrics;
 mod planner_statistics;
 mod rate;
 mod record;
+mod refused;
 mod replay;
 mod request;
 mod retention;

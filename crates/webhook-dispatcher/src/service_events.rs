@@ -1,46 +1,96 @@
 //! Gives service events to the Connections that receive them.
 //!
 //! Events are rare, so replicas look for them each second, and nothing wakes them earlier. Their deliveries wait in the
-//! database and are claimed from there, like those of Scans that are not sent at once.
+//! database and are claimed from there, like those of Scans that are not sent at once. An event that the database refuses
+//! is retried alone, and blocks no other.
 
-use std::{sync::Arc, time::Duration};
+use std::{
+    sync::Arc,
+    time::{Duration, Instant},
+};
 
 use runtime::Periodic;
 use store::{keyed, lanes, service_events};
-use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
-use crate::Dispatcher;
+use crate::{Dispatcher, refused::Refused};
 
 const LOOK: Duration = Duration::from_secs(1);
 /// Number of events in one transaction. A Namespace may have a hundred Connections.
 const BATCH: u32 = 64;
 
 pub(crate) async fn run(dispatcher: &Arc<Dispatcher>, shutdown: CancellationToken) {
+    let mut refused = Refused::default();
     let mut rounds = Periodic::new(&shutdown);
     while rounds.after(LOOK).await {
         if dispatcher.backbone.is_suspended() {
             continue;
         }
-        let given = give(dispatcher, &shutdown).await;
+        let given = give_all(dispatcher, &mut refused, &shutdown).await;
         rounds.log_once("look for service events", given);
     }
 }
 
-/// Gives all events. If the process dies between the commit and the hints, the sweep finds the deliveries.
-async fn give(dispatcher: &Dispatcher, shutdown: &CancellationToken) -> Result<(), store::Error> {
+async fn give_all(
+    dispatcher: &Dispatcher,
+    refused: &mut Refused<i64>,
+    shutdown: &CancellationToken,
+) -> Result<(), store::Error> {
+    for event in refused.due(Instant::now()) {
+        give_alone(dispatcher, refused, event).await?;
+    }
     while !shutdown.is_cancelled() {
         let mut conn = dispatcher.backbone.pool.get().await?;
-        keyed::begin(&mut conn).await?;
-        let given = service_events::fan_out(&mut conn, i64::from(BATCH)).await;
-        let given = keyed::end(&mut conn, given).await?;
-        if !given.waiting.is_empty() {
-            lanes::mark_due(&mut conn, &given.waiting).await?;
-            dispatcher.signals.query_at(Instant::now());
-        }
-        if given.events < BATCH as usize {
+        let events = service_events::list(&mut conn, BATCH.into(), &refused.all()).await?;
+        drop(conn);
+        let given = match give(dispatcher, &events).await {
+            Err(error) if error.may_blame_values() => {
+                for event in &events {
+                    give_alone(dispatcher, refused, *event).await?;
+                }
+                events.len()
+            }
+            given => given?,
+        };
+        // What is not given is in the hands of another dispatcher.
+        if given < BATCH as usize {
             break;
         }
     }
     Ok(())
+}
+
+/// Gives one event; postpones it if the database refuses it.
+async fn give_alone(
+    dispatcher: &Dispatcher,
+    refused: &mut Refused<i64>,
+    event: i64,
+) -> Result<(), store::Error> {
+    match give(dispatcher, &[event]).await {
+        Ok(_) => refused.remove(event),
+        Err(error) if error.may_blame_values() => {
+            let wait = refused.put_off(event, Instant::now());
+            let error = format!("{:#}", anyhow::Error::from(error));
+            tracing::error!(event, error, retry_in = ?wait, "the database refuses deliveries of a service event");
+        }
+        Err(error) => return Err(error),
+    }
+    Ok(())
+}
+
+/// Returns the number of events that it gave. If the process dies between the commit and the hints, the sweep finds the
+/// deliveries.
+async fn give(dispatcher: &Dispatcher, events: &[i64]) -> Result<usize, store::Error> {
+    if events.is_empty() {
+        return Ok(0);
+    }
+    let mut conn = dispatcher.backbone.pool.get().await?;
+    keyed::begin(&mut conn).await?;
+    let given = service_events::fan_out(&mut conn, events).await;
+    let given = keyed::end(&mut conn, given).await?;
+    if !given.waiting.is_empty() {
+        lanes::mark_due(&mut conn, &given.waiting).await?;
+        dispatcher.signals.query_at(tokio::time::Instant::now());
+    }
+    Ok(given.events)
 }

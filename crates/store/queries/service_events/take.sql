@@ -1,7 +1,7 @@
--- $1 bigint: most events
+-- $1 bigint[]: events
 WITH taken AS (
     DELETE FROM service_events WHERE id IN (
-        SELECT id FROM service_events ORDER BY id LIMIT $1 FOR UPDATE SKIP LOCKED)
+        SELECT id FROM service_events WHERE id = ANY ($1) FOR UPDATE SKIP LOCKED)
     RETURNING id, namespace_id, event_type, name, details, create_time
 )
 SELECT t.id, t.namespace_id, t.event_type, t.name, t.details, t.create_time, c.id AS connection_id,

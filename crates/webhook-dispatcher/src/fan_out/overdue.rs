@@ -6,7 +6,6 @@
 //! aside for a while.
 
 use std::{
-    collections::HashMap,
     sync::Arc,
     time::{Duration, Instant},
 };
@@ -25,56 +24,30 @@ use store::{
 use tokio_util::sync::CancellationToken;
 
 use super::fan_out;
-use crate::{Dispatcher, metrics};
+use crate::{Dispatcher, metrics, refused::Refused};
 
 const LOOK: Duration = Duration::from_millis(500);
 /// How long an event may be in transit before the sweep fans out its Scan. A lost event costs this time and the
 /// interval of the sweep.
 const OVERDUE: Duration = Duration::from_millis(500);
 const BATCH: u32 = 128;
-const FIRST_RETRY: Duration = Duration::from_secs(2);
-const MAX_RETRY: Duration = Duration::from_secs(60);
-/// Number of refused Scans above which the cause cannot be a single Scan.
-const MAX_REFUSED: usize = 1_000;
-
-/// Scans that the database refused, with the time and delay of their next try.
-#[derive(Default)]
-struct Refused(HashMap<ScanName, (Instant, Duration)>);
-
-impl Refused {
-    fn due(&self, now: Instant) -> Vec<ScanName> {
-        let due = self.0.iter().filter(|(_, (time, _))| *time <= now);
-        due.map(|(scan, _)| *scan).collect()
-    }
-
-    /// Postpones a Scan, and returns the time until its next try.
-    fn put_off(&mut self, scan: ScanName, now: Instant) -> Duration {
-        if self.0.len() >= MAX_REFUSED && !self.0.contains_key(&scan) {
-            self.0.clear();
-        }
-        let longer = |(_, wait): &(Instant, Duration)| (*wait * 2).min(MAX_RETRY);
-        let wait = self.0.get(&scan).map_or(FIRST_RETRY, longer);
-        self.0.insert(scan, (now + wait, wait));
-        wait
-    }
-}
 
 pub(crate) async fn sweep(dispatcher: &Arc<Dispatcher>, shutdown: CancellationToken) {
-    let mut refused = Refused::default();
+    let mut refused = Refused::<ScanName>::default();
     let mut rounds = Periodic::new(&shutdown);
     while rounds.after(LOOK).await {
         if dispatcher.backbone.is_suspended() {
             continue;
         }
         let swept = sweep_once(dispatcher, &mut refused, &shutdown).await;
-        metrics::SCANS_REFUSED.set(i64::try_from(refused.0.len()).unwrap_or(i64::MAX));
+        metrics::SCANS_REFUSED.set(i64::try_from(refused.len()).unwrap_or(i64::MAX));
         rounds.log_once("look for lost events", swept);
     }
 }
 
 async fn sweep_once(
     dispatcher: &Arc<Dispatcher>,
-    refused: &mut Refused,
+    refused: &mut Refused<ScanName>,
     shutdown: &CancellationToken,
 ) -> Result<(), store::Error> {
     for scan in refused.due(Instant::now()) {
@@ -110,10 +83,10 @@ async fn sweep_once(
 /// when dispatchers died twice in a row; after three deaths, a Scan is set aside.
 async fn take(
     dispatcher: &Dispatcher,
-    refused: &Refused,
+    refused: &Refused<ScanName>,
     round: &mut Round,
 ) -> Result<(usize, Vec<Leased<ScanName>>), store::Error> {
-    let except: Vec<ScanName> = refused.0.keys().copied().collect();
+    let except = refused.all();
     let backbone = &dispatcher.backbone;
     let overdue = Overdue {
         age: OVERDUE,
@@ -164,7 +137,7 @@ async fn lease(
 /// done.
 async fn fan_out_some(
     dispatcher: &Arc<Dispatcher>,
-    refused: &mut Refused,
+    refused: &mut Refused<ScanName>,
     taken: &[Leased<ScanName>],
 ) -> Result<usize, store::Error> {
     if taken.is_empty() {
@@ -204,12 +177,12 @@ async fn release(dispatcher: &Dispatcher, taken: &[Leased<ScanName>]) -> Result<
 /// Fans out one Scan; postpones it if the database refuses it.
 async fn fan_out_alone(
     dispatcher: &Arc<Dispatcher>,
-    refused: &mut Refused,
+    refused: &mut Refused<ScanName>,
     scan: ScanName,
 ) -> Result<(), store::Error> {
     match fan_out(dispatcher, &[Made::from(&scan)]).await {
         Ok(_) => {
-            refused.0.remove(&scan);
+            refused.remove(scan);
             count_recovered(1);
         }
         Err(error) if error.may_blame_values() => {
@@ -226,27 +199,4 @@ fn count_recovered(scans: usize) {
     metrics::RECOVERED
         .with_label_values(&["scan"])
         .inc_by(scans as u64);
-}
-
-#[cfg(test)]
-mod tests {
-    use domain::Id;
-
-    use super::*;
-
-    #[test]
-    fn a_refused_scan_is_tried_less_and_less_often() {
-        let scan = ScanName {
-            namespace: Id::NIL,
-            manager: Id::NIL,
-            scan: Id::NIL,
-        };
-        let (mut refused, now) = (Refused::default(), Instant::now());
-        let waits: Vec<u64> = (0..7)
-            .map(|_| refused.put_off(scan, now).as_secs())
-            .collect();
-        assert_eq!(waits, [2, 4, 8, 16, 32, 60, 60]);
-        assert_eq!(refused.due(now + Duration::from_secs(59)), []);
-        assert_eq!(refused.due(now + Duration::from_secs(60)), [scan]);
-    }
 }

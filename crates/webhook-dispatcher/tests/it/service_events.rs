@@ -72,3 +72,31 @@ async fn event_is_sent_again_after_its_dispatcher_died() {
     assert_eq!(requests.len(), 2);
     assert_eq!(requests[0].body, requests[1].body);
 }
+
+#[tokio::test]
+async fn refused_event_delays_no_other() {
+    let world = World::new().await;
+    let receiver = always(Answer::Status(200)).await;
+    let mut conn = world.database.connect().await;
+    let receiving = world.connection(&receiver).await;
+    receive_events(&world, receiving).await;
+    let mut disabled = Vec::new();
+    for _ in 0..3 {
+        let connection = world.connection(&receiver).await;
+        let done = store::connections::disable(&mut conn, connection, "gone", Timestamp::now());
+        assert!(done.await.unwrap());
+        disabled.push(connection);
+    }
+    let rule = format!("CHECK (event ->> 'name' <> '{}')", disabled[0]);
+    let rule = format!("ALTER TABLE deliveries ADD CONSTRAINT poison {rule}");
+    world.database.run(&rule).await;
+    let replica = world.ready_dispatcher().await;
+    world.until("SUCCEEDED", 2).await;
+    world
+        .database
+        .run("ALTER TABLE deliveries DROP CONSTRAINT poison")
+        .await;
+    world.until("SUCCEEDED", 3).await;
+    assert_eq!(receiver.count(), 3);
+    replica.stop().await;
+}

@@ -8,11 +8,12 @@ use domain::{
     manager::{ApplyError, ApplyErrorCode},
 };
 use store::{
-    AsyncConnection, connections,
+    AsyncConnection, AsyncPgConnection, QueryResult, connections,
     deliveries::{self, Subject, Task, Verdict},
     erasure::{self, edits},
     feeds::{self, DayCounts, FeedGap},
-    managers, service_events,
+    managers,
+    service_events::{self, FannedOut},
 };
 use test_support::{eventually, instructions, post};
 
@@ -25,6 +26,11 @@ async fn receive(at: &mut Sending, connection: ConnectionName, types: &str) {
     let id = connection.connection.to_uuid();
     let sql = format!("UPDATE connections SET events = '{types}' WHERE id = '{id}'");
     assert_eq!(run(&mut at.at.conn, sql).await, 1);
+}
+
+async fn fan_out(conn: &mut AsyncPgConnection) -> QueryResult<FannedOut> {
+    let events = service_events::list(conn, 9, &[]).await?;
+    service_events::fan_out(conn, &events).await
 }
 
 fn event(task: &Task) -> &ServiceEvent {
@@ -97,9 +103,9 @@ async fn event_is_delivered_like_a_scan_and_survives_its_dispatcher() {
     let scan = at.scan("forum:1").await;
     let conn = &mut at.at.conn;
     erasure::erase(conn, &["forum:1".to_owned()]).await.unwrap();
-    let given = service_events::fan_out(conn, 9).await.unwrap();
+    let given = fan_out(conn).await.unwrap();
     assert_eq!((given.events, given.waiting), (1, vec![first, second]));
-    assert_eq!(service_events::fan_out(conn, 9).await.unwrap().events, 0);
+    assert_eq!(fan_out(conn).await.unwrap().events, 0);
 
     let replica = at.replica;
     let tasks = at.claim(replica, 9).await;
@@ -142,7 +148,7 @@ async fn each_cause_stores_its_event_once() {
         receive(&mut at, connection, ALL).await;
     }
     cause_all(&mut at).await;
-    let given = service_events::fan_out(&mut at.at.conn, 9).await.unwrap();
+    let given = fan_out(&mut at.at.conn).await.unwrap();
     assert_eq!(given.events, 6);
     assert_eq!(given.waiting, [at.connections[1]], "the other is disabled");
 
@@ -253,7 +259,7 @@ async fn event_of_a_deleted_connection_is_dropped() {
     connections::delete(conn, connection, true, Timestamp::now())
         .await
         .unwrap();
-    let given = service_events::fan_out(conn, 9).await.unwrap();
+    let given = fan_out(conn).await.unwrap();
     assert_eq!((given.events, given.waiting), (1, Vec::new()));
     assert_eq!(at.at.database.count("service_events").await, 0);
     assert_eq!(at.at.database.count("deliveries").await, 0);
@@ -330,11 +336,11 @@ async fn dispatcher_that_dies_in_the_fan_out_or_after_it_loses_no_event() {
         .unwrap();
     {
         let mut dying = at.at.database.begin(&[]).await;
-        let given = service_events::fan_out(&mut dying, 9).await.unwrap();
+        let given = fan_out(&mut dying).await.unwrap();
         assert_eq!(given.events, 1);
     }
     eventually("another one gives it", async || {
-        let given = service_events::fan_out(&mut *conn, 9).await;
+        let given = fan_out(&mut *conn).await;
         given.unwrap().events == 1
     })
     .await;
