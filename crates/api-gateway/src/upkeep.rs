@@ -33,9 +33,10 @@ pub(crate) async fn run(state: Arc<AppState>, stop: CancellationToken) {
         }
         if Instant::now() >= purge_due {
             purge_due = Instant::now() + PURGE_EVERY;
-            if let Err(error) = purge(&state).await {
-                tracing::debug!("old answers and sessions are not purged: {error}");
-            }
+            let purged = purge_answers(&state)
+                .await
+                .and(purge_sessions(&state).await);
+            rounds.log_once("purge old answers and sessions", purged);
         }
         if Instant::now() >= expiring_due {
             expiring_due = Instant::now() + EXPIRING_EVERY;
@@ -49,7 +50,7 @@ pub(crate) async fn run(state: Arc<AppState>, stop: CancellationToken) {
     let _ = timeout(LAST_WORDS, state.keys.store_uses(&state.database)).await;
 }
 
-async fn purge(state: &AppState) -> Result<(), ApiError> {
+async fn purge_answers(state: &AppState) -> Result<(), ApiError> {
     for _ in 0..PURGE_STATEMENTS {
         let mut conn = state.database.connection().await?;
         let purged = store::idempotency::purge(&mut conn, PURGE_ROWS.into()).await?;
@@ -57,6 +58,10 @@ async fn purge(state: &AppState) -> Result<(), ApiError> {
             break;
         }
     }
+    Ok(())
+}
+
+async fn purge_sessions(state: &AppState) -> Result<(), ApiError> {
     for _ in 0..PURGE_STATEMENTS {
         let mut conn = state.database.connection().await?;
         let keep = state.keep_sessions;

@@ -14,7 +14,7 @@ use std::{
 
 use runtime::{Check, Config, Context, Periodic, Sparing};
 use store::{
-    Pool, backfills, erasure, feed_post_ids,
+    AsyncPgConnection, Pool, QueryResult, backfills, erasure, feed_post_ids,
     feeds::{self, AccountFeed, PlatformFeeds},
     quotas, recent_posts, refused_posts, sizes, waiting,
     work::table,
@@ -28,6 +28,8 @@ const LOOK: Duration = Duration::from_secs(10);
 /// Interval of reading the sizes of tables.
 const SIZES: Duration = Duration::from_secs(300);
 const PURGE: Duration = Duration::from_secs(3_600);
+/// Same, after a failure.
+const PURGE_AGAIN: Duration = Duration::from_secs(60);
 /// Maximum number of feeds that one statement purges, or whose stored posts it purges.
 const FEEDS_AT_ONCE: i64 = 100;
 /// Daily records are kept as long as posts, which outlive Scans by this time.
@@ -106,10 +108,10 @@ impl Monitor {
                 }
             }
             if Instant::now() >= purge_due {
-                match self.purge(&context.shutdown).await {
-                    Ok(()) => purge_due = Instant::now() + PURGE,
-                    Err(error) => tracing::debug!("cannot purge what is old: {error:#}"),
-                }
+                let purged = self.purge(&context.shutdown).await;
+                let purged = rounds.log_once("purge what is old", purged);
+                let pause = purged.map_or(PURGE_AGAIN, |()| PURGE);
+                purge_due = Instant::now() + pause;
             }
         }
     }
@@ -237,47 +239,83 @@ impl Monitor {
         Ok(())
     }
 
+    /// Purges one kind after the other. One that fails does not stop those behind it.
     async fn purge(&self, shutdown: &CancellationToken) -> Result<(), store::Error> {
         let mut conn = self.pool.get().await?;
-        backfills::purge_done(&mut conn).await?;
-        table::purge(&mut conn).await?;
-        quotas::purge_days(&mut conn).await?;
-        while !shutdown.is_cancelled() {
-            let dropped = refused_posts::purge_old(&mut conn).await?;
-            report_dropped(dropped);
-            if dropped == 0 {
-                break;
-            }
-        }
-        feeds::purge_quarantine(&mut conn).await?;
-        feeds::purge_days(&mut conn, self.days_kept).await?;
-        while !shutdown.is_cancelled()
-            && feeds::purge_unwatched(&mut conn, FEEDS_AT_ONCE).await? > 0
-        {}
-        let mut after = AccountFeed::default();
-        while !shutdown.is_cancelled() {
-            match feeds::forget_left(&mut conn, &after, FEEDS_AT_ONCE).await? {
-                Some(last) => after = last,
-                None => break,
-            }
-        }
-        let (bytes, mut after) = (self.recent_post_bytes, String::new());
-        while !shutdown.is_cancelled() {
-            match recent_posts::purge(&mut conn, &after, FEEDS_AT_ONCE, bytes).await? {
-                Some(last) => after = last,
-                None => break,
-            }
-        }
-        let mut after = String::new();
-        while !shutdown.is_cancelled() {
-            match feed_post_ids::purge_old(&mut conn, &after, FEEDS_AT_ONCE).await? {
-                Some(last) => after = last,
-                None => break,
-            }
-        }
-        backfills::retry_failed(&mut conn).await?;
-        Ok(())
+        let conn: &mut AsyncPgConnection = &mut conn;
+        let results = [
+            backfills::purge_done(conn).await.map(drop),
+            table::purge(conn).await.map(drop),
+            quotas::purge_days(conn).await.map(drop),
+            purge_refused_posts(conn, shutdown).await,
+            feeds::purge_quarantine(conn).await.map(drop),
+            feeds::purge_days(conn, self.days_kept).await.map(drop),
+            purge_feeds(conn, shutdown).await,
+            purge_recent_posts(conn, self.recent_post_bytes, shutdown).await,
+            purge_post_ids(conn, shutdown).await,
+            backfills::retry_failed(conn).await.map(drop),
+        ];
+        let failed = results.into_iter().collect::<Result<(), _>>();
+        Ok(failed?)
     }
+}
+
+async fn purge_refused_posts(
+    conn: &mut AsyncPgConnection,
+    shutdown: &CancellationToken,
+) -> QueryResult<()> {
+    while !shutdown.is_cancelled() {
+        let dropped = refused_posts::purge_old(conn).await?;
+        report_dropped(dropped);
+        if dropped == 0 {
+            break;
+        }
+    }
+    Ok(())
+}
+
+async fn purge_feeds(
+    conn: &mut AsyncPgConnection,
+    shutdown: &CancellationToken,
+) -> QueryResult<()> {
+    while !shutdown.is_cancelled() && feeds::purge_unwatched(conn, FEEDS_AT_ONCE).await? > 0 {}
+    let mut after = AccountFeed::default();
+    while !shutdown.is_cancelled() {
+        match feeds::forget_left(conn, &after, FEEDS_AT_ONCE).await? {
+            Some(last) => after = last,
+            None => break,
+        }
+    }
+    Ok(())
+}
+
+async fn purge_recent_posts(
+    conn: &mut AsyncPgConnection,
+    bytes: u32,
+    shutdown: &CancellationToken,
+) -> QueryResult<()> {
+    let mut after = String::new();
+    while !shutdown.is_cancelled() {
+        match recent_posts::purge(conn, &after, FEEDS_AT_ONCE, bytes).await? {
+            Some(last) => after = last,
+            None => break,
+        }
+    }
+    Ok(())
+}
+
+async fn purge_post_ids(
+    conn: &mut AsyncPgConnection,
+    shutdown: &CancellationToken,
+) -> QueryResult<()> {
+    let mut after = String::new();
+    while !shutdown.is_cancelled() {
+        match feed_post_ids::purge_old(conn, &after, FEEDS_AT_ONCE).await? {
+            Some(last) => after = last,
+            None => break,
+        }
+    }
+    Ok(())
 }
 
 /// Problem of a platform; `None` while any of its feeds works.
