@@ -90,7 +90,8 @@ async fn empty_page(fleet: &Fleet, attacker: &Account) {
     attacker.applied(&manager, PATIENCE).await;
 }
 
-async fn compiled_from(account: &Account, page: &str) -> Value {
+/// Creates a Manager that is compiled from a page.
+pub(super) async fn compiled_from(account: &Account, page: &str) -> Value {
     let manager = json!({
         "nickname": "page", "type": "FEED_MANAGER", "source": {"type": "FORUM"},
         "input": {"type": "STRUCTURED", "urls": [page], "focus": {"type": "SALES"}},

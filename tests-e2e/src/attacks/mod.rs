@@ -3,11 +3,12 @@
 //! They attack an `earshot dev` over HTTP, with feeds, pages and receivers that they serve themselves. So the
 //! same tests run against an older program: `EARSHOT_BINARY` is the path of another `earshot`. They assert what is
 //! answered, how often and in what order, and no times. Those of [`memory`] attack the four services, because each has a
-//! memory limit of its own.
+//! memory limit of its own; [`deaths`] kills three of them.
 //!
 //! [`stage`] is the service with its accounts, [`fleet`] the four services with a victim, and [`host`] the attacker's web
 //! server.
 
+mod deaths;
 mod fairness;
 mod fleet;
 mod host;
@@ -43,6 +44,7 @@ pub fn run() -> ExitCode {
         networks::tests(&shared),
         redirects::tests(&shared),
         fairness::tests(&shared),
+        deaths::tests(&shared),
         memory::tests(&shared),
     ];
     let code = suite::run("attacks", tests.into_iter().flatten().collect());
