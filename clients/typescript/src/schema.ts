@@ -1788,6 +1788,11 @@ export interface components {
              * @enum {string}
              */
             breaker: "CLOSED" | "OPEN" | "HALF_OPEN";
+            /**
+             * @description Why a digest could not be made. Absent otherwise, and once it is tried again: after a minute, then less often, at least
+             *     once a day. Its Scans are kept.
+             */
+            digestError?: string;
         };
         /** @description A Connection to be. Its output-only fields are ignored where they are given. */
         CreateConnection: {

@@ -39,6 +39,9 @@ export function viewConnection(connection: Connection, now: number): ConnectionV
   if (health?.breaker === "OPEN") {
     return { tone: "bad", word: w.connection.states.resting, why: w.connection.openBreaker };
   }
+  if (health?.digestError !== undefined) {
+    return { tone: "warn", word: w.connection.states.behind, why: w.connection.digestRests(health.digestError) };
+  }
   if (isBacklogged(connection, now)) {
     return { tone: "warn", word: w.connection.states.behind, why: undefined };
   }

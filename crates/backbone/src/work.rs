@@ -85,7 +85,8 @@ pub trait Work: Send + Sync + 'static {
     ) -> impl Future<Output = Result<(), store::Error>> + Send;
 
     /// Ends the lease of an item that must not be tried again soon, and stores the reason where its owner sees it. The
-    /// default only changes [`table`], which is enough for items without an owner, and for those that are claimed once.
+    /// default only changes [`table`], which is enough for items without an owner, for those that are claimed once, and
+    /// for those whose owner is shown the reason from there.
     fn set_aside(
         &self,
         conn: &mut AsyncPgConnection,

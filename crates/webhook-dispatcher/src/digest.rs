@@ -1,4 +1,7 @@
 //! Makes the deliveries of digests, when their hour or day is over ([`store::digests`]).
+//!
+//! If one is set aside, its lease has the reason, which owners see in the health of the Connection
+//! ([`store::connections::health()`]).
 
 use std::{sync::Arc, time::Duration};
 

@@ -456,6 +456,12 @@ class ConnectionHealth(TypedDict):
     hand. Then, `HALF_OPEN`, one delivery shows whether the endpoint is well again.
 
     """
+    digestError: NotRequired[str]
+    """
+    Why a digest could not be made. Absent otherwise, and once it is tried again: after a minute, then less often, at least
+    once a day. Its Scans are kept.
+
+    """
 
 
 class UpdateConnectionDigest(TypedDict):

@@ -380,3 +380,18 @@ async fn health_shows_waiting_deliveries_and_the_circuit_breaker() {
         .await;
     assert_eq!(listed.body["connections"][0]["health"]["pending"], 1);
 }
+
+#[tokio::test]
+async fn health_shows_why_a_digest_is_set_aside_until_it_is_tried_again() {
+    let world = world().await;
+    let run = async |sql: &str| world.app.database.run(sql).await;
+    let path = format!("/v1/{}", world.connection);
+    run("INSERT INTO leases (kind, key, error, next_time) \
+         SELECT 'digest', id::text, 'a reason', now() + interval '1 day' FROM connections")
+    .await;
+    let health = world.acme.get(&path).await.body["health"].clone();
+    assert_eq!(health["digestError"], "a reason");
+    run("UPDATE leases SET next_time = now()").await;
+    let health = world.acme.get(&path).await.body["health"].clone();
+    assert_eq!(health.get("digestError"), None);
+}

@@ -29,6 +29,9 @@ pub struct Health {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub oldest_pending_time: Option<Timestamp>,
     pub breaker: Breaker,
+    /// Why the digest is set aside; absent unless it is.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub digest_error: Option<String>,
 }
 
 /// This many or more: a backlog of millions is not counted at each read of its Connection.

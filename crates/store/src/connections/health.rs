@@ -5,7 +5,9 @@ use std::collections::HashMap;
 use chrono::{DateTime, Utc};
 use diesel::{
     QueryableByName,
-    sql_types::{Array, BigInt, Bool, Integer, Nullable, SmallInt, Timestamptz, Uuid as SqlUuid},
+    sql_types::{
+        Array, BigInt, Bool, Integer, Nullable, SmallInt, Text, Timestamptz, Uuid as SqlUuid,
+    },
 };
 use diesel_async::{AsyncPgConnection, RunQueryDsl};
 use domain::{
@@ -35,6 +37,8 @@ struct ConnectionHealthRow {
     pending: i64,
     #[diesel(sql_type = Nullable<Timestamptz>)]
     oldest_pending_time: Option<DateTime<Utc>>,
+    #[diesel(sql_type = Nullable<Text>)]
+    digest_error: Option<String>,
 }
 
 impl ConnectionHealthRow {
@@ -53,12 +57,13 @@ impl ConnectionHealthRow {
                 Some(true) => Breaker::Open,
                 Some(false) => Breaker::HalfOpen,
             },
+            digest_error: self.digest_error.clone(),
         }
     }
 }
 
-/// Health of the Connections that exist. Reads one row of `connection_lanes` each, and a bounded number of entries
-/// of `deliveries_due_by_connection_idx`, regardless of how many deliveries wait.
+/// Health of the Connections that exist. Reads one row of `connection_lanes` and one of `leases` each, and a bounded number
+/// of entries of `deliveries_due_by_connection_idx`, regardless of how many deliveries wait.
 pub async fn health(
     conn: &mut AsyncPgConnection,
     connections: &[ConnectionName],

@@ -2,7 +2,8 @@
 
 use std::{collections::BTreeSet, time::Duration};
 
-use domain::ManagerName;
+use domain::{ConnectionName, ManagerName};
+use store::connections;
 use test_support::eventually;
 
 use super::{LOCK_LOG, MailServer, confirmed, header, unwrapped, world};
@@ -172,6 +173,90 @@ async fn two_dispatchers_make_one_digest_although_one_is_killed() {
     for mail in &mails {
         assert_eq!(header(mail, "Subject"), "2 new posts");
     }
+}
+
+/// The reason that the Connection's owner sees.
+async fn digest_error(world: &World, connection: ConnectionName) -> Option<String> {
+    let mut conn = world.database.connect().await;
+    let health = connections::health(&mut conn, &[connection]).await;
+    health.unwrap().remove(&connection).unwrap().digest_error
+}
+
+#[tokio::test]
+async fn digest_that_ends_three_dispatchers_is_set_aside_and_its_owner_sees_why() {
+    let Some(server) = MailServer::start() else {
+        return;
+    };
+    let world = world(&server).await;
+    let deadly = confirmed(&world, &["ada@example.com"]).await;
+    let other = confirmed(&world, &["grace@example.com"]).await;
+    world
+        .database
+        .run("UPDATE connections SET digest = 'DAILY'")
+        .await;
+    let manager = world.manager(&[deadly, other]).await;
+    let replica = world.ready_dispatcher().await;
+    gather(&world, manager, 1).await;
+    replica.stop().await;
+
+    let id = deadly.connection.to_uuid();
+    for statement in [
+        "CREATE FUNCTION hang() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN PERFORM pg_sleep(3600); RETURN NEW; END $$",
+        "CREATE TRIGGER hang BEFORE INSERT ON digests FOR EACH ROW EXECUTE FUNCTION hang()",
+        &format!(
+            "UPDATE digest_scans SET create_time = create_time - interval '1 day' WHERE connection_id = '{id}'"
+        ),
+    ] {
+        world.database.run(statement).await;
+    }
+    let lease = format!("leases WHERE kind = 'digest' AND key = '{id}'");
+    let hangs = "pg_stat_activity WHERE datname = current_database() AND wait_event = 'PgSleep'";
+    for _ in 0..3 {
+        let replica = world.dispatcher();
+        let leased = format!("{lease} AND leased_by = '{}'", replica.backbone.replica);
+        eventually("it is being made", async || {
+            world.database.count(&leased).await == 1 && world.database.count(hangs).await == 1
+        })
+        .await;
+        assert_eq!(digest_error(&world, deadly).await, None);
+        replica.kill();
+        // The server notices the death of a client only when it answers.
+        world.database.disconnect_all().await;
+    }
+    let replica = world.dispatcher();
+    let set_aside =
+        format!("{lease} AND leased_by IS NULL AND next_time > now() AND crash_count = 4");
+    eventually("it is set aside", async || {
+        world.database.count(&set_aside).await == 1
+    })
+    .await;
+    // It must not be tried while a slow machine makes the other digest.
+    let rest = async |until: &str| {
+        let rest = format!("UPDATE leases SET next_time = {until} WHERE crash_count = 4");
+        world.database.run(&rest).await
+    };
+    assert_eq!(rest("now() + interval '1 day'").await, 1);
+    let reason = "the service stopped 3 times in a row while it worked on this";
+    assert_eq!(digest_error(&world, deadly).await.as_deref(), Some(reason));
+    assert_eq!(digest_error(&world, other).await, None);
+    eventually("it is counted", async || {
+        let text = prometheus::TextEncoder::new().encode_to_string(&prometheus::gather());
+        let counted = "earshot_work_items_total{kind=\"digest\",outcome=\"set_aside\"} 1\n";
+        text.unwrap().contains(counted)
+    })
+    .await;
+    world.database.run("DROP TRIGGER hang ON digests").await;
+    end_day(&world).await;
+    world.until("SUCCEEDED", 1).await;
+    server.until(1).await;
+    assert_eq!(server.to("grace@example.com").len(), 1);
+
+    assert_eq!(rest("now()").await, 1);
+    world.until("SUCCEEDED", 2).await;
+    server.until(2).await;
+    assert_eq!(server.to("ada@example.com").len(), 1);
+    assert_eq!(digest_error(&world, deadly).await, None);
+    replica.stop().await;
 }
 
 /// Neither can store that a mail was taken, so what both sent comes again.
