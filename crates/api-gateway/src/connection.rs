@@ -46,6 +46,11 @@ const TOO_LARGE: &str = "431 Request Header Fields Too Large";
 /// A byte that no head may have.
 const INVALID: u8 = 0;
 const EMPTY: &str = "\r\ncontent-length: 0\r\n";
+/// What the library may say of the connection: nothing, or one of these.
+const CONNECTION: [&str; 2] = [
+    "\r\nconnection: close\r\n",
+    "\r\nconnection: keep-alive\r\n",
+];
 /// Enough for one error response, so that it is written whole or not at all. Longer writes are not buffered.
 const BUFFER_BYTES: usize = 1_024;
 
@@ -206,7 +211,8 @@ fn status(head: &str) -> Option<StatusCode> {
     head.split(' ').nth(1)?.parse().ok()
 }
 
-/// Adds the error body to a bare error, which is a 431 if the head was too large.
+/// Adds the error body to a bare error, which is a 431 if the head was too large, and announces the end of the
+/// connection: the library says what the request before it asked for.
 fn with_body(head: &[u8], is_too_large: bool) -> Vec<u8> {
     let mut head = String::from_utf8_lossy(head).into_owned();
     if is_too_large {
@@ -217,8 +223,11 @@ fn with_body(head: &[u8], is_too_large: bool) -> Vec<u8> {
     let body = body.to_string();
     let request_id = Id::generate();
     tracing::info!(request.id = %request_id, "no request could be read: {status}");
+    for connection in CONNECTION {
+        head = head.replacen(connection, "\r\n", 1);
+    }
     let headers = format!(
-        "\r\ncontent-length: {}\r\ncontent-type: application/json\r\ncache-control: no-store\r\n\
+        "\r\ncontent-length: {}\r\nconnection: close\r\ncontent-type: application/json\r\ncache-control: no-store\r\n\
          x-content-type-options: nosniff\r\nx-request-id: {request_id}\r\n",
         body.len()
     );
@@ -230,6 +239,7 @@ mod tests {
     use super::{BUFFER_BYTES, bare_error, with_body};
 
     const BARE: &str = "HTTP/1.1 400 Bad Request\r\ncontent-length: 0\r\nconnection: close\r\n\r\n";
+    const KEPT: &str = "HTTP/1.1 400 Bad Request\r\ncontent-length: 0\r\n\r\n";
 
     #[test]
     fn a_bare_error_gets_a_body() {
@@ -237,8 +247,18 @@ mod tests {
         let (head, body) = text.split_once("\r\n\r\n").unwrap();
         assert_eq!(body, r#"{"code":400,"message":"bad request"}"#);
         assert!(head.contains(&format!("content-length: {}\r\n", body.len())));
-        assert!(head.ends_with("connection: close"));
         assert!(text.len() < BUFFER_BYTES / 2);
+    }
+
+    #[test]
+    fn a_bare_error_says_once_that_the_connection_ends() {
+        let old = BARE.replace("close", "keep-alive");
+        for bare in [BARE, KEPT, old.as_str()] {
+            let text = String::from_utf8(with_body(bare.as_bytes(), true)).unwrap();
+            assert_eq!(text.matches("connection: ").count(), 1, "{text}");
+            assert!(text.contains("\r\nconnection: close\r\n"), "{text}");
+            assert!(text.starts_with("HTTP/1.1 431 "), "{text}");
+        }
     }
 
     #[test]

@@ -201,6 +201,24 @@ async fn malformed_http_gets_the_error_body() {
     }
 }
 
+/// Otherwise a client that keeps connections sends its next request on one that is about to close.
+#[tokio::test]
+async fn refused_head_on_a_kept_connection_announces_its_end() {
+    let app = TestApp::start().await;
+    let large = format!("GET /{} HTTP/1.1\r\n\r\n", "x".repeat(60_000));
+    for (request, expected) in [(large.as_str(), 431), (MALFORMED[0], 400)] {
+        let mut stream = app.connect().await;
+        let first = b"GET /healthz HTTP/1.1\r\nhost: x\r\n\r\n";
+        stream.write_all(first).await.unwrap();
+        let (_, head, _) = read_answer(&mut stream).await;
+        assert!(!head.contains("connection: close"), "{head}");
+        let _ = stream.write_all(request.as_bytes()).await;
+        let (status, head, _) = read_answer(&mut stream).await;
+        assert_eq!(status, expected);
+        assert!(head.contains("connection: close"), "{head}");
+    }
+}
+
 #[tokio::test]
 async fn unusual_paths_are_harmless() {
     let app = TestApp::start().await;
