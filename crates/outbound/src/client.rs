@@ -22,7 +22,8 @@ use url::{Position, Url};
 use crate::{
     Failure, Resolve, SystemResolver,
     body::{Body, PIECE_BYTES},
-    connect::{Connector, Lease},
+    connect::Connector,
+    connection::Checkout,
     trace::{TRACE, Trace},
 };
 
@@ -149,7 +150,7 @@ impl Client {
         mut headers: HeaderMap,
         body: Body,
         trace: Arc<Trace>,
-    ) -> Result<(http::Response<Incoming>, Lease), Failure> {
+    ) -> Result<(http::Response<Incoming>, Checkout), Failure> {
         // A fragment stays with the client (RFC 9110 7.1).
         let uri: Uri = url[..Position::AfterQuery]
             .parse()
@@ -183,11 +184,11 @@ impl Client {
         *request.method_mut() = method;
         *request.uri_mut() = uri;
         *request.headers_mut() = headers;
-        let lease = Lease::of(&mut request);
+        let checkout = Checkout::of(&mut request);
         let sending = TRACE.scope(trace, self.http.request(request));
         let mut sending = pin!(sending.instrument(span.clone()));
-        // If this future is dropped, the lease ends before the connection can return to the pool.
-        let mut lease = lease;
+        // If this future is dropped, the checkout ends before the connection can return to the pool.
+        let mut checkout = checkout;
         let answer = sending.as_mut().await;
         let answer = answer.map_err(|error| Failure::of(&error));
         match &answer {
@@ -198,14 +199,14 @@ impl Client {
                     span.record("error.type", status.as_str());
                     span.record("otel.status_code", "ERROR");
                 }
-                lease.has_response = true;
+                checkout.has_response = true;
             }
             Err(failure) => {
                 span.record("error.type", failure.word());
                 span.record("otel.status_code", "ERROR");
             }
         }
-        answer.map(|answer| (answer, lease))
+        answer.map(|answer| (answer, checkout))
     }
 }
 

@@ -13,7 +13,6 @@ use std::{
     io,
     net::{IpAddr, SocketAddr},
     ops::Range,
-    pin::Pin,
     sync::Arc,
     task::{Context, Poll},
     time::{Duration, Instant},
@@ -26,22 +25,14 @@ use futures::{
     stream::FuturesUnordered,
 };
 use http::Uri;
-use hyper::rt::{Read, ReadBufCursor, Write};
-use hyper_util::{
-    client::legacy::connect::{CaptureConnection, Connected, Connection, capture_connection},
-    rt::TokioIo,
-};
 use rustls::pki_types::ServerName;
-use tokio::{
-    io::{AsyncRead, AsyncWrite},
-    net::TcpStream,
-    time::{Sleep, sleep},
-};
+use tokio::net::TcpStream;
 use tokio_rustls::TlsConnector;
-use tokio_util::sync::{CancellationToken, WaitForCancellationFutureOwned};
+use tokio_util::sync::CancellationToken;
 
 use crate::{
     Failure, Resolve,
+    connection::{Io, MAX_STALL, Opened, Stream},
     trace::{Stage, Trace},
     tunnel::open_tunnel,
 };
@@ -57,9 +48,6 @@ const MAX_AGE_JITTER: Range<f64> = 0.8..1.0;
 /// Limits the connection attempts for a name with many addresses.
 const MAX_ATTEMPTS: usize = 6;
 
-/// How long a peer may take no bytes. Otherwise hyper would wait for ever to send the rest of a request that has its
-/// response, also to close the connection.
-const MAX_STALL: Duration = Duration::from_secs(10);
 /// Maximum number of bytes that TLS has taken and not sent.
 const TLS_BUFFER_BYTES: usize = 16 * 1_024;
 
@@ -80,78 +68,6 @@ struct Inner {
     proxy_tls: TlsConnector,
     max_age: Duration,
     max_stall: Duration,
-}
-
-/// Attached to each response of a connection: the trace that opened it, and its peer.
-#[derive(Clone)]
-pub(crate) struct Opened {
-    pub(crate) by: Arc<Trace>,
-    /// `None` behind a proxy.
-    pub(crate) address: Option<IpAddr>,
-    /// Time from when it takes no new requests.
-    retires: Instant,
-    is_h2: bool,
-    /// Ends the connection, with all requests that it has.
-    end: CancellationToken,
-}
-
-/// The use of a connection by one request. When it ends, a connection that is too old leaves the pool, and one of HTTP/1.1
-/// without a response ends: its request may be in memory for as long as it lives.
-pub(crate) struct Lease {
-    connection: CaptureConnection,
-    pub(crate) has_response: bool,
-}
-
-impl Lease {
-    pub(crate) fn of<B>(request: &mut http::Request<B>) -> Self {
-        Self {
-            connection: capture_connection(request),
-            has_response: false,
-        }
-    }
-
-    /// Ends the connection because its peer has responded and does not read the request. In HTTP/2 it takes no new requests,
-    /// and has this time for those of others.
-    pub(crate) fn give_up(self, time: Duration) {
-        self.with_connection(|connected, opened| {
-            connected.poison();
-            let end = opened.end.clone();
-            if opened.is_h2 {
-                tokio::spawn(async move {
-                    sleep(time).await;
-                    end.cancel();
-                });
-            } else {
-                end.cancel();
-            }
-        });
-    }
-
-    fn with_connection(&self, work: impl FnOnce(&Connected, &Opened)) {
-        let connected = self.connection.connection_metadata();
-        let Some(connected) = connected.as_ref() else {
-            return;
-        };
-        let mut extras = http::Extensions::new();
-        connected.get_extras(&mut extras);
-        if let Some(opened) = extras.get::<Opened>() {
-            work(connected, opened);
-        }
-    }
-}
-
-impl Drop for Lease {
-    fn drop(&mut self) {
-        self.with_connection(|connected, opened| {
-            let ends = !self.has_response && !opened.is_h2;
-            if ends || opened.retires <= Instant::now() {
-                connected.poison();
-            }
-            if ends {
-                opened.end.cancel();
-            }
-        });
-    }
 }
 
 impl Connector {
@@ -465,181 +381,5 @@ async fn connect_one(address: IpAddr, port: u16) -> Result<(TcpStream, IpAddr), 
             address,
             reason: error.to_string(),
         }),
-    }
-}
-
-trait Io: AsyncRead + AsyncWrite + Send + Unpin {}
-impl<T: AsyncRead + AsyncWrite + Send + Unpin> Io for T {}
-
-/// A connection, plain or TLS, in the form that hyper needs.
-pub(crate) struct Stream {
-    io: TokioIo<Box<dyn Io>>,
-    opened: Opened,
-    end: Pin<Box<WaitForCancellationFutureOwned>>,
-    /// Limits the wait until the peer takes bytes.
-    stall: Option<Pin<Box<Sleep>>>,
-    max_stall: Duration,
-    /// Requests name their whole address, for a proxy.
-    is_forwarded: bool,
-}
-
-impl Stream {
-    fn new(io: Box<dyn Io>, opened: Opened, is_forwarded: bool, max_stall: Duration) -> Self {
-        Self {
-            io: TokioIo::new(io),
-            end: Box::pin(opened.end.clone().cancelled_owned()),
-            opened,
-            stall: None,
-            max_stall,
-            is_forwarded,
-        }
-    }
-
-    /// Returns the result of reading or writing, or an error if the connection is to end.
-    fn unless_ended<T>(
-        &mut self,
-        cx: &mut Context<'_>,
-        result: Poll<io::Result<T>>,
-    ) -> Poll<io::Result<T>> {
-        match self.end.as_mut().poll(cx) {
-            Poll::Ready(()) => Poll::Ready(Err(io::ErrorKind::ConnectionAborted.into())),
-            Poll::Pending => result,
-        }
-    }
-
-    fn unless_stalled<T>(
-        &mut self,
-        cx: &mut Context<'_>,
-        result: Poll<io::Result<T>>,
-    ) -> Poll<io::Result<T>> {
-        if result.is_ready() {
-            self.stall = None;
-        } else {
-            let max_stall = self.max_stall;
-            let stall = (self.stall).get_or_insert_with(|| Box::pin(sleep(max_stall)));
-            if stall.as_mut().poll(cx).is_ready() {
-                return Poll::Ready(Err(io::ErrorKind::TimedOut.into()));
-            }
-        }
-        self.unless_ended(cx, result)
-    }
-}
-
-impl Connection for Stream {
-    fn connected(&self) -> Connected {
-        let connected = Connected::new()
-            .proxy(self.is_forwarded)
-            .extra(self.opened.clone());
-        if self.opened.is_h2 {
-            connected.negotiated_h2()
-        } else {
-            connected
-        }
-    }
-}
-
-impl Read for Stream {
-    fn poll_read(
-        mut self: Pin<&mut Self>,
-        cx: &mut Context<'_>,
-        buffer: ReadBufCursor<'_>,
-    ) -> Poll<io::Result<()>> {
-        let result = Pin::new(&mut self.io).poll_read(cx, buffer);
-        self.unless_ended(cx, result)
-    }
-}
-
-impl Write for Stream {
-    fn poll_write(
-        mut self: Pin<&mut Self>,
-        cx: &mut Context<'_>,
-        bytes: &[u8],
-    ) -> Poll<io::Result<usize>> {
-        let result = Pin::new(&mut self.io).poll_write(cx, bytes);
-        self.unless_stalled(cx, result)
-    }
-
-    fn poll_flush(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
-        let result = Pin::new(&mut self.io).poll_flush(cx);
-        self.unless_stalled(cx, result)
-    }
-
-    fn poll_shutdown(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
-        let result = Pin::new(&mut self.io).poll_shutdown(cx);
-        self.unless_stalled(cx, result)
-    }
-
-    fn is_write_vectored(&self) -> bool {
-        self.io.is_write_vectored()
-    }
-
-    fn poll_write_vectored(
-        mut self: Pin<&mut Self>,
-        cx: &mut Context<'_>,
-        slices: &[io::IoSlice<'_>],
-    ) -> Poll<io::Result<usize>> {
-        let result = Pin::new(&mut self.io).poll_write_vectored(cx, slices);
-        self.unless_stalled(cx, result)
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use std::{future::poll_fn, io::ErrorKind, pin::Pin, sync::Arc};
-
-    use hyper::rt::Write as _;
-    use tokio::{
-        io::{AsyncReadExt as _, duplex},
-        time::{Instant, sleep},
-    };
-    use tokio_util::sync::CancellationToken;
-
-    use super::{MAX_STALL, Opened, Stream};
-
-    fn stream(io: tokio::io::DuplexStream) -> Stream {
-        let opened = Opened {
-            by: Arc::default(),
-            address: None,
-            retires: std::time::Instant::now(),
-            is_h2: false,
-            end: CancellationToken::new(),
-        };
-        Stream::new(Box::new(io), opened, false, MAX_STALL)
-    }
-
-    async fn write(stream: &mut Stream) -> std::io::Result<usize> {
-        poll_fn(|cx| Pin::new(&mut *stream).poll_write(cx, &[0; 8])).await
-    }
-
-    #[tokio::test(start_paused = true)]
-    async fn peer_that_takes_no_bytes_loses_its_connection() {
-        let (ours, mut theirs) = duplex(8);
-        let mut stream = stream(ours);
-        assert_eq!(write(&mut stream).await.unwrap(), 8);
-        // It is slow, but it reads.
-        for _ in 0..3 {
-            let reading = async {
-                sleep(MAX_STALL / 2).await;
-                theirs.read_exact(&mut [0; 8]).await.unwrap();
-            };
-            let (written, ()) = tokio::join!(write(&mut stream), reading);
-            assert_eq!(written.unwrap(), 8);
-        }
-        let begin = Instant::now();
-        let error = write(&mut stream).await.unwrap_err();
-        assert_eq!(error.kind(), ErrorKind::TimedOut);
-        assert!(begin.elapsed() >= MAX_STALL);
-    }
-
-    #[tokio::test(start_paused = true)]
-    async fn connection_that_is_given_up_ends_at_once() {
-        let (ours, _theirs) = duplex(8);
-        let mut stream = stream(ours);
-        assert_eq!(write(&mut stream).await.unwrap(), 8);
-        let end = stream.opened.end.clone();
-        let begin = Instant::now();
-        let (written, ()) = tokio::join!(write(&mut stream), async { end.cancel() });
-        assert_eq!(written.unwrap_err().kind(), ErrorKind::ConnectionAborted);
-        assert_eq!(begin.elapsed(), std::time::Duration::ZERO);
     }
 }

@@ -29,7 +29,7 @@ use crate::{
     Client, Failure, Phases,
     body::Body,
     client::header_map,
-    connect::Opened,
+    connection::Opened,
     trace::{Stage, Trace},
 };
 
@@ -95,8 +95,8 @@ impl Client {
         let mut answered = None;
         let mut exchange = match head {
             Err(failure) => failed(failure),
-            Ok((response, lease)) => {
-                answered = Some(lease);
+            Ok((response, checkout)) => {
+                answered = Some(checkout);
                 progress.phases.first_byte = Some(first_byte);
                 if let Some(opened) = response.extensions().get::<Opened>() {
                     progress.address = opened.address;
@@ -120,10 +120,10 @@ impl Client {
             total: started.elapsed(),
             ..progress.phases
         };
-        if let Some(lease) = answered
+        if let Some(checkout) = answered
             && timeout(READ_ON, unsent.sent()).await.is_err()
         {
-            lease.give_up(deadline);
+            checkout.give_up(deadline);
         }
         exchange
     }

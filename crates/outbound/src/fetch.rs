@@ -88,7 +88,7 @@ impl Client {
     ) -> Result<Page, Error> {
         for _ in 0..=limits.max_redirects {
             trace.enter(Stage::Waiting);
-            let (response, _lease) = self
+            let (response, _checkout) = self
                 .send(
                     Method::GET,
                     &url,

@@ -15,6 +15,7 @@
 mod body;
 mod client;
 mod connect;
+mod connection;
 mod decode;
 mod error;
 mod exchange;
