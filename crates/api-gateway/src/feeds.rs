@@ -102,7 +102,8 @@ impl FeedRules for AccountFeeds<'_> {
             return Err(Issue::Forbidden);
         }
         let base_url = platform.base_url.as_ref();
-        // Customers name such a feed by its address, which must be one that we may fetch.
+        // Customers name such a feed by its address, which must be one that we may fetch. First, because it bounds what
+        // `accepts` parses.
         if (kind.takes_any_address)(base_url) {
             WebUrl::parse(feed.what(), &self.feeds.addresses, web_url::Kind::Seed)?;
         }

@@ -41,6 +41,9 @@ impl WebUrl {
             return Err(Issue::TooLong);
         }
         check_form(text)?;
+        if has_long_host(text) {
+            return Err(Issue::InvalidFormat);
+        }
         // The cause adds nothing to the issue.
         let url = Url::parse(text).ok().ok_or(Issue::InvalidFormat)?;
         check(&url, policy, kind)?;
@@ -112,6 +115,34 @@ pub fn masked(url: &Url) -> String {
     masked.into()
 }
 
+/// True if an absolute or relative reference names a longer host than DNS has. Encoding it would take time in
+/// proportion to the square of its length, so ask before it is parsed or joined.
+pub fn has_long_host(reference: &str) -> bool {
+    if reference.len() <= MAX_AUTHORITY_CHARS {
+        return false;
+    }
+    // `Url` ignores these (URL Standard, 4.4).
+    let kept = reference
+        .chars()
+        .filter(|c| !matches!(c, '\t' | '\n' | '\r'));
+    let kept: String = kept.collect();
+    let kept = kept.trim_start_matches(|c: char| c <= ' ');
+    let is_slash = |c: char| matches!(c, '/' | '\\');
+    let after_scheme = { kept.split_once(':') }.filter(|(scheme, _)| is_web(scheme));
+    let rest = match after_scheme {
+        Some((_, rest)) => rest,
+        None if kept.starts_with(is_slash) && kept[1..].starts_with(is_slash) => kept,
+        None => return false,
+    };
+    let rest = rest.trim_start_matches(is_slash);
+    let authority = rest.split(['/', '\\', '?', '#']).next().unwrap_or_default();
+    authority.chars().nth(MAX_AUTHORITY_CHARS).is_some()
+}
+
+fn is_web(scheme: &str) -> bool {
+    scheme.eq_ignore_ascii_case("http") || scheme.eq_ignore_ascii_case("https")
+}
+
 /// The literal address in the host of a URL, if any.
 pub fn literal_address(host: &str) -> Option<IpAddr> {
     match host
@@ -127,14 +158,11 @@ pub fn literal_address(host: &str) -> Option<IpAddr> {
 /// surrounding spaces, line breaks inside, backslashes, missing slashes, empty credentials.
 fn check_form(text: &str) -> Result<(), Issue> {
     let (scheme, rest) = text.split_once("://").ok_or(Issue::InvalidFormat)?;
-    let is_web = scheme.eq_ignore_ascii_case("http") || scheme.eq_ignore_ascii_case("https");
     let authority = rest.split(['/', '?', '#']).next().unwrap_or_default();
     let is_mendable = text
         .chars()
         .any(|c| c.is_control() || c.is_whitespace() || c == '\\');
-    // Longer names are not in DNS, and to encode one takes time in proportion to the square of its length.
-    let is_long = authority.chars().nth(MAX_AUTHORITY_CHARS).is_some();
-    if !is_web || authority.is_empty() || is_long || authority.contains('@') || is_mendable {
+    if !is_web(scheme) || authority.is_empty() || authority.contains('@') || is_mendable {
         return Err(Issue::InvalidFormat);
     }
     Ok(())
@@ -142,7 +170,7 @@ fn check_form(text: &str) -> Result<(), Issue> {
 
 #[cfg(test)]
 mod tests {
-    use super::{Kind, MAX_BYTES, WebUrl, literal_address, masked};
+    use super::{Kind, MAX_BYTES, WebUrl, has_long_host, literal_address, masked};
     use crate::{Issue, address::AddressPolicy};
 
     fn seed(text: &str) -> Result<WebUrl, Issue> {
@@ -164,6 +192,36 @@ mod tests {
             "https://hooks.test/a",
         ] {
             assert_eq!(seed(text).unwrap().as_str(), text);
+        }
+    }
+
+    #[test]
+    fn host_is_at_most_as_long_as_in_dns() {
+        let host = |length: usize| "ü.".repeat(length / 2) + &"a".repeat(length % 2);
+        let longest = format!("https://{}/", ["a"; 127].join("."));
+        assert!(seed(&longest).is_ok());
+        let port = format!("https://{}:65535/", host(254));
+        assert!(!has_long_host(&port));
+        for long in [
+            format!("https://{}", host(261)),
+            format!("HTTP:/{}?a", host(261)),
+            format!(" \u{1}ht\ttps:\\{}\\b", host(261)),
+            format!("//{}#a", host(261)),
+            format!("\\\n/{}/a", host(261)),
+        ] {
+            assert!(has_long_host(&long), "{long}");
+            assert_eq!(seed(&long), Err(Issue::InvalidFormat));
+        }
+        let path = host(300);
+        for short in [
+            format!("https://acme.com/{path}"),
+            format!("//acme.com?{path}"),
+            format!("/{path}"),
+            path.clone(),
+            format!("?a=//{path}"),
+            format!("mailto:{path}"),
+        ] {
+            assert!(!has_long_host(&short), "{short}");
         }
     }
 

@@ -15,7 +15,7 @@
 //!
 //! Cost: about 0.2 ms for a text of 2,000 words; longer texts are cut there.
 
-use domain::Post;
+use domain::{Post, web_url::has_long_host};
 use sha2::{Digest, Sha256};
 use url::Url;
 
@@ -134,9 +134,10 @@ fn first_link(said: &[&str]) -> Option<i64> {
 
 /// Returns the key of an address that leads to more than a front page.
 fn link_key(address: &str) -> Option<i64> {
-    let url = Url::parse(address)
-        .ok()
-        .filter(|_| address.len() <= MAX_LINK_BYTES)?;
+    if address.len() > MAX_LINK_BYTES || has_long_host(address) {
+        return None;
+    }
+    let url = Url::parse(address).ok()?;
     if !matches!(url.scheme(), "http" | "https") {
         return None;
     }

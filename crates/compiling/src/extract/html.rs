@@ -5,7 +5,7 @@
 
 use std::convert::Infallible;
 
-use domain::web_url::MAX_BYTES;
+use domain::web_url::{MAX_BYTES, has_long_host};
 use html5gum::{
     Span, Tokenizer,
     emitters::callback::{CallbackEmitter, CallbackEvent},
@@ -406,7 +406,7 @@ impl Walk {
     }
 
     fn push_link(&mut self, href: &str, text: String, kind: LinkKind) {
-        if self.page.links.len() >= MAX_LINKS || href.is_empty() {
+        if self.page.links.len() >= MAX_LINKS || href.is_empty() || has_long_host(href) {
             return;
         }
         if let Ok(url) = self.base.join(href)

@@ -3,7 +3,7 @@
 //! Elements are known by their names alone, wherever they stand: items outside their channel and documents without an
 //! end are read. What an element does not say is left out, and never refuses the entry, nor the feed.
 
-use domain::Timestamp;
+use domain::{Timestamp, web_url::has_long_host};
 use url::Url;
 
 use super::{
@@ -301,7 +301,7 @@ impl Builder {
 
     fn add_link(&mut self, address: &str, rel: Rel) {
         let address = address.trim();
-        if address.is_empty() || address.len() > MAX_LINE_BYTES {
+        if address.is_empty() || address.len() > MAX_LINE_BYTES || has_long_host(address) {
             return;
         }
         let links = match &self.entry {

@@ -1,6 +1,9 @@
 //! Converts a feed's entry to a post.
 
-use domain::{Post, PostType, Subforum, Timestamp, User, web_url};
+use domain::{
+    Post, PostType, Subforum, Timestamp, User,
+    web_url::{self, has_long_host},
+};
 use sha2::{Digest, Sha256};
 use url::Url;
 
@@ -254,6 +257,9 @@ fn web_link(links: &[Link], rel: Rel) -> Option<String> {
 
 fn web_address(text: &str, base: Option<&Url>) -> Option<String> {
     let text = text.trim();
+    if has_long_host(text) {
+        return None;
+    }
     let url = match base {
         Some(base) if !text.is_empty() => base.join(text).ok()?,
         _ => Url::parse(text).ok()?,

@@ -5,6 +5,7 @@
 
 use std::{collections::BTreeMap, fmt};
 
+use domain::web_url::has_long_host;
 use serde::de::{
     Deserialize, DeserializeSeed, Deserializer, IgnoredAny, MapAccess, SeqAccess, Visitor,
 };
@@ -89,7 +90,11 @@ impl Object {
     }
 
     fn link(&mut self, name: &str, base: &Url) -> Option<Link> {
-        let url = base.join(self.text(name)?.trim()).ok()?;
+        let text = self.text(name)?;
+        if has_long_host(&text) {
+            return None;
+        }
+        let url = base.join(text.trim()).ok()?;
         is_address(&url).then_some(Link {
             url,
             rel: Rel::Alternate,
@@ -122,8 +127,8 @@ impl Object {
     fn into_entry(mut self, base: &Url) -> Entry {
         let links = ["url", "external_url"].map(|name| self.link(name, base));
         let id = self.text("id").map(|id| id.trim().to_owned());
-        let id_link = id.as_deref().and_then(|id| Url::parse(id).ok());
-        let id_link = id_link
+        let whole = { id.as_deref() }.filter(|id| !has_long_host(id));
+        let id_link = { whole.and_then(|id| Url::parse(id).ok()) }
             .filter(is_address)
             .map(|url| Link { url, rel: Rel::Id });
         let html = self.text("content_html").map(Markup::Html);
