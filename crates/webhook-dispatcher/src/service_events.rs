@@ -37,6 +37,9 @@ async fn give_all(
     shutdown: &CancellationToken,
 ) -> Result<(), store::Error> {
     for event in refused.due(Instant::now()) {
+        if shutdown.is_cancelled() {
+            break;
+        }
         give_alone(dispatcher, refused, event).await?;
     }
     while !shutdown.is_cancelled() {
@@ -45,37 +48,42 @@ async fn give_all(
         drop(conn);
         let given = match give(dispatcher, &events).await {
             Err(error) if error.may_blame_values() => {
+                let mut given = 0;
                 for event in &events {
-                    give_alone(dispatcher, refused, *event).await?;
+                    given += give_alone(dispatcher, refused, *event).await?;
                 }
-                events.len()
+                given
             }
             given => given?,
         };
-        // What is not given is in the hands of another dispatcher.
-        if given < BATCH as usize {
+        // Otherwise the rest is refused, or in the hands of other dispatchers.
+        let may_continue = given > 0 && events.len() == BATCH as usize;
+        if !may_continue {
             break;
         }
     }
     Ok(())
 }
 
-/// Gives one event; postpones it if the database refuses it.
+/// Gives one event; postpones it if the database refuses it. Returns how many it gave.
 async fn give_alone(
     dispatcher: &Dispatcher,
     refused: &mut Refused<i64>,
     event: i64,
-) -> Result<(), store::Error> {
+) -> Result<usize, store::Error> {
     match give(dispatcher, &[event]).await {
-        Ok(_) => refused.remove(event),
+        Ok(given) => {
+            refused.remove(event);
+            Ok(given)
+        }
         Err(error) if error.may_blame_values() => {
             let wait = refused.put_off(event, Instant::now());
             let error = format!("{:#}", anyhow::Error::from(error));
             tracing::error!(event, error, retry_in = ?wait, "the database refuses deliveries of a service event");
+            Ok(0)
         }
-        Err(error) => return Err(error),
+        Err(error) => Err(error),
     }
-    Ok(())
 }
 
 /// Returns the number of events that it gave. If the process dies between the commit and the hints, the sweep finds the
