@@ -12,7 +12,7 @@ use std::{
     time::Duration,
 };
 
-use runtime::{Check, Config, Context, Periodic, Sparing};
+use runtime::{Backoff, Check, Config, Context, Periodic, Sparing};
 use store::{
     AsyncPgConnection, Pool, QueryResult, backfills, erasure, feed_post_ids,
     feeds::{self, AccountFeed, PlatformFeeds},
@@ -28,7 +28,7 @@ const LOOK: Duration = Duration::from_secs(10);
 /// Interval of reading the sizes of tables.
 const SIZES: Duration = Duration::from_secs(300);
 const PURGE: Duration = Duration::from_secs(3_600);
-/// Same, after a failure.
+/// Same, after a failure; twice as long after each further one.
 const PURGE_AGAIN: Duration = Duration::from_secs(60);
 /// Maximum number of feeds that one statement purges, or whose stored posts it purges.
 const FEEDS_AT_ONCE: i64 = 100;
@@ -91,6 +91,7 @@ impl Monitor {
         let all_configured = context.health.check("platforms");
         all_configured.ok();
         let mut purge_due = Instant::now() + PURGE.mul_f64(rand::random_range(0.1..1.0));
+        let mut purge_again = Backoff::new(PURGE_AGAIN, PURGE);
         let mut sizes_due = Instant::now();
         let mut rounds = Periodic::new(&context.shutdown);
         let mut sparing = Sparing::new(100);
@@ -108,9 +109,16 @@ impl Monitor {
                 }
             }
             if Instant::now() >= purge_due {
-                let purged = self.purge(&context.shutdown).await;
-                let purged = rounds.log_once("purge what is old", purged);
-                let pause = purged.map_or(PURGE_AGAIN, |()| PURGE);
+                let pause = match self.purge(&context.shutdown).await {
+                    Ok(()) => {
+                        purge_again.reset();
+                        PURGE
+                    }
+                    Err(error) => {
+                        tracing::warn!("cannot purge what is old: {error:#}");
+                        purge_again.next()
+                    }
+                };
                 purge_due = Instant::now() + pause;
             }
         }
@@ -240,23 +248,38 @@ impl Monitor {
     }
 
     /// Purges one kind after the other. One that fails does not stop those behind it.
-    async fn purge(&self, shutdown: &CancellationToken) -> Result<(), store::Error> {
+    async fn purge(&self, shutdown: &CancellationToken) -> anyhow::Result<()> {
         let mut conn = self.pool.get().await?;
         let conn: &mut AsyncPgConnection = &mut conn;
         let results = [
-            backfills::purge_done(conn).await.map(drop),
-            table::purge(conn).await.map(drop),
-            quotas::purge_days(conn).await.map(drop),
-            purge_refused_posts(conn, shutdown).await,
-            feeds::purge_quarantine(conn).await.map(drop),
-            feeds::purge_days(conn, self.days_kept).await.map(drop),
-            purge_feeds(conn, shutdown).await,
-            purge_recent_posts(conn, self.recent_post_bytes, shutdown).await,
-            purge_post_ids(conn, shutdown).await,
-            backfills::retry_failed(conn).await.map(drop),
+            ("backfills", backfills::purge_done(conn).await.map(drop)),
+            ("leases", table::purge(conn).await.map(drop)),
+            ("days of quotas", quotas::purge_days(conn).await.map(drop)),
+            ("refused posts", purge_refused_posts(conn, shutdown).await),
+            (
+                "quarantined responses",
+                feeds::purge_quarantine(conn).await.map(drop),
+            ),
+            (
+                "days of feeds",
+                feeds::purge_days(conn, self.days_kept).await.map(drop),
+            ),
+            ("feeds", purge_feeds(conn, shutdown).await),
+            (
+                "recent posts",
+                purge_recent_posts(conn, self.recent_post_bytes, shutdown).await,
+            ),
+            ("ids of posts", purge_post_ids(conn, shutdown).await),
+            (
+                "failed backfills",
+                backfills::retry_failed(conn).await.map(drop),
+            ),
         ];
-        let failed = results.into_iter().collect::<Result<(), _>>();
-        Ok(failed?)
+        let failed: Vec<String> = { results.into_iter() }
+            .filter_map(|(kind, result)| result.err().map(|error| format!("{kind}: {error}")))
+            .collect();
+        anyhow::ensure!(failed.is_empty(), "{}", failed.join("; "));
+        Ok(())
     }
 }
 
