@@ -6,8 +6,8 @@
 //! forgotten is free again, and one of a replica without heartbeat is taken over.
 //!
 //! A lease that is taken over counts as a crash of its item, until the item is done ([`Leased::crashes`]). The item may have
-//! been what ended the process. After the second crash in a row, a replica has at most one such suspect in hand, so
-//! that the third crash shows which of them it is. That one is set aside ([`Setback`]). It may be innocent, so it is tried
+//! been what ended the process. After the second crash in a row, a replica begins one such suspect at a time
+//! (`docs/adr/0048`), so that the third crash shows which of them it is. That one is set aside ([`Setback`]). It may be innocent, so it is tried
 //! again, after a longer rest each time. A rest that begins counts too: with 3, 5, 7… in its row an item is to be set
 //! aside, with 4, 6, 8… it has rested and is tried.
 

@@ -31,7 +31,8 @@ use crate::{
 const WORD: &str = "lantern";
 /// Longer than any service waits.
 const NEVER: Duration = Duration::from_secs(3_600);
-const REASON: &str = "the service stopped 3 times in a row while it ";
+/// Three, or more if a slow machine tries the item again before the reason is read.
+const REASON: &str = " times in a row while it ";
 /// More than three: a request that reaches its own time limit before the kill begins the count again.
 const MOST_DEATHS: usize = 9;
 
