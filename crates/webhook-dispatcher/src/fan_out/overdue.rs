@@ -51,6 +51,9 @@ async fn sweep_once(
     shutdown: &CancellationToken,
 ) -> Result<(), store::Error> {
     for scan in refused.due(Instant::now()) {
+        if shutdown.is_cancelled() {
+            break;
+        }
         fan_out_alone(dispatcher, refused, scan).await?;
     }
     let (mut round, mut is_backlog) = (Round::default(), false);
@@ -60,7 +63,10 @@ async fn sweep_once(
         let mut more = listed >= BATCH as usize || taken.len() < listed;
         let done = fan_out_some(dispatcher, refused, &taken).await;
         release(dispatcher, &taken).await?;
-        let done = done?;
+        let Some(done) = done? else {
+            // The next sweep goes on with others.
+            break;
+        };
         more |= done < taken.len();
         swept += done;
         // The others are in the hands of another dispatcher.
@@ -134,14 +140,14 @@ async fn lease(
 }
 
 /// Fans out a batch in one transaction or, if the database refuses it, one by one. Returns the number of Scans that are
-/// done.
+/// done or postponed; `None` if the database refuses each of them.
 async fn fan_out_some(
     dispatcher: &Arc<Dispatcher>,
     refused: &mut Refused<ScanName>,
     taken: &[Leased<ScanName>],
-) -> Result<usize, store::Error> {
+) -> Result<Option<usize>, store::Error> {
     if taken.is_empty() {
-        return Ok(0);
+        return Ok(Some(0));
     }
     let made: Vec<Made> = taken
         .iter()
@@ -151,13 +157,14 @@ async fn fan_out_some(
         Ok(surplus) => {
             let done = taken.len() - surplus.len();
             count_recovered(done);
-            Ok(done)
+            Ok(Some(done))
         }
         Err(error) if error.may_blame_values() => {
+            let mut any = false;
             for leased in taken {
-                fan_out_alone(dispatcher, refused, leased.item).await?;
+                any |= fan_out_alone(dispatcher, refused, leased.item).await?;
             }
-            Ok(taken.len())
+            Ok(any.then_some(taken.len()))
         }
         Err(error) => Err(error),
     }
@@ -174,25 +181,26 @@ async fn release(dispatcher: &Dispatcher, taken: &[Leased<ScanName>]) -> Result<
     Ok(())
 }
 
-/// Fans out one Scan; postpones it if the database refuses it.
+/// Fans out one Scan; postpones it, and returns false, if the database refuses it.
 async fn fan_out_alone(
     dispatcher: &Arc<Dispatcher>,
     refused: &mut Refused<ScanName>,
     scan: ScanName,
-) -> Result<(), store::Error> {
+) -> Result<bool, store::Error> {
     match fan_out(dispatcher, &[Made::from(&scan)]).await {
         Ok(_) => {
             refused.remove(scan);
             count_recovered(1);
+            Ok(true)
         }
         Err(error) if error.may_blame_values() => {
             let wait = refused.put_off(scan, Instant::now());
             let error = format!("{:#}", anyhow::Error::from(error));
             tracing::error!(scan.name = %scan, error, retry_in = ?wait, "the database refuses its deliveries");
+            Ok(false)
         }
-        Err(error) => return Err(error),
+        Err(error) => Err(error),
     }
-    Ok(())
 }
 
 fn count_recovered(scans: usize) {
