@@ -25,12 +25,14 @@ use crate::{
 mod disable;
 mod edit;
 mod health;
+mod receivers;
 mod recipients;
 mod reseal;
 
 pub use disable::{Switched, disable, disable_unchanged};
 pub use edit::{PAUSED, check_deletion, delete, lock, update};
 pub use health::health;
+pub use receivers::MAX_RECEIVERS;
 pub use reseal::{Resealed, reseal};
 
 /// Value of the plain address column when the address is sealed.
@@ -184,12 +186,18 @@ fn secrets_of(name: ConnectionName) -> String {
 }
 
 /// Stores a Connection with its secrets sealed. Call inside a transaction.
+///
+/// # Errors
+/// [`Error::QuotaExceeded`] if too many of the Namespace receive service events.
 pub async fn insert(
     conn: &mut AsyncPgConnection,
     sealer: &Sealer,
     namespace: Id,
     draft: &CreateConnection,
 ) -> Result<Connection, Error> {
+    if !draft.events.is_empty() {
+        receivers::check(conn, namespace).await?;
+    }
     let id = Id::generate();
     let time = id.time();
     let name = ConnectionName {

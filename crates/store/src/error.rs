@@ -24,6 +24,9 @@ pub(crate) const NEW_FEEDS: &str = "newFeeds";
 /// Name of the daily limit of stored responses: the header that asks to store them.
 pub(crate) const STORED_RESPONSES: &str = "Idempotency-Key";
 
+/// Name of the limit of Connections of a Namespace that receive service events: their field.
+pub(crate) const EVENTS: &str = "events";
+
 /// A quota that is used up.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Exceeded {
@@ -45,6 +48,7 @@ impl fmt::Display for Exceeded {
             CONTENT => "bytes of instructions and mutes",
             NEW_FEEDS => "feeds that are new to it today (UTC)",
             STORED_RESPONSES => "bytes of stored responses today (UTC)",
+            EVENTS => "Connections of this Namespace that receive service events",
             quota => quota,
         };
         write!(

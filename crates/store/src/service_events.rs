@@ -118,15 +118,21 @@ struct IdRow {
     id: i64,
 }
 
-/// Returns up to `limit` events, oldest first, except some.
+/// Returns up to `limit` events, oldest first, except some: one, or as many as have at most `deliveries` together. Reads the
+/// Connections that receive them.
 pub async fn list(
     conn: &mut AsyncPgConnection,
     limit: i64,
     except: &[i64],
+    deliveries: i64,
 ) -> QueryResult<Vec<i64>> {
-    let rows: Vec<IdRow> = query!("service_events/list", BigInt: limit, Array<BigInt>: except)
-        .load(conn)
-        .await?;
+    let list = query!(
+        "service_events/list",
+        BigInt: limit,
+        Array<BigInt>: except,
+        BigInt: deliveries,
+    );
+    let rows: Vec<IdRow> = list.load(conn).await?;
     Ok(rows.into_iter().map(|row| row.id).collect())
 }
 

@@ -16,8 +16,9 @@ use tokio_util::sync::CancellationToken;
 use crate::{Dispatcher, refused::Refused};
 
 const LOOK: Duration = Duration::from_secs(1);
-/// Number of events in one transaction. A Namespace may have a hundred Connections.
-const BATCH: u32 = 64;
+/// Maximum number of events in one transaction, and of their deliveries, unless one event has more.
+const BATCH: i64 = 64;
+const DELIVERIES: i64 = 500;
 
 pub(crate) async fn run(dispatcher: &Arc<Dispatcher>, shutdown: CancellationToken) {
     let mut refused = Refused::default();
@@ -44,7 +45,7 @@ async fn give_all(
     }
     while !shutdown.is_cancelled() {
         let mut conn = dispatcher.backbone.pool.get().await?;
-        let events = service_events::list(&mut conn, BATCH.into(), &refused.all()).await?;
+        let events = service_events::list(&mut conn, BATCH, &refused.all(), DELIVERIES).await?;
         drop(conn);
         let given = match give(dispatcher, &events).await {
             Err(error) if error.may_blame_values() => {
@@ -56,9 +57,8 @@ async fn give_all(
             }
             given => given?,
         };
-        // Otherwise the rest is refused, or in the hands of other dispatchers.
-        let may_continue = given > 0 && events.len() == BATCH as usize;
-        if !may_continue {
+        if given == 0 {
+            // None is left, or they are refused or in the hands of other dispatchers.
             break;
         }
     }

@@ -1,5 +1,6 @@
 use domain::key::Role;
 use serde_json::json;
+use store::connections::MAX_RECEIVERS;
 
 use crate::{app::TestApp, client::connection_body};
 
@@ -155,4 +156,44 @@ async fn service_events_are_chosen_by_those_who_may_write() {
         acme.patch(&one, &wrong).await.details(),
         [("events[1]", "invalid_enum")]
     );
+}
+
+/// No quota of Scans limits what each event becomes: a delivery to each of them.
+#[tokio::test]
+async fn few_connections_of_a_namespace_receive_service_events() {
+    let app = TestApp::start().await;
+    let acme = app.account("acme").await;
+    let namespace = acme.namespace().await;
+    let path = format!("/v1/{namespace}/connections");
+    let events = json!({"events": ["MANAGER_APPLIED"]});
+    let mut body = connection_body();
+    body["events"] = events["events"].clone();
+    for _ in 1..MAX_RECEIVERS {
+        acme.made(&path, &body).await;
+    }
+    let without = acme.connection(&namespace).await;
+    let patched = format!("/v1/{without}");
+    // Two requests for the last one.
+    let (created, changed) = tokio::join!(acme.post(&path, &body), acme.patch(&patched, &events));
+    let (refused, done) = match created.status {
+        201 => (changed, created),
+        _ => (created, changed),
+    };
+    assert!(done.status < 300, "{}", done.body);
+    assert_eq!(refused.details(), [("events", "quota_exceeded")]);
+    let message = refused.body["message"].as_str().unwrap();
+    assert!(
+        message.contains("service events, and its quota is 20"),
+        "{message}"
+    );
+
+    // One that receives some may receive others, and other Namespaces have as many.
+    let name = done.body["name"].as_str().unwrap();
+    let changed = json!({"events": ["POST_DELETED"]});
+    assert_eq!(
+        acme.patch(&format!("/v1/{name}"), &changed).await.status,
+        200
+    );
+    let other = acme.namespace().await;
+    acme.made(&format!("/v1/{other}/connections"), &body).await;
 }

@@ -3,14 +3,14 @@
 use diesel::prelude::*;
 use diesel_async::{AsyncPgConnection, RunQueryDsl};
 use domain::{
-    Connection, ConnectionName, Timestamp,
+    Connection, ConnectionName, ServiceEventType, Timestamp,
     connection::{ConnectionChange, ConnectionState, Recipients},
 };
 use uuid::Uuid;
 
 use super::{
-    ConnectionRow, SEALED, recipients, seal_headers, seal_secrets, seal_url, stored_events,
-    stored_period, stored_rate, stored_zone,
+    ConnectionRow, SEALED, receivers, recipients, seal_headers, seal_secrets, seal_url,
+    stored_events, stored_period, stored_rate, stored_zone,
 };
 use crate::{
     Error, QueryResult,
@@ -70,6 +70,10 @@ pub async fn update(
         return Ok(current);
     }
     let name = current.name;
+    let receives = |events: &[ServiceEventType]| !events.is_empty();
+    if change.events.as_deref().is_some_and(receives) && !receives(&current.events) {
+        receivers::check(conn, name.namespace).await?;
+    }
     let mut changes = Changes {
         nickname: change.nickname.as_deref(),
         url: change.url.as_ref().map(|_| SEALED),

@@ -29,7 +29,7 @@ async fn receive(at: &mut Sending, connection: ConnectionName, types: &str) {
 }
 
 async fn fan_out(conn: &mut AsyncPgConnection) -> QueryResult<FannedOut> {
-    let events = service_events::list(conn, 9, &[]).await?;
+    let events = service_events::list(conn, 9, &[], 99).await?;
     service_events::fan_out(conn, &events).await
 }
 
@@ -139,6 +139,35 @@ async fn event_is_delivered_like_a_scan_and_survives_its_dispatcher() {
     let reopened = reopened.unwrap();
     assert_eq!(reopened.state, DeliveryState::Pending);
     assert_eq!(reopened.event, Some(told));
+}
+
+#[tokio::test]
+async fn listed_events_have_few_deliveries_together() {
+    let mut at = sending(3).await;
+    let [first, second, disabled] = at.connections[..] else {
+        panic!("three are made");
+    };
+    for connection in [first, second] {
+        receive(&mut at, connection, "{CONNECTION_DISABLED}").await;
+    }
+    let conn = &mut at.at.conn;
+    let done = connections::disable(conn, disabled, "gone", Timestamp::now()).await;
+    assert!(done.unwrap());
+    let columns = "namespace_id, event_type, name, details";
+    let again =
+        format!("INSERT INTO service_events ({columns}) SELECT {columns} FROM service_events");
+    assert_eq!(run(conn, again).await, 1);
+    let all = service_events::list(conn, 9, &[], 4).await.unwrap();
+    assert_eq!(all.len(), 2);
+    for (except, deliveries, expected) in [
+        (&all[..0], 3, &all[..1]),
+        (&all[..0], 1, &all[..1]),
+        (&all[..1], 3, &all[1..]),
+        (&all[..], 9, &all[..0]),
+    ] {
+        let listed = service_events::list(conn, 9, except, deliveries).await;
+        assert_eq!(listed.unwrap(), expected, "{deliveries}");
+    }
 }
 
 #[tokio::test]
