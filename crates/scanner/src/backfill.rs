@@ -119,12 +119,17 @@ impl Work for Backfills {
         setback: &Setback,
     ) -> Result<(), store::Error> {
         let (waiting, quota) = (&leased.item, self.0.scans_per_day());
-        let (asked, _) = backfills::waiting_for(conn, waiting, 1, quota).await?;
+        let (asked, _) = backfills::waiting_for(conn, waiting, 2, quota).await?;
         if let Some(first) = asked.first() {
             backfills::set_aside(conn, waiting, first.manager, &setback.reason, 1).await?;
         }
-        let kind = self.settings().kind;
-        Ok(table::release(conn, kind, &[&leased.key], backbone.replica).await?)
+        let (kind, key, replica) = (self.settings().kind, &leased.key, backbone.replica);
+        if asked.len() < 2 {
+            return Ok(table::release(conn, kind, &[key], replica).await?);
+        }
+        // The post may be the cause. So the others stay suspects: each of them costs one more process, and not three.
+        let reason = &setback.reason;
+        Ok(table::set_aside(conn, kind, key, replica, reason, Duration::ZERO).await?)
     }
 
     fn name(&self, leased: &Leased<Waiting>) -> String {

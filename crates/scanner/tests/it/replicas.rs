@@ -131,6 +131,48 @@ async fn backfill_that_ends_three_scanners_fails_and_the_others_go_on() {
     replica.kill();
 }
 
+/// Otherwise a post that ends each process would do so three times for each Manager.
+#[tokio::test]
+async fn each_further_manager_of_a_deadly_backfill_costs_one_scanner() {
+    let world = World::new().await;
+    world.manager("toaster", &[LEMMY]).await;
+    let replica = world.ready_scanner().await;
+    world.publish("lemmy", "A kettle");
+    eventually("it is kept", async || {
+        world.database.count("recent_posts").await == 1
+    })
+    .await;
+    replica.stop().await;
+    let mut lock = world.database.connect().await;
+    lock.batch_execute("BEGIN; LOCK TABLE scans IN SHARE MODE")
+        .await
+        .unwrap();
+    for _ in 0..2 {
+        world.manager("kettle", &[LEMMY]).await;
+    }
+    let lease = "leases WHERE kind = 'backfill'";
+    let replica = after_three_deaths(&world, lease).await;
+    let failed = "backfills WHERE state = 'FAILED'";
+    until_set_aside(&world, "backfill", failed).await;
+    let again = format!("{lease} AND leased_by = '{}'", replica.backbone.replica);
+    eventually("the other one is tried", async || {
+        world.database.count(&again).await == 1
+    })
+    .await;
+    replica.kill();
+    let replica = world.scanner();
+    eventually("it is set aside too", async || {
+        world.database.count(failed).await == 2
+    })
+    .await;
+    eventually("nothing is left of the lease", async || {
+        world.database.count(lease).await == 0
+    })
+    .await;
+    replica.kill();
+    lock.batch_execute("ROLLBACK").await.unwrap();
+}
+
 /// A world where only rechecks and look-backs send requests after the first poll.
 async fn rarely_polled() -> World {
     let mut world = World::new().await;
