@@ -152,7 +152,12 @@ pub(super) async fn store_blocks<'m>(
         if step.is_over(done, rest) {
             return Ok(done);
         }
-        let block = step.decide(all, block).await;
+        // What the quota refused starts again later, and is not explained before.
+        let block: Vec<Pick> = { block.iter() }
+            .filter(|pick| !stored.refused.contains(&pick.manager))
+            .copied()
+            .collect();
+        let block = step.decide(all, &block).await;
         let_others_pass(step, &block, stored).await?;
         let _share = step.share().await;
         let mut conn = step.pool.get().await?;
