@@ -141,6 +141,11 @@ impl Caller {
         in_flight.reserve(self.key.account, bytes).await
     }
 
+    /// Keeps reserved bytes until the response counts.
+    pub(crate) fn keep(&self, reserved: Option<Reserved>) {
+        self.extra().reserved = reserved;
+    }
+
     /// Waits until the account may have so many more bytes of bodies in memory.
     pub(crate) async fn reserve_body(&self, bytes: usize) -> Result<Reserved, ApiError> {
         self.state.reserve_body(self.key.account, bytes).await

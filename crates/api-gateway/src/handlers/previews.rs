@@ -113,9 +113,9 @@ async fn previewed(
         reserved.keep(posts.map(|(post, _)| bytes_of(post)).sum());
     }
     let now = Timestamp::now();
-    let results = background::spawn(move || {
-        // Held until the posts are matched, even if the client leaves.
-        let _held = (permit, reserved);
+    let (results, reserved) = background::spawn(move || {
+        // Both are held until the posts are matched, even if the client leaves.
+        let _permit = permit;
         let screens = [
             Screen::new(&muted, &[]),
             Screen::new(&judge.screen.mutes, &judge.screen.languages),
@@ -130,14 +130,15 @@ async fn previewed(
             };
             PreviewResult {
                 url: tried.url,
-                ..decide(&post, feeds.is_some(), &judge.plan, sees, &screens, now)
+                ..decide(post, feeds.is_some(), &judge.plan, sees, &screens, now)
             }
         });
-        judged.collect()
+        (judged.collect(), reserved)
     })
     .await
     .context("preview posts")
     .map_err(ApiError::Internal)?;
+    caller.keep(reserved);
     Ok(Found(Previewed {
         results,
         kept_since,
@@ -304,14 +305,14 @@ fn never_seen(url: Option<String>) -> PreviewResult {
 }
 
 fn decide(
-    post: &Post,
+    post: Post,
     shows: bool,
     plan: &Plan,
     sees: bool,
     screens: &[Option<Screen>],
     now: Timestamp,
 ) -> PreviewResult {
-    let text = PostText::from(post);
+    let text = PostText::from(&post);
     let decision = matching::evaluate(plan, &text, None);
     let reason = if sees {
         match decision.reason {
@@ -325,7 +326,7 @@ fn decide(
         PreviewReason::NotWatched
     };
     let kept = || {
-        let candidate = Candidate::new(post, &text);
+        let candidate = Candidate::new(&post, &text);
         let mut screens = screens.iter().flatten();
         screens.find_map(|screen| screen.keeps_out(&candidate, now))
     };
@@ -337,11 +338,13 @@ fn decide(
         },
         refused => refused,
     };
+    let matched = matching::explain(decision, &text);
     PreviewResult {
         url: None,
-        post: shows.then(|| post.clone()),
         value: reason == PreviewReason::Matched,
-        matched: matching::explain(decision, &text),
+        matched,
         reason,
+        // A large post is not copied.
+        post: shows.then_some(post),
     }
 }
