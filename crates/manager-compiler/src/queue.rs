@@ -59,7 +59,7 @@ impl Work for Queue {
     }
 
     async fn run(&self, leased: &Leased<Generation>) -> Result<(), store::Error> {
-        let compilation = self.compiler.compile(&leased.item);
+        let compilation = self.compiler.compile(leased.account, &leased.item);
         let compiled = self.compiler.in_turn(leased.account, compilation).await;
         let failures = &self.compiler.failures;
         match compiled {
@@ -115,7 +115,7 @@ impl Queue {
         leased: &Leased<Generation>,
         error: store::Error,
     ) -> Result<(), store::Error> {
-        let mut conn = self.compiler.backbone.pool.get().await?;
+        let (_permit, mut conn) = self.compiler.connect(leased.account).await?;
         let reason = "the service could not read or store it; its log has the details";
         fail(&mut conn, leased.item, self.code(), reason).await?;
         work::count_set_aside(self.settings().kind, 1);

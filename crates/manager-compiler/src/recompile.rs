@@ -11,7 +11,7 @@ use backbone::{
     work::{Settings, Work},
 };
 use compiling::compile;
-use domain::{Instructions, ManagerName, Timestamp};
+use domain::{Id, Instructions, ManagerName, Timestamp};
 use events::ManagerApplied;
 use store::{
     AsyncConnection, AsyncPgConnection,
@@ -66,12 +66,12 @@ impl Work for Recompilation {
 
     async fn run(&self, leased: &Leased<ManagerName>) -> Result<(), store::Error> {
         let begun = {
-            let mut conn = self.compiler.backbone.pool.get().await?;
+            let (_permit, mut conn) = self.compiler.connect(leased.account).await?;
             feedback::begin(&mut conn, leased.item, self.due).await
         };
         match begun {
             Ok(Some(submission)) => {
-                let compilation = self.compiler.compile_again(&submission);
+                let compilation = self.compiler.compile_again(leased.account, &submission);
                 self.compiler.in_turn(leased.account, compilation).await
             }
             Ok(None) => Ok(()),
@@ -101,9 +101,13 @@ impl Work for Recompilation {
 }
 
 impl ManagerCompiler {
-    async fn compile_again(&self, submission: &Submission) -> Result<(), store::Error> {
+    async fn compile_again(
+        &self,
+        account: Id,
+        submission: &Submission,
+    ) -> Result<(), store::Error> {
         let (name, generation) = (submission.manager, submission.generation);
-        let (mut instructions, missed) = match self.instructions(submission).await {
+        let (mut instructions, missed) = match self.instructions(account, submission).await {
             Ok(compiled) => compiled,
             Err(error) => {
                 tracing::info!(manager.name = %name, reason = error.message, "kept the previous instructions");
@@ -111,7 +115,7 @@ impl ManagerCompiler {
             }
         };
         let at_work = {
-            let mut conn = self.backbone.pool.get().await?;
+            let (_permit, mut conn) = self.connect(account).await?;
             managers::get(&mut conn, name).await?
         };
         let at_work = at_work.and_then(|manager| manager.instructions);
@@ -120,12 +124,12 @@ impl ManagerCompiler {
             tracing::info!(manager.name = %name, reason = missed.unread_note, "kept the previous instructions");
             return Ok(());
         }
-        let mut applied = self.reapply(name, generation, &instructions).await;
+        let mut applied = self.reapply(account, name, generation, &instructions).await;
         if let (Err(store::Error::QuotaExceeded(exceeded)), Some(at_work)) = (&applied, at_work) {
             instructions.feeds = at_work.feeds;
             let why = format!("Its feeds were kept, because {exceeded}.");
             compile::add_to_brief(&mut instructions, &why);
-            applied = self.reapply(name, generation, &instructions).await;
+            applied = self.reapply(account, name, generation, &instructions).await;
         }
         match applied {
             Ok(Some(plan_version)) => {
@@ -148,11 +152,12 @@ impl ManagerCompiler {
     /// Stores the instructions. Returns the plan's version; `None` for a stale result.
     async fn reapply(
         &self,
+        account: Id,
         name: ManagerName,
         generation: i64,
         instructions: &Instructions,
     ) -> Result<Option<i64>, store::Error> {
-        let mut conn = self.backbone.pool.get().await?;
+        let (_permit, mut conn) = self.connect(account).await?;
         conn.transaction(async |conn| {
             let (quotas, now) = (&self.quotas, Timestamp::now());
             feedback::reapply(conn, name, generation, instructions, quotas, now).await

@@ -6,7 +6,7 @@
 
 use std::{sync::Arc, time::Instant};
 
-use backbone::{Backbone, places::Places};
+use backbone::{Backbone, places::Places, shares::Shares};
 use bus::Consumer;
 use compiling::{
     compile::{self, Seed},
@@ -28,6 +28,7 @@ use store::{
     managers::{self, Generation, Submission},
     quotas,
 };
+use tokio::sync::OwnedSemaphorePermit;
 use tracing::Instrument as _;
 
 use crate::{
@@ -67,6 +68,9 @@ pub(crate) struct ManagerCompiler {
     client: outbound::Client,
     /// Places for large pages.
     large: Arc<Places>,
+    /// Database connections that the compilations of each account use at a time. An apply waits for the lock of its
+    /// account's row with a connection in hand, so without a limit one account could hold all of them.
+    connections: Shares,
     model: Option<Endpoint>,
     /// Default quotas, for accounts without overrides.
     pub(crate) quotas: quotas::Limits,
@@ -94,6 +98,7 @@ impl ManagerCompiler {
             discovery: Discovery::new(&config.platforms, &backbone.pool),
             client,
             large: Arc::new(Places::new(LARGE)),
+            connections: Shares::of(usize::try_from(config.database.max_connections)?),
             model: config.compiler.model.as_ref().map(Endpoint::new),
             quotas: backbone::default_quotas(config),
             arrivals: Arrivals::default(),
@@ -130,10 +135,24 @@ impl ManagerCompiler {
         large::in_turn(move || Arc::clone(&large).take(account), compilation)
     }
 
-    /// Moves a waiting Manager from PENDING_APPLY to APPLIED or APPLY_FAILED.
-    pub(crate) async fn compile(&self, claimed: &Generation) -> Result<(), store::Error> {
+    /// Returns a database connection from the share of `account`, and its permit. Hold one at a time: a task that waits
+    /// for a second one of the same account may wait for itself.
+    pub(crate) async fn connect(
+        &self,
+        account: Id,
+    ) -> Result<(Option<OwnedSemaphorePermit>, store::Connection), store::Error> {
+        let permit = self.connections.take(account, 1).await;
+        Ok((permit, self.backbone.pool.get().await?))
+    }
+
+    /// Moves a waiting Manager of an account from PENDING_APPLY to APPLIED or APPLY_FAILED.
+    pub(crate) async fn compile(
+        &self,
+        account: Id,
+        claimed: &Generation,
+    ) -> Result<(), store::Error> {
         let begin = Instant::now();
-        let compiled = self.compile_submission(claimed).await;
+        let compiled = self.compile_submission(account, claimed).await;
         let outcome = match &compiled {
             Ok(Some(outcome)) => outcome,
             Ok(None) => return Ok(()),
@@ -149,11 +168,12 @@ impl ManagerCompiler {
     /// claim.
     async fn compile_submission(
         &self,
+        account: Id,
         claimed: &Generation,
     ) -> Result<Option<&'static str>, store::Error> {
         let name = claimed.manager;
         let submission = {
-            let mut conn = self.backbone.pool.get().await?;
+            let (_permit, mut conn) = self.connect(account).await?;
             managers::submission(&mut conn, name).await?
         };
         let submission = submission.filter(|found| found.generation == claimed.generation);
@@ -161,9 +181,9 @@ impl ManagerCompiler {
             tracing::debug!(manager.name = %name, "no submission to compile");
             return Ok(None);
         };
-        let outcome = match self.instructions(&submission).await {
-            Ok((instructions, _)) => self.apply(&submission, &instructions).await?,
-            Err(error) => self.fail(&submission, error).await?,
+        let outcome = match self.instructions(account, &submission).await {
+            Ok((instructions, _)) => self.apply(account, &submission, &instructions).await?,
+            Err(error) => self.fail(account, &submission, error).await?,
         };
         Ok(Some(outcome))
     }
@@ -171,6 +191,7 @@ impl ManagerCompiler {
     /// Returns the instructions with the pages that had no content.
     pub(crate) async fn instructions(
         &self,
+        account: Id,
         submission: &Submission,
     ) -> Result<(Instructions, Missed), ApplyError> {
         let mut missed = Missed::default();
@@ -181,7 +202,7 @@ impl ManagerCompiler {
                 let mut read = self.compile_input(input, submission.source).await?;
                 let mut compiled = read.instructions;
                 if !read.names_feed {
-                    self.discover(submission, &mut compiled).await;
+                    self.discover(account, submission, &mut compiled).await;
                     compiled.feeds.retain(|feed| !is_closed(feed));
                 }
                 if !read.missed.unread_note.is_empty() {
@@ -190,7 +211,7 @@ impl ManagerCompiler {
                 if let Some(given) = &input.sells {
                     compiled.sells.get_or_insert_default().replace_with(given);
                 }
-                let verdicts = self.verdicts(submission.manager).await;
+                let verdicts = self.verdicts(account, submission.manager).await;
                 let (focus, sensitivity) = (input.focus.focus_type, input.sensitivity);
                 feedback::apply(&mut compiled, focus, sensitivity, &verdicts);
                 missed = std::mem::take(&mut read.missed);
@@ -233,9 +254,9 @@ impl ManagerCompiler {
 
     /// Returns the customer's verdicts on the Manager's matches. On an error it returns none: a compile without them is
     /// better than no compile.
-    async fn verdicts(&self, name: ManagerName) -> Vec<Verdict> {
+    async fn verdicts(&self, account: Id, name: ManagerName) -> Vec<Verdict> {
         let read = async {
-            let mut conn = self.backbone.pool.get().await?;
+            let (_permit, mut conn) = self.connect(account).await?;
             store::feedback::verdicts(&mut conn, name, MAX_VERDICTS).await
         };
         read.await.unwrap_or_else(|error: store::Error| {
@@ -246,7 +267,7 @@ impl ManagerCompiler {
 
     /// Adds communities that the source's platforms find for the compiled instructions. For a platform that does not
     /// answer, the Manager's current feeds stay.
-    async fn discover(&self, submission: &Submission, compiled: &mut Instructions) {
+    async fn discover(&self, account: Id, submission: &Submission, compiled: &mut Instructions) {
         let source = match submission.source {
             SourceType::Forum => platforms::Source::Forum,
             SourceType::Microblog => platforms::Source::Microblog,
@@ -257,7 +278,7 @@ impl ManagerCompiler {
             .find(&submission.account, source, compiled)
             .await;
         if !found.silent.is_empty() {
-            let kept = self.feeds_at_work(submission.manager).await;
+            let kept = self.feeds_at_work(account, submission.manager).await;
             let silent = |feed: &FeedName| found.silent.iter().any(|name| name == feed.platform());
             let kept: Vec<FeedName> = kept.into_iter().filter(silent).collect();
             found.feeds.extend(kept);
@@ -269,9 +290,9 @@ impl ManagerCompiler {
     }
 
     /// Returns the Manager's current feeds. The list is empty if they cannot be read.
-    async fn feeds_at_work(&self, name: ManagerName) -> Vec<FeedName> {
+    async fn feeds_at_work(&self, account: Id, name: ManagerName) -> Vec<FeedName> {
         let read = async {
-            let mut conn = self.backbone.pool.get().await?;
+            let (_permit, mut conn) = self.connect(account).await?;
             managers::get(&mut conn, name).await
         };
         let found: Result<_, store::Error> = read.await;
@@ -349,6 +370,7 @@ impl ManagerCompiler {
     /// Puts the instructions to use, unless they exceed a quota of the account.
     async fn apply(
         &self,
+        account: Id,
         submission: &Submission,
         instructions: &Instructions,
     ) -> Result<&'static str, store::Error> {
@@ -357,19 +379,19 @@ impl ManagerCompiler {
             generation,
             ..
         } = *submission;
-        let mut conn = self.backbone.pool.get().await?;
-        let applied = conn
-            .transaction(async |conn| {
+        let applied = {
+            let (_permit, mut conn) = self.connect(account).await?;
+            conn.transaction(async |conn| {
                 let (quotas, now) = (&self.quotas, Timestamp::now());
                 managers::apply(conn, name, generation, instructions, quotas, now).await
             })
-            .await;
-        drop(conn);
+            .await
+        };
         let applied = match applied {
             Err(store::Error::QuotaExceeded(exceeded)) => {
                 let reason = exceeded.to_string();
                 let failure = error(ApplyErrorCode::QuotaExceeded, &reason);
-                return self.fail(submission, failure).await;
+                return self.fail(account, submission, failure).await;
             }
             applied => applied?,
         };
@@ -395,6 +417,7 @@ impl ManagerCompiler {
 
     async fn fail(
         &self,
+        account: Id,
         submission: &Submission,
         error: ApplyError,
     ) -> Result<&'static str, store::Error> {
@@ -403,8 +426,11 @@ impl ManagerCompiler {
             generation,
             ..
         } = *submission;
-        let mut conn = self.backbone.pool.get().await?;
-        if !managers::fail(&mut conn, name, generation, &error, Timestamp::now()).await? {
+        let failed = {
+            let (_permit, mut conn) = self.connect(account).await?;
+            managers::fail(&mut conn, name, generation, &error, Timestamp::now()).await?
+        };
+        if !failed {
             tracing::info!(manager.name = %name, generation, "dropped a stale result");
             return Ok("stale");
         }
