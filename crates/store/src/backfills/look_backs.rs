@@ -38,7 +38,7 @@ use crate::{
 pub struct LookBack {
     pub id: i64,
     pub feed: FeedName,
-    /// One of the accounts that wait for it.
+    /// The account whose Managers it serves; [`Id::NIL`] if they were all deleted.
     pub account: Id,
     /// True if its Scans are delivered.
     pub notify: bool,
@@ -60,7 +60,8 @@ pub struct Reader {
     pub catch_up_since: Option<Timestamp>,
 }
 
-/// Returns the look-back of a feed that has not begun, or a new one. It goes back at least to `since`.
+/// Returns the account's look-back of a feed that has not begun, or a new one. It goes back at least to `since`. Two
+/// accounts never share a look-back: its steps count for one account, and its Managers would wait for those of the other.
 pub(super) async fn join(
     conn: &mut AsyncPgConnection,
     waiting: &Waiting,
@@ -71,12 +72,14 @@ pub(super) async fn join(
         #[diesel(sql_type = BigInt)]
         id: i64,
     }
-    // A leased one may be reading already. Served by look_backs_feed_idx.
+    // A leased one may be reading already. Served by look_backs_feed_idx, and for each look-back of the feed by one step
+    // of backfills_look_back_idx.
     let joined: Option<Row> = query!(
         "look_backs/join",
         Text: waiting.feed.as_str(),
         Bool: waiting.notify,
         Timestamptz: since.to_chrono(),
+        SqlUuid: waiting.account.to_uuid(),
     )
     .get_result(conn)
     .await

@@ -28,6 +28,7 @@ mod keyed;
 mod keys;
 mod large_pages;
 mod lists;
+mod look_backs;
 mod mail;
 mod mail_requests;
 mod managers;
