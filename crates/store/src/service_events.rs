@@ -38,19 +38,23 @@ pub(crate) async fn record(
     Ok(())
 }
 
-/// Stores an event about a feed, for each Namespace that watches it. Call in the transaction of its cause. Served by
-/// `connections_events_idx` and by primary key.
+/// Stores an event about a feed, for each Namespace that watches it. A gap in it starts no earlier than the first watch
+/// of the Namespace's account. Call in the transaction of its cause. Served by `connections_events_idx` and by primary
+/// key.
 pub(crate) async fn record_of_feed(
     conn: &mut AsyncPgConnection,
     feed: &FeedName,
     event_type: ServiceEventType,
     details: &Details,
 ) -> QueryResult<()> {
+    let gap = details.gap.as_ref();
     query!(
         "service_events/record_of_feed",
         Text: feed.as_str(),
         Text: event_type.as_str(),
         Jsonb: stored(details),
+        Nullable<Timestamptz>: gap.and_then(|gap| gap.from).map(Timestamp::to_chrono),
+        Nullable<Timestamptz>: gap.map(|gap| gap.to.to_chrono()),
     )
     .execute(conn)
     .await?;

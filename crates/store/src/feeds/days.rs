@@ -315,7 +315,7 @@ async fn missing_of(
     Ok(missing.collect())
 }
 
-/// The gaps of these feeds by feed and day, newest first.
+/// The gaps of these feeds by feed and day, newest first. They start no earlier than the account's first watch.
 async fn gaps_of(
     conn: &mut AsyncPgConnection,
     namespace: Id,

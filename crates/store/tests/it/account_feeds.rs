@@ -154,6 +154,67 @@ async fn account_sees_nothing_of_a_feed_from_before_its_first_watch() {
     assert_eq!(posts(conn, first).await, [7, 16]);
 }
 
+#[tokio::test]
+async fn gap_starts_no_earlier_than_the_accounts_first_watch() {
+    let mut at = start().await;
+    let conn = &mut at.conn;
+    let globex = at.fixture.beside(conn, "globex").await;
+    for (fixture, hours) in [(&globex, 240), (&at.fixture, 24)] {
+        fixture.connection(conn, "https://receiver.example/").await;
+        let watching = manager(conn, fixture).await;
+        watch(conn, watching, &[FEED]).await;
+        let account = fixture.account.to_uuid();
+        let sql = format!(
+            "UPDATE account_feeds SET watch_time = now() - interval '{hours} hours' WHERE account_id = '{account}'"
+        );
+        assert_eq!(run(conn, sql).await, 1);
+    }
+    run(conn, "UPDATE connections SET events = '{COVERAGE_GAP}'").await;
+    let own = at.fixture.account.to_uuid();
+    let micros = format!(
+        "SELECT (extract(epoch FROM watch_time) * 1000000)::bigint AS number FROM account_feeds \
+         WHERE account_id = '{own}'"
+    );
+    let watch_time = Timestamp::from_micros(number(conn, &micros).await);
+    let feed: FeedName = FEED.parse().unwrap();
+    let now = Timestamp::now();
+    let ago = |hours| now.minus(Duration::from_hours(hours));
+    for (from, to, expected) in [
+        (Some(ago(48)), now, watch_time),
+        (Some(ago(48)), ago(36), None),
+        (Some(ago(1)), now, Some(ago(1))),
+        (None, now, None),
+    ] {
+        let gap = FeedGap {
+            from,
+            to,
+            reason: "a pause".to_owned(),
+            is_filled: false,
+        };
+        feeds::record_day(conn, &feed, &DayCounts::default(), Some(&gap))
+            .await
+            .unwrap();
+        for (fixture, expected) in [(&globex, from), (&at.fixture, expected)] {
+            let days = feeds::days_of(conn, fixture.namespace, &[&feed])
+                .await
+                .unwrap();
+            let gaps = &days[FEED][0].gaps;
+            assert_eq!(gaps.len(), 1);
+            assert_eq!((gaps[0].from, gaps[0].to), (expected, to));
+            let namespace = fixture.namespace.to_uuid();
+            let events = format!("service_events WHERE namespace_id = '{namespace}'");
+            let start = "coalesce(details->'gap'->>'from', 'unknown')";
+            let starts = at.database.texts(start, &events).await;
+            let expected = expected.map_or("unknown".to_owned(), |time| time.to_string());
+            assert_eq!(starts, [expected]);
+        }
+        // A gap within the next hour causes no event.
+        for table in ["feed_gaps", "service_events"] {
+            run(conn, format!("DELETE FROM {table}")).await;
+        }
+    }
+}
+
 /// Returns the hours for which the feed's stored posts go back, as `:backfill` reports it.
 async fn reach_hours(conn: &mut AsyncPgConnection, manager: ManagerName) -> u64 {
     let now = Timestamp::now();
