@@ -2,8 +2,11 @@
 //!
 //! A question gets one answer, in JSON with the caller's type; any other form counts as a failure. A question
 //! is limited in time, its answer in tokens and bytes, and there are no retries: the caller always has an
-//! alternative. After a failure the endpoint is not asked for a while, so that it costs one deadline and not
-//! one per Manager. Each question is counted by its outcome.
+//! alternative. Each question is counted by its outcome.
+//!
+//! After a failure of the endpoint it is not asked for a while, so that it costs few deadlines and not one per
+//! Manager. The endpoint serves all accounts, so a question that it refuses or answers in another form fails alone:
+//! a post or a page of one account must not pause it for the others ([`Health`]).
 //!
 //! The material is sent as one JSON value, separate from the instruction, so that no text can end its
 //! quotation. A model may still obey such a text: callers check its output like any other untrusted input.
@@ -28,6 +31,8 @@ const PAUSE: Duration = Duration::from_secs(15);
 /// Pause after an error that only the operator can fix.
 const LONG_PAUSE: Duration = Duration::from_secs(60);
 const MAX_PAUSE: Duration = Duration::from_secs(600);
+/// Timeouts in a row that pause the endpoint. A single one may be due to the question.
+const TIMEOUTS: u32 = 2;
 
 runtime::metrics! {
     static DURATION: HistogramVec = "earshot_model_request_duration_seconds",
@@ -97,10 +102,17 @@ impl Failure {
         }
     }
 
-    /// The pause after this failure. An answer of the wrong form says nothing about the next one.
+    /// The pause after this failure. An answer of the wrong form says nothing about the next one, and neither does
+    /// the refusal of a question, because of its content (400, 422) or its length (400, 413).
     fn pause(&self) -> Option<Duration> {
         match self {
-            Self::Paused | Self::OverBudget | Self::Busy | Self::Invalid { .. } => None,
+            Self::Paused
+            | Self::OverBudget
+            | Self::Busy
+            | Self::Invalid { .. }
+            | Self::Refused {
+                status: 400 | 413 | 422,
+            } => None,
             Self::Timeout { .. } | Self::Unreachable { .. } => Some(PAUSE),
             Self::RateLimited { retry_after } => {
                 Some(retry_after.unwrap_or(PAUSE).clamp(PAUSE, MAX_PAUSE))
@@ -108,6 +120,52 @@ impl Failure {
             Self::Refused { status: 500.. } => Some(PAUSE),
             Self::Refused { .. } => Some(LONG_PAUSE),
         }
+    }
+}
+
+/// State of the endpoint according to its last answers.
+#[derive(Default)]
+struct Health {
+    paused_until: Option<Instant>,
+    /// Timeouts in a row.
+    timeouts: u32,
+    /// True if the last question was refused.
+    has_refused: bool,
+}
+
+impl Health {
+    fn is_paused(&self, now: Instant) -> bool {
+        self.paused_until.is_some_and(|until| now < until)
+    }
+
+    /// Logs once that the endpoint fails, once that it answers again, and the first of several refused questions.
+    fn record(&mut self, failure: Option<&Failure>, now: Instant) {
+        if matches!(failure, Some(Failure::Timeout { .. })) {
+            self.timeouts = self.timeouts.saturating_add(1);
+            if self.timeouts < TIMEOUTS {
+                return;
+            }
+        } else {
+            self.timeouts = 0;
+        }
+        if let Some(failure) = failure
+            && let Some(pause) = failure.pause()
+        {
+            if self.paused_until.replace(now + pause).is_none() {
+                tracing::warn!(reason = %failure, "the model endpoint fails: working without it");
+            }
+            return;
+        }
+        if self.paused_until.take().is_some() {
+            tracing::info!("the model endpoint answers again");
+        }
+        let refusal = failure.filter(|failure| matches!(failure, Failure::Refused { .. }));
+        if let Some(refusal) = refusal
+            && !self.has_refused
+        {
+            tracing::info!(reason = %refusal, "the model endpoint refused a question");
+        }
+        self.has_refused = refusal.is_some();
     }
 }
 
@@ -119,7 +177,7 @@ pub struct Endpoint {
     api_key: Option<SecretString>,
     timeout: Duration,
     max_tokens: u32,
-    paused_until: Mutex<Option<Instant>>,
+    health: Mutex<Health>,
 }
 
 impl Endpoint {
@@ -136,7 +194,7 @@ impl Endpoint {
             api_key: settings.api_key.clone(),
             timeout: settings.timeout,
             max_tokens: settings.max_tokens,
-            paused_until: Mutex::default(),
+            health: Mutex::default(),
         }
     }
 
@@ -158,7 +216,7 @@ impl Endpoint {
                 .with_label_values(&[purpose.as_str()])
                 .start_timer();
             let answer = self.exchange(instruction, material).await;
-            self.record(answer.as_ref().err());
+            self.health().record(answer.as_ref().err(), Instant::now());
             answer.and_then(|content| read(&content))
         };
         let outcome = answer.as_ref().err().map_or("ok", Failure::word);
@@ -209,30 +267,11 @@ impl Endpoint {
     }
 
     fn is_paused(&self) -> bool {
-        self.paused().is_some_and(|until| Instant::now() < until)
+        self.health().is_paused(Instant::now())
     }
 
-    /// Logs once that the endpoint fails, and once that it answers again.
-    fn record(&self, failure: Option<&Failure>) {
-        let mut paused = self.paused();
-        match failure.map(|failure| (failure, failure.pause())) {
-            Some((failure, Some(pause))) => {
-                if paused.replace(Instant::now() + pause).is_none() {
-                    tracing::warn!(reason = %failure, "the model endpoint fails: working without it");
-                }
-            }
-            _ => {
-                if paused.take().is_some() {
-                    tracing::info!("the model endpoint answers again");
-                }
-            }
-        }
-    }
-
-    fn paused(&self) -> MutexGuard<'_, Option<Instant>> {
-        self.paused_until
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner)
+    fn health(&self) -> MutexGuard<'_, Health> {
+        self.health.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
@@ -300,8 +339,13 @@ mod tests {
     use std::time::Duration;
 
     use serde_json::{Value, json};
+    use tokio::time::Instant;
 
-    use super::{Failure, MAX_PAUSE, PAUSE, read};
+    use super::{Failure, Health, LONG_PAUSE, MAX_PAUSE, PAUSE, read};
+
+    const TIMEOUT: Failure = Failure::Timeout {
+        after: Duration::from_secs(3),
+    };
 
     #[test]
     fn answer_is_json_with_or_without_a_code_fence() {
@@ -332,5 +376,54 @@ mod tests {
             assert_eq!(Failure::RateLimited { retry_after }.pause(), Some(pause));
         }
         assert_eq!(Failure::invalid("x").pause(), None);
+    }
+
+    #[test]
+    fn refused_questions_do_not_pause_the_endpoint() {
+        let (mut health, now) = (Health::default(), Instant::now());
+        for status in [400, 413, 422] {
+            health.record(Some(&Failure::Refused { status }), now);
+            assert!(!health.is_paused(now), "{status}");
+        }
+        for (status, pause) in [
+            (401, LONG_PAUSE),
+            (403, LONG_PAUSE),
+            (404, LONG_PAUSE),
+            (500, PAUSE),
+            (503, PAUSE),
+        ] {
+            let mut health = Health::default();
+            health.record(Some(&Failure::Refused { status }), now);
+            assert!(health.is_paused(now), "{status}");
+            assert!(!health.is_paused(now + pause), "{status}");
+        }
+    }
+
+    #[test]
+    fn timeouts_pause_the_endpoint_only_in_a_row() {
+        let (mut health, now) = (Health::default(), Instant::now());
+        for answer in [None, Some(&Failure::invalid("x"))] {
+            health.record(Some(&TIMEOUT), now);
+            health.record(answer, now);
+        }
+        health.record(Some(&TIMEOUT), now);
+        assert!(!health.is_paused(now));
+        health.record(Some(&TIMEOUT), now);
+        assert!(health.is_paused(now));
+        // After the pause, the next one suffices.
+        let later = now + PAUSE;
+        assert!(!health.is_paused(later));
+        health.record(Some(&TIMEOUT), later);
+        assert!(health.is_paused(later));
+    }
+
+    #[test]
+    fn single_timeout_does_not_end_a_pause() {
+        let (mut health, now) = (Health::default(), Instant::now());
+        health.record(Some(&Failure::Refused { status: 500 }), now);
+        health.record(Some(&TIMEOUT), now);
+        assert!(health.is_paused(now));
+        health.record(None, now);
+        assert!(!health.is_paused(now));
     }
 }

@@ -167,7 +167,37 @@ async fn failing_model_endpoint_is_paused() {
         world.publish_submitted(name, 1).await;
         world.until(name, "APPLIED").await;
     }
-    assert_eq!(endpoint.count(), 1, "its deadline is paid once");
+    assert_eq!(endpoint.count(), 2, "its deadline is paid twice");
+    compiler.stop().await;
+}
+
+/// A provider may refuse the page of one account because of its content or its length.
+#[tokio::test]
+async fn refused_question_does_not_pause_the_model_endpoint() {
+    let mut world = World::new().await;
+    let customer = TestServer::start(|_, _| Answer::page(ESPRESSO)).await;
+    let endpoint = TestServer::start(|nth, _| match nth {
+        0 => Answer::Status(400),
+        _ => says("{\"brief\": \"By the model.\"}"),
+    })
+    .await;
+    world.config.compiler.model = Some(Model {
+        base_url: endpoint.url("/v1").parse().unwrap(),
+        model: "m".to_owned(),
+        api_key: None,
+        timeout: TIMEOUT,
+        max_tokens: 700,
+    });
+    let compiler = world.compiler();
+    let mut briefs = Vec::new();
+    for _ in 0..2 {
+        let name = world.automatic(&[customer.url("/")]).await;
+        world.publish_submitted(name, 1).await;
+        let manager = world.until(name, "APPLIED").await;
+        briefs.push(manager.instructions.unwrap().brief);
+    }
+    assert_ne!(briefs[0], "By the model.");
+    assert_eq!(briefs[1], "By the model.");
     compiler.stop().await;
 }
 
