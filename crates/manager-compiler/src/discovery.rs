@@ -5,10 +5,11 @@
 //! the queries found a community, its rank in the results, and whether its name or description contains the query.
 //!
 //! Discovery never fails a compile, and takes at most [`PATIENCE`]. A platform that does not answer is left out for a
-//! minute, and the communities that it returned before stay. A process sends a platform at most [`SEARCHES_PER_MINUTE`]
-//! searches a minute, for all compiles together; an account may use at most as many of them as it leaves for others.
-//! Searches use the budget of the scanners, and leave half of it unused ([`budget`]). A platform that cannot be
-//! searched, for example without credentials, is left out.
+//! minute, and the communities that it returned before stay. They also stay if the platform refuses a query, or if the
+//! deadline ends the searches. Other Managers' searches then continue, because they may be of other accounts. A process
+//! sends a platform at most [`SEARCHES_PER_MINUTE`] searches a minute, for all compiles together; an account may use at
+//! most as many of them as it leaves for others. Searches use the budget of the scanners, and leave half of it unused
+//! ([`budget`]). A platform that cannot be searched, for example without credentials, is left out.
 
 mod budget;
 
@@ -21,8 +22,8 @@ use std::{
 use async_trait::async_trait;
 use domain::{FeedName, Instructions, instructions::NameKind, web_url};
 use platforms::{
-    AddressKey, Community, Fetch, FetchError, FetchLimits, Fetched, Platform, Platforms, Settings,
-    Source,
+    AddressKey, Community, Fetch, FetchError, FetchLimits, Fetched, Platform, Platforms, PollError,
+    Settings, Source,
 };
 use runtime::config::PlatformConfig;
 use store::Pool;
@@ -57,9 +58,10 @@ struct RecentSearches {
 /// Result of the searches of one platform.
 enum Searched<'a> {
     Found(Vec<(&'a str, Vec<Community>)>),
-    /// There are too many searches now.
-    Refused,
-    /// The platform did not answer all of them.
+    /// Not all queries have an answer: there are too many searches now, the platform refused a query, or the deadline
+    /// ended them. This says nothing about the next search.
+    Incomplete,
+    /// The platform does not answer.
     Failed,
 }
 
@@ -119,14 +121,14 @@ impl Discovery {
             async move {
                 let searched =
                     tokio::time::timeout_at(end, self.search(account, platform, queries));
-                (platform, searched.await.unwrap_or(Searched::Failed))
+                (platform, searched.await.unwrap_or(Searched::Incomplete))
             }
         });
         let mut discovered = Discovered::default();
         for (platform, found) in futures::future::join_all(searches).await {
             match found {
                 Searched::Found(found) => discovered.feeds.extend(ranked(platform, found)),
-                Searched::Refused => discovered.silent.push(platform.name.clone()),
+                Searched::Incomplete => discovered.silent.push(platform.name.clone()),
                 Searched::Failed => {
                     self.leave_out(&platform.name);
                     discovered.silent.push(platform.name.clone());
@@ -150,18 +152,23 @@ impl Discovery {
                     platform = platform.name,
                     "too many searches for communities"
                 );
-                return Searched::Refused;
+                return Searched::Incomplete;
             }
             let search = platform.adapter.communities(query, LIMIT);
             match tokio::time::timeout(PER_SEARCH, search).await {
                 Ok(Ok(communities)) => found.push((query.as_str(), communities)),
                 Ok(Err(error)) => {
+                    let searched = if is_of_query(&error) {
+                        Searched::Incomplete
+                    } else {
+                        Searched::Failed
+                    };
                     tracing::info!(
                         platform = platform.name,
                         "no search for communities: {:#}",
                         anyhow::Error::from(error)
                     );
-                    return Searched::Failed;
+                    return searched;
                 }
                 Err(_elapsed) => return Searched::Failed,
             }
@@ -195,6 +202,17 @@ impl Discovery {
             *failed = Some(Instant::now());
         }
     }
+}
+
+/// Returns true if the platform refused this query, and may answer others. 401, 403, 404 and 429 are other errors.
+fn is_of_query(error: &PollError) -> bool {
+    matches!(
+        error,
+        PollError::Status {
+            status: 400..=499,
+            ..
+        }
+    )
 }
 
 /// Returns the search queries: watched names, and the terms with the highest weights.
@@ -262,6 +280,7 @@ impl Fetch for Nothing {
 mod tests {
     use domain::instructions::{NameKind, Term, WatchedName};
     use platform_simulator::{NewPost, Simulator};
+    use platforms::{Adapter, Cursor, PollLimits, Polled};
 
     use super::*;
 
@@ -374,6 +393,77 @@ mod tests {
             assert_eq!(found.silent, ["away"]);
         }
         assert!(!discovery.may_ask("acme", "away"));
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn query_without_an_answer_does_not_end_the_searches_of_others() {
+        /// Platform whose searches fail with a status, or else find nothing after two seconds.
+        struct Scripted(Option<u16>);
+
+        #[async_trait]
+        impl Adapter for Scripted {
+            async fn poll(
+                &self,
+                what: &str,
+                _cursor: Option<&Cursor>,
+                _limits: &PollLimits,
+            ) -> Result<Polled, PollError> {
+                Err(PollError::NotFound(what.to_owned()))
+            }
+
+            async fn communities(
+                &self,
+                _words: &str,
+                _limit: usize,
+            ) -> Result<Vec<Community>, PollError> {
+                if let Some(status) = self.0 {
+                    return Err(PollError::Status {
+                        status,
+                        retry_after: None,
+                    });
+                }
+                tokio::time::sleep(Duration::from_secs(2)).await;
+                Ok(Vec::new())
+            }
+        }
+
+        let settings = Settings {
+            name: "forum".to_owned(),
+            kind: "lemmy".to_owned(),
+            base_url: Url::parse("http://127.0.0.1:9/").ok(),
+            ..Settings::default()
+        };
+        let nothing: Arc<dyn Fetch> = Arc::new(Nothing);
+        let built = Platforms::from_settings(&[settings], &nothing).unwrap();
+        let terms = ["kettle", "teapot", "boiler"].map(|text| Term {
+            text: text.to_owned(),
+            weight: 1.0,
+        });
+        let instructions = Instructions {
+            include: terms.into(),
+            ..Instructions::default()
+        };
+        for (script, is_searched_for_others) in [
+            (Scripted(Some(400)), true),
+            (Scripted(Some(422)), true),
+            // Three searches of two seconds end at the deadline of five.
+            (Scripted(None), true),
+            (Scripted(Some(500)), false),
+        ] {
+            let status = script.0;
+            let mut platform = built.iter().next().unwrap().clone();
+            platform.adapter = Arc::new(script);
+            let discovery = Discovery::of(vec![platform]);
+            let found = discovery
+                .find("hostile", Source::Forum, &instructions)
+                .await;
+            assert_eq!(found.silent, ["forum"], "{status:?}");
+            assert_eq!(
+                discovery.may_ask("acme", "forum"),
+                is_searched_for_others,
+                "{status:?}"
+            );
+        }
     }
 
     #[test]
