@@ -6,7 +6,7 @@
 use std::{
     collections::HashSet,
     hash::{BuildHasher, RandomState},
-    sync::Arc,
+    sync::{Arc, OnceLock},
 };
 
 use domain::{Id, Instructions, ManagerName, PlanVersion, Post};
@@ -28,6 +28,16 @@ pub struct Deciders {
     llm_filter: Option<LlmFilter>,
     rules: Rules,
     hasher: RandomState,
+}
+
+/// Deadlines for the decisions on the new posts of a poll, or on a block of a backfill. The first reading and the first
+/// question set them.
+#[derive(Default)]
+pub(crate) struct Deadlines {
+    /// No reading begins after it.
+    reading: OnceLock<Instant>,
+    /// No question to the language model begins after it.
+    question: OnceLock<Instant>,
 }
 
 impl Deciders {
@@ -63,11 +73,6 @@ impl Deciders {
             threshold: Some(lowest),
             ..instructions.clone()
         })
-    }
-
-    pub(crate) fn reading_deadline(&self) -> Instant {
-        let max_wait = self.reading.as_ref().map(Reading::max_wait);
-        Instant::now() + max_wait.unwrap_or_default()
     }
 
     pub(crate) fn is_empty(&self) -> bool {
@@ -124,7 +129,7 @@ impl Deciders {
 
     /// Returns the matches that become Scans, in their order. The work counts for `account`. The quota refuses matches
     /// of the Namespaces `used_up`, so nothing judges them; those that the reader may accept are returned, and decided
-    /// once the quota allows Scans again. Without a deadline, neither the reader nor the model is used.
+    /// once the quota allows Scans again. Without deadlines, neither the reader nor the model is used.
     pub(crate) async fn decide<'a>(
         &self,
         pool: &Pool,
@@ -132,7 +137,7 @@ impl Deciders {
         account: Id,
         matches: Vec<NewScan<'a>>,
         used_up: &HashSet<Id>,
-        deadline: Option<Instant>,
+        deadlines: Option<&Deadlines>,
     ) -> Vec<NewScan<'a>> {
         if self.is_empty() || matches.is_empty() {
             return matches;
@@ -168,13 +173,19 @@ impl Deciders {
             });
             let doubtful = doubtful.collect();
             // After its deadline, the reader only returns scores that it has already.
-            let until = deadline.unwrap_or_else(Instant::now);
+            let new_deadline = || Instant::now() + reading.max_wait();
+            let until = match deadlines {
+                Some(deadlines) => *deadlines.reading.get_or_init(new_deadline),
+                None => Instant::now(),
+            };
             reading.judge(pool, index, account, doubtful, until).await;
         }
         let thresholds = rules.into_iter().map(|rule| rule.threshold);
         let decidable = thresholds.zip(decidable);
-        match &self.llm_filter {
-            Some(filter) if deadline.is_some() => filter.decide(pool, decidable.collect()).await,
+        match (&self.llm_filter, deadlines) {
+            (Some(filter), Some(Deadlines { question, .. })) => {
+                filter.decide(pool, decidable.collect(), question).await
+            }
             _ => decidable
                 .filter(|(threshold, scan)| {
                     threshold.is_none_or(|threshold| scan.matched.score >= threshold)

@@ -13,7 +13,7 @@ use std::{
     cell::LazyCell,
     collections::{BTreeSet, HashMap, HashSet},
     panic::{AssertUnwindSafe, catch_unwind, resume_unwind},
-    sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError},
+    sync::{Arc, Mutex, MutexGuard, PoisonError},
     time::{Duration, Instant},
 };
 
@@ -28,6 +28,7 @@ use tokio::runtime::{Handle, RuntimeFlavor};
 use tracing::field::Empty;
 
 use crate::{
+    deciders::Deadlines,
     metrics,
     plans::{PlanChanges, Plans},
 };
@@ -69,8 +70,8 @@ pub(crate) struct Matches<'a, W> {
     broken: Mutex<BTreeSet<usize>>,
     /// Decisions after those of the index, so that a repeated transaction reads no post again. `None` for a rejected match.
     decided: Mutex<HashMap<Pick, Option<Decided>>>,
-    /// Deadline for readings, set by the first block. If it is `None`, each block has its own deadline.
-    deadline: Option<OnceLock<tokio::time::Instant>>,
+    /// Deadlines for all readings and questions. If it is `None`, each block has separate ones.
+    deadlines: Option<Deadlines>,
     /// True if the reader and the model may be used for undecided matches.
     may_ask: bool,
     /// True if the current work takes a place for many matches.
@@ -117,9 +118,9 @@ impl<'a, W: Fn(&ManagerName, &Post) -> bool> Matches<'a, W> {
         Self::of_any(plans, index, account, feed, posts, wanted, None).await
     }
 
-    /// Same as [`Self::of`], for new posts, which must not wait long: one deadline holds for all their readings. Many
-    /// matches take a place before further ones are found, because there may be as many polls as feeds. So call this
-    /// without a connection.
+    /// Same as [`Self::of`], for new posts, which must not wait long: one deadline holds for all their readings, and one
+    /// for all their questions to the language model. Many matches take a place before further ones are found, because
+    /// there may be as many polls as feeds. So call this without a connection.
     pub(crate) async fn of_first(
         plans: &Plans,
         index: Arc<Index>,
@@ -155,7 +156,7 @@ impl<'a, W: Fn(&ManagerName, &Post) -> bool> Matches<'a, W> {
             stored: HashSet::new(),
             broken: Mutex::default(),
             decided: Mutex::default(),
-            deadline: is_new.then(OnceLock::new),
+            deadlines: is_new.then(Deadlines::default),
             may_ask: true,
             takes_place: is_new,
         };
@@ -295,14 +296,10 @@ impl<'a, W: Fn(&ManagerName, &Post) -> bool> Matches<'a, W> {
                 }
             }
         }
-        let deadline = self.may_ask.then(|| {
-            let new_deadline = plans.reading_deadline();
-            match &self.deadline {
-                Some(first) => *first.get_or_init(|| new_deadline),
-                None => new_deadline,
-            }
-        });
-        let new = plans.decide(self.account, undecided, &self.used_up, deadline);
+        let of_block = Deadlines::default();
+        let deadlines = self.deadlines.as_ref().unwrap_or(&of_block);
+        let deadlines = self.may_ask.then_some(deadlines);
+        let new = plans.decide(self.account, undecided, &self.used_up, deadlines);
         let new = new.await;
         let mut new = new.into_iter().peekable();
         let mut decided = self.lock_decided();

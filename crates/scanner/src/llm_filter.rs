@@ -7,8 +7,9 @@
 //! poll's transaction. [`Budget`] chooses the candidates that are worth a question.
 //!
 //! A candidate without an answer keeps the embedded decision (score against threshold): because the budget is
-//! spent, or because the model is slow, fails or answers in another format. A hung model costs a poll at most two
-//! timeouts, one for the wait and one for the answer.
+//! spent, or because the model is slow, fails or answers in another format. One deadline holds for all questions of a
+//! poll, however many blocks its matches are stored in, because later posts may be for other accounts. So a hung or
+//! busy model costs a poll at most two timeouts: one until the last question is sent, and one for its answer.
 //!
 //! Only the Scan is stored. A poll that is repeated, after a crash or because plans changed, asks again
 //! unless the answer is in the cache. A Manager has one Scan of a post even if the answers differ.
@@ -20,7 +21,7 @@ mod question;
 use std::{
     collections::HashMap,
     panic::AssertUnwindSafe,
-    sync::{Mutex, MutexGuard, PoisonError},
+    sync::{Mutex, MutexGuard, OnceLock, PoisonError},
     time::Duration,
 };
 
@@ -30,7 +31,10 @@ use futures::{FutureExt as _, future::join_all};
 use model_endpoint::{Endpoint, Failure, Purpose};
 use runtime::config;
 use store::{Pool, plans, scans::NewScan};
-use tokio::{sync::Semaphore, time::Instant};
+use tokio::{
+    sync::Semaphore,
+    time::{Instant, timeout_at},
+};
 
 use crate::{metrics, thresholds::uncertainty};
 use answer_cache::{AnswerCache, Key};
@@ -41,6 +45,7 @@ use question::Answer;
 pub struct LlmFilter {
     endpoint: Endpoint,
     candidate_percent: u32,
+    /// Time limit for an answer, and for all waits of a poll's questions until they are sent.
     timeout: Duration,
     open: Semaphore,
     /// An account may use half of `open`, because its answers may be slow.
@@ -82,11 +87,12 @@ impl LlmFilter {
     }
 
     /// Returns the matches that become Scans, in their order. Matches without a threshold always do: the index has
-    /// decided on them.
+    /// decided on them. No question begins after `deadline`, which the first one sets.
     pub(crate) async fn decide<'a>(
         &self,
         pool: &Pool,
         matches: Vec<(Option<f64>, NewScan<'a>)>,
+        deadline: &OnceLock<Instant>,
     ) -> Vec<NewScan<'a>> {
         let mut decided: Vec<Option<NewScan<'a>>> = Vec::with_capacity(matches.len());
         let mut candidates = Vec::new();
@@ -108,7 +114,7 @@ impl LlmFilter {
                 });
             }
         }
-        let answered = AssertUnwindSafe(self.answer(pool, &mut candidates));
+        let answered = AssertUnwindSafe(self.answer(pool, &mut candidates, deadline));
         if answered.catch_unwind().await.is_err() {
             tracing::warn!("candidates decided without the model: an internal error");
         }
@@ -120,7 +126,12 @@ impl LlmFilter {
     }
 
     /// Fills in the answers that the cache has and that the model gives.
-    async fn answer(&self, pool: &Pool, candidates: &mut [Candidate<'_>]) {
+    async fn answer(
+        &self,
+        pool: &Pool,
+        candidates: &mut [Candidate<'_>],
+        deadline: &OnceLock<Instant>,
+    ) {
         if candidates.is_empty() {
             return;
         }
@@ -153,9 +164,19 @@ impl LlmFilter {
                 unanswered.push((candidate, *account, instructions, key));
             }
         }
-        if let Some(pause) = self.endpoint.pause() {
+        if unanswered.is_empty() {
+            return;
+        }
+        let now = Instant::now();
+        let deadline = *deadline.get_or_init(|| now + self.timeout);
+        let obstacle = if now < deadline {
+            self.endpoint.pause()
+        } else {
+            Some(Failure::Busy)
+        };
+        if let Some(obstacle) = obstacle {
             for _ in &unanswered {
-                self.endpoint.count_skipped(Purpose::Judge, &pause);
+                self.endpoint.count_skipped(Purpose::Judge, &obstacle);
             }
             return;
         }
@@ -167,7 +188,7 @@ impl LlmFilter {
         // The semaphores serve in order, so the most uncertain get their turn first.
         let questions = admitted.into_iter().map(|nth| {
             let (candidate, account, instructions, key) = &unanswered[nth];
-            let question = self.ask(&candidate.scan, *account, instructions, *key);
+            let question = self.ask(&candidate.scan, *account, instructions, *key, deadline);
             async move { (nth, question.await) }
         });
         for (nth, answer) in join_all(questions).await {
@@ -189,13 +210,14 @@ impl LlmFilter {
         account: Id,
         instructions: &Instructions,
         key: Key,
+        deadline: Instant,
     ) -> Option<bool> {
         let instruction = question::instruction(instructions.focus?);
         let turn = async {
             let share = self.shares.take(account, 1).await?;
             Some((share, self.open.acquire().await.ok()?))
         };
-        let Ok(Some(_turn)) = tokio::time::timeout(self.timeout, turn).await else {
+        let Ok(Some(_turn)) = timeout_at(deadline, turn).await else {
             self.endpoint.count_skipped(Purpose::Judge, &Failure::Busy);
             self.budget().release(account, &scan.manager);
             return None;

@@ -25,7 +25,7 @@ use tokio::sync::{Mutex, watch};
 use tokio_util::sync::CancellationToken;
 
 use crate::{
-    deciders::Deciders,
+    deciders::{Deadlines, Deciders},
     metrics,
     screens::{Held, Screens},
 };
@@ -152,25 +152,20 @@ impl Plans {
     }
 
     /// Returns the matches that become Scans. Call without a connection: a model may be asked, except about matches of
-    /// the Namespaces `used_up`. The work counts for `account`. No post is read after `deadline`; without one, neither
-    /// the reader nor the model is used.
+    /// the Namespaces `used_up`. The work counts for `account`. No reading and no question begins after its deadline;
+    /// without deadlines, neither the reader nor the model is used.
     pub(crate) async fn decide<'a>(
         &self,
         account: Id,
         matches: Vec<NewScan<'a>>,
         used_up: &HashSet<Id>,
-        deadline: Option<tokio::time::Instant>,
+        deadlines: Option<&Deadlines>,
     ) -> Vec<NewScan<'a>> {
         let (pool, index) = (&self.pool, self.index());
         let deciders = &self.deciders;
         deciders
-            .decide(pool, &index, account, matches, used_up, deadline)
+            .decide(pool, &index, account, matches, used_up, deadlines)
             .await
-    }
-
-    /// Returns the deadline of readings that begin now.
-    pub(crate) fn reading_deadline(&self) -> tokio::time::Instant {
-        self.deciders.reading_deadline()
     }
 
     /// Returns true if the index alone decides.

@@ -1,4 +1,4 @@
-//! The reader decides on each match once. With the files that ship.
+//! The reader, with the files that ship, decides on each match once. The LLM filter asks within the deadline of a poll.
 
 use std::{
     collections::{HashMap, HashSet},
@@ -12,12 +12,13 @@ use domain::{
     instructions::{Sells, Term},
     scan::ReaderOutcome,
 };
-use runtime::config::PostReader;
+use runtime::config::{Judge, PostReader};
+use serde_json::json;
 use store::{plans as plan_store, roles::Service, scans::NewScan};
-use test_support::{Fixture, TIMEOUT, TestDatabase, post};
+use test_support::{Answer, Fixture, TIMEOUT, TestDatabase, TestServer, post};
 use tokio_util::sync::CancellationToken;
 
-use super::{FEED, Matches, all_of, replace, watching};
+use super::{FEED, Matches, all_of, new_of, replace, watching};
 use crate::{Deciders, metrics, plans::Plans};
 
 const TITLES: [&str; 2] = [
@@ -65,15 +66,26 @@ impl Shop {
     }
 
     async fn with(managers: usize, threshold: f64, max_wait: Duration) -> Self {
+        let reader = PostReader {
+            folder: concat!(env!("CARGO_MANIFEST_DIR"), "/../reader/model").to_owned(),
+            max_wait,
+            max_per_manager_per_day: 1_000,
+        };
+        Self::with_models(managers, threshold, Some(reader), None).await
+    }
+
+    async fn with_models(
+        managers: usize,
+        threshold: f64,
+        reader: Option<PostReader>,
+        judge: Option<Judge>,
+    ) -> Self {
         let database = TestDatabase::create().await;
         let mut conn = database.connect().await;
         let fixture = Fixture::create(&mut conn).await;
         let mut config = test_support::config(&database, Service::Scanner);
-        config.scanner.reader = Some(PostReader {
-            folder: concat!(env!("CARGO_MANIFEST_DIR"), "/../reader/model").to_owned(),
-            max_wait,
-            max_per_manager_per_day: 1_000,
-        });
+        config.scanner.reader = reader;
+        config.scanner.judge = judge;
         let plans = Plans::new(database.pool(), Deciders::new(&config.scanner).await);
         let instructions = selling("espresso machine", threshold);
         let mut names = Vec::new();
@@ -257,4 +269,41 @@ async fn matches_of_a_manager_that_is_gone_are_rejected() {
         .unwrap();
     plans.refresh().await.unwrap();
     assert!(all.decide_few(plans, &all.picks()).await.is_empty());
+}
+
+/// Blocks of a poll share the deadline, so that they do not wait for the model one after another.
+#[tokio::test]
+async fn questions_of_a_poll_have_one_deadline() {
+    let no = json!({"choices": [{"message": {"content": r#"{"relevant": false}"#}}]});
+    let endpoint = TestServer::start(move |_, _| Answer::page(&no.to_string())).await;
+    let judge = Judge {
+        base_url: endpoint.url("/v1").parse().unwrap(),
+        model: "m".to_owned(),
+        api_key: None,
+        timeout: TIMEOUT,
+        max_tokens: 100,
+        candidate_percent: 33,
+        max_per_minute: 1_000,
+        max_per_manager_per_day: 1_000,
+        max_open: 4,
+    };
+    let shop = Shop::with_models(1, 0.0, None, Some(judge)).await;
+    let (plans, posts) = (&shop.plans, posts());
+    let poll = new_of(plans, &shop.feed, &posts).await;
+    let picks = poll.picks();
+    assert_eq!(picks.len(), 2);
+    assert!(poll.decide_few(plans, &picks[..1]).await.is_empty());
+    assert_eq!(endpoint.count(), 1);
+
+    tokio::time::pause();
+    tokio::time::advance(TIMEOUT).await;
+    tokio::time::resume();
+    let scans = poll.decide_few(plans, &picks[1..]).await;
+    let judged: Vec<_> = scans.iter().map(|scan| scan.matched.judged).collect();
+    assert_eq!((judged, endpoint.count()), (vec![false], 1));
+
+    // The next poll has another deadline.
+    let next = new_of(plans, &shop.feed, &posts).await;
+    assert!(next.decide_few(plans, &picks[1..]).await.is_empty());
+    assert_eq!(endpoint.count(), 2);
 }
