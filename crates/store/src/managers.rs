@@ -256,7 +256,7 @@ pub async fn get(
     let Some(row) = found else { return Ok(None) };
     let mut notices = load_notices(conn, name.namespace, &[row.id]).await?;
     let notices = notices.remove(&row.id).unwrap_or_default();
-    let managers = health::add_health(conn, name.namespace, vec![row.read(notices)?]).await?;
+    let managers = health::add_health(conn, name.namespace, vec![row.read(notices)?], &[]).await?;
     Ok(managers.into_iter().next())
 }
 
@@ -373,7 +373,9 @@ pub async fn list(
             row.read(notices)
         })
         .collect::<Result<_, Error>>()?;
-    let managers = health::add_health(conn, namespace, read).await?.into_iter();
+    let managers = health::add_health(conn, namespace, read, &[])
+        .await?
+        .into_iter();
     let items = managers.map(|manager| (manager.name.manager, manager));
     Ok(Page::new(list, items.collect(), more))
 }

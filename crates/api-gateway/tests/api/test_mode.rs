@@ -147,3 +147,45 @@ async fn test_mode_waits_for_no_lock_that_only_the_real_request_needs() {
         assert_eq!(tested(Method::DELETE, path, &Value::Null).await.status, 404);
     }
 }
+
+#[tokio::test]
+async fn manager_that_is_enabled_in_test_mode_waits_for_no_feed() {
+    let app = TestApp::start().await;
+    let acme = app.account("acme").await;
+    let namespace = acme.namespace().await;
+    let instructions = json!({
+        "feeds": ["hackernews:newest"], "include": [{"text": "backup", "weight": 1}], "threshold": 1
+    });
+    let manager = app.manual_manager(&acme, &namespace, &instructions).await;
+    let path = format!("/v1/{manager}");
+    let disabled = acme.patch(&path, &json!({"enable": false})).await;
+    assert_eq!(disabled.status, 200);
+    let failing = "UPDATE feeds SET failure_count = 3";
+    assert_eq!(app.database.run(failing).await, 1);
+
+    let enable = json!({"enable": true});
+    let tested = async || {
+        let answer = acme.send(Method::PATCH, &path, |request| {
+            request.header("x-test", "true").json(&enable)
+        });
+        answer.await
+    };
+    let poll = app.database.begin(&["SELECT FROM feeds FOR UPDATE"]).await;
+    let set_quota = async |quota: &str| {
+        let sql = format!("UPDATE accounts SET quota_feeds = {quota}");
+        app.database.run(&sql).await
+    };
+    set_quota("0").await;
+    assert_eq!(tested().await.details(), [("enable", "quota_exceeded")]);
+    set_quota("NULL").await;
+    let answer = tested().await;
+    assert_eq!(answer.status, 200, "{}", answer.body);
+    assert_eq!(answer.body["enable"], true);
+    assert_eq!(answer.body["health"]["reasons"], json!(["feeds_failing"]));
+    assert_eq!(app.database.count("feed_watchers").await, 0);
+
+    drop(poll);
+    let done = acme.patch(&path, &enable).await;
+    assert_eq!(done.status, 200, "{}", done.body);
+    assert_eq!(done.body["health"], answer.body["health"]);
+}

@@ -16,7 +16,7 @@ use super::{
 };
 use crate::{
     Error, QueryResult, backfills, plans, purges,
-    quotas::{ContentBytes, Limits},
+    quotas::{self, ContentBytes, Limits},
     schema::{manager_notices, managers, scan_clocks},
 };
 
@@ -42,21 +42,22 @@ pub async fn lock(
         .await
         .optional()?;
     match found {
-        Some(found) => editable(conn, found).await.map(Some),
+        Some(found) => editable(conn, found, &[]).await.map(Some),
         None => Ok(None),
     }
 }
 
-/// Adds what other tables hold of a Manager to its row.
+/// Adds what other tables hold of a Manager to its row. Its health also counts `feeds`, which it may not watch yet.
 async fn editable(
     conn: &mut AsyncPgConnection,
     (row, generation): (ManagerRow, i64),
+    feeds: &[FeedName],
 ) -> Result<Editable, Error> {
     let namespace = Id::from_uuid(row.namespace_id);
     let submitted = row.submitted_instructions.as_ref().map(read).transpose()?;
     let mut notices = load_notices(conn, namespace, &[row.id]).await?;
     let notices = notices.remove(&row.id).unwrap_or_default();
-    let managers = health::add_health(conn, namespace, vec![row.read(notices)?]).await?;
+    let managers = health::add_health(conn, namespace, vec![row.read(notices)?], feeds).await?;
     Ok(Editable {
         manager: managers.into_iter().next().ok_or(diesel::NotFound)?,
         submitted,
@@ -91,7 +92,7 @@ pub async fn update(
     now: Timestamp,
 ) -> Result<Updated, Error> {
     let name = current.manager.name;
-    let (mut updated, changes_plan) = edit(conn, current, change, defaults, now).await?;
+    let (mut updated, changes_plan) = edit(conn, current, change, defaults, now, false).await?;
     if changes_plan {
         updated.plan_version = Some(plans::log(conn, name, now).await?);
     }
@@ -99,7 +100,7 @@ pub async fn update(
 }
 
 /// Same as [`update`], for a transaction that is rolled back. Takes no plan version, because all other changes of plans
-/// would wait for it.
+/// would wait for it. Locks no feed either, because it would wait for polls, and other polls for it.
 pub async fn update_in_test_mode(
     conn: &mut AsyncPgConnection,
     current: Editable,
@@ -107,17 +108,19 @@ pub async fn update_in_test_mode(
     defaults: &Limits,
     now: Timestamp,
 ) -> Result<Updated, Error> {
-    let (updated, _) = edit(conn, current, change, defaults, now).await?;
+    let (updated, _) = edit(conn, current, change, defaults, now, true).await?;
     Ok(updated)
 }
 
-/// Changes the rows of the Manager. Also returns true if its plan changed; the caller logs that.
+/// Changes the rows of the Manager. Also returns true if its plan changed; the caller logs that. In test mode, feeds
+/// are checked against the quota, and nothing of them is written.
 async fn edit(
     conn: &mut AsyncPgConnection,
     current: Editable,
     change: &ManagerChange,
     defaults: &Limits,
     now: Timestamp,
+    test_mode: bool,
 ) -> Result<(Updated, bool), Error> {
     let name = current.manager.name;
     if *change == ManagerChange::default() {
@@ -185,19 +188,23 @@ async fn edit(
             .as_ref()
             .is_some_and(|new| *new != was.languages);
     let enabled = written.0.enable;
+    let mut feeds = Vec::new();
     let changes_plan = match &written.0.instructions {
         Some(at_work) if enabled != current.manager.enable || changed_notices || changed_screen => {
-            let feeds = if enabled {
-                feeds_of(at_work)
+            if enabled {
+                feeds = feeds_of(at_work);
+            }
+            if test_mode {
+                quotas::check_feeds(conn, name, &feeds, defaults).await?;
             } else {
-                Vec::new()
-            };
-            plans::watch(conn, name, &feeds, defaults).await?;
+                plans::watch(conn, name, &feeds, defaults).await?;
+            }
             true
         }
         _ => false,
     };
-    Ok((unchanged(editable(conn, written).await?), changes_plan))
+    let updated = unchanged(editable(conn, written, &feeds).await?);
+    Ok((updated, changes_plan))
 }
 
 /// Feeds of instructions. A newer release may have written the rest, which only its scanners understand.
@@ -214,7 +221,7 @@ pub async fn resubmit(
     now: Timestamp,
 ) -> Result<Updated, Error> {
     let written = submit(conn, name, now).await?;
-    editable(conn, written).await.map(unchanged)
+    editable(conn, written, &[]).await.map(unchanged)
 }
 
 async fn submit(

@@ -6,11 +6,11 @@ use std::collections::HashMap;
 
 use diesel::{
     QueryableByName,
-    sql_types::{Array, BigInt, Bool, Integer, Uuid as SqlUuid},
+    sql_types::{Array, BigInt, Bool, Integer, Text, Uuid as SqlUuid},
 };
 use diesel_async::{AsyncPgConnection, RunQueryDsl};
 use domain::{
-    Id, Manager,
+    FeedName, Id, Manager,
     manager::{
         ManagerState,
         health::{Health, HealthReason},
@@ -49,11 +49,13 @@ struct ManagerHealthRow {
     refused: i64,
 }
 
-/// Adds the health of Managers of one Namespace. A disabled Manager counts as healthy.
+/// Adds the health of Managers of one Namespace. A disabled Manager counts as healthy. `feeds` count as watched by each
+/// of them, in addition to those that it watches.
 pub(super) async fn add_health(
     conn: &mut AsyncPgConnection,
     namespace: Id,
     read: Vec<Read>,
+    feeds: &[FeedName],
 ) -> QueryResult<Vec<Manager>> {
     let ids: Vec<Uuid> = read
         .iter()
@@ -63,7 +65,7 @@ pub(super) async fn add_health(
     let seen = if ids.is_empty() {
         HashMap::new()
     } else {
-        read_health(conn, namespace, &ids).await?
+        read_health(conn, namespace, &ids, feeds).await?
     };
     let managers = read.into_iter().map(
         |Read {
@@ -107,13 +109,16 @@ async fn read_health(
     conn: &mut AsyncPgConnection,
     namespace: Id,
     ids: &[Uuid],
+    feeds: &[FeedName],
 ) -> QueryResult<HashMap<Uuid, ManagerHealthRow>> {
+    let feeds: Vec<&str> = feeds.iter().map(FeedName::as_str).collect();
     let rows: Vec<ManagerHealthRow> = query!(
         "managers/health",
         SqlUuid: namespace.to_uuid(),
         Array<SqlUuid>: ids,
         Integer: FAILURES,
         BigInt: LOOKED_AT,
+        Array<Text>: feeds,
     )
     .load(conn)
     .await?;
