@@ -404,7 +404,7 @@ async fn caller(request: &HttpRequest, key: Option<ApiKey>) -> Result<Caller, Ap
     let throttled = state.guesses.wait(address, now);
     let throttled = throttled.filter(|_| !state.keys.has_worked(&key));
     let turn = match throttled {
-        Some(wait) => match state.guesses.turn().await {
+        Some(wait) => match state.guesses.turn(address).await {
             Some(turn) => Some(turn),
             None => return Err(rates::too_many_failures(wait)),
         },

@@ -5,8 +5,9 @@
 //!
 //! An address may fail [`BURST`] times, and once more per [`INTERVAL`]. After that, its invalid keys get 429, and its
 //! look-ups wait in a queue: [`LOOKUPS`] run at a time for all such addresses. A valid key of such an address waits for
-//! [`LONGEST_QUEUE`] at most, and not at all if it has worked here recently ([`super::KeyCache::has_worked`]). It is
-//! refused only if thousands of invalid ones are before it in the queue. Each replica counts for itself.
+//! [`LONGEST_QUEUE`] at most, and not at all if it has worked here recently ([`super::KeyCache::has_worked`]). At most
+//! [`MAX_WAITING`] requests of an address wait, and more are refused at once. So a valid key is refused only while as
+//! many requests of its own address wait, or thousands of many throttled addresses. Each replica counts for itself.
 //!
 //! The address is that of the connection. If that is one of `gateway.trusted_proxies`, it is the last address in
 //! `X-Forwarded-For` that is not a trusted proxy. Of an IPv6 address only the first 64 bits count, because one
@@ -16,7 +17,7 @@
 //! failures are forgotten.
 
 use std::{
-    collections::HashMap,
+    collections::{HashMap, hash_map::Entry},
     net::{IpAddr, Ipv6Addr},
     sync::{Mutex, MutexGuard, PoisonError},
     time::{Duration, Instant},
@@ -32,6 +33,8 @@ pub(crate) const BURST: u32 = 20;
 const INTERVAL: Duration = Duration::from_secs(1);
 /// Look-ups at a time for all addresses that are throttled.
 const LOOKUPS: usize = 4;
+/// Requests of one address that wait for such a look-up: as many as take a fraction of [`LONGEST_QUEUE`].
+const MAX_WAITING: usize = 1_024;
 /// Longest wait for such a look-up.
 const LONGEST_QUEUE: Duration = Duration::from_secs(2);
 /// Longest wait, regardless of how many failures the address had.
@@ -49,7 +52,26 @@ runtime::metrics! {
 pub(crate) struct Guesses {
     owed_until: Mutex<HashMap<IpAddr, Instant>>,
     lookups: Semaphore,
+    /// Number of requests that wait for a look-up, by address.
+    waiting: Mutex<HashMap<IpAddr, usize>>,
     proxies: Vec<IpNet>,
+}
+
+/// A request that waits for a look-up. Dropping this ends the wait.
+struct Waiting<'a> {
+    guesses: &'a Guesses,
+    address: IpAddr,
+}
+
+impl Drop for Waiting<'_> {
+    fn drop(&mut self) {
+        if let Entry::Occupied(mut count) = self.guesses.waiting().entry(self.address) {
+            *count.get_mut() -= 1;
+            if *count.get() == 0 {
+                count.remove();
+            }
+        }
+    }
 }
 
 impl Guesses {
@@ -57,6 +79,7 @@ impl Guesses {
         Self {
             owed_until: Mutex::default(),
             lookups: Semaphore::new(LOOKUPS),
+            waiting: Mutex::default(),
             proxies,
         }
     }
@@ -89,10 +112,25 @@ impl Guesses {
         client
     }
 
-    /// Waits until a key from an address that is throttled may be looked up. `None` if too many wait.
-    pub(super) async fn turn(&self) -> Option<SemaphorePermit<'_>> {
+    /// Waits until a key from `address`, which is throttled, may be looked up. `None` if too many wait.
+    pub(super) async fn turn(&self, address: IpAddr) -> Option<SemaphorePermit<'_>> {
+        let _waiting = self.begin_wait(address)?;
         let turn = tokio::time::timeout(LONGEST_QUEUE, self.lookups.acquire());
         turn.await.ok()?.ok()
+    }
+
+    /// Counts a request of `address` that waits. `None` if the address has too many.
+    fn begin_wait(&self, address: IpAddr) -> Option<Waiting<'_>> {
+        let mut waiting = self.waiting();
+        let count = waiting.entry(address).or_default();
+        if *count >= MAX_WAITING {
+            return None;
+        }
+        *count += 1;
+        Some(Waiting {
+            guesses: self,
+            address,
+        })
     }
 
     /// Returns how long `address` should wait before its next wrong key; `None` if it is not throttled.
@@ -132,6 +170,10 @@ impl Guesses {
         self.owed_until
             .lock()
             .unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn waiting(&self) -> MutexGuard<'_, HashMap<IpAddr, usize>> {
+        self.waiting.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
@@ -177,6 +219,7 @@ pub(crate) fn network(address: IpAddr) -> IpAddr {
 #[cfg(test)]
 mod tests {
     use actix_web::{http::header::HeaderMap, test::TestRequest};
+    use futures::FutureExt as _;
 
     use super::*;
 
@@ -220,6 +263,37 @@ mod tests {
         }
         assert_eq!(guesses.wait(address, now), Some(MAX_WAIT));
         assert_eq!(guesses.wait(address, now + MAX_WAIT), None);
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn requests_of_an_address_that_wait_leave_the_queue_to_other_addresses() {
+        let (guesses, one, other) = (guesses(), ip("192.0.2.1"), ip("192.0.2.2"));
+        let mut turns = Vec::new();
+        for _ in 0..LOOKUPS {
+            turns.push(guesses.turn(one).await.unwrap());
+        }
+        let mut waiting = Vec::new();
+        for _ in 0..MAX_WAITING {
+            let mut turn = Box::pin(guesses.turn(one));
+            assert!(turn.as_mut().now_or_never().is_none(), "it waits");
+            waiting.push(turn);
+        }
+        let refused = guesses.turn(one).now_or_never();
+        assert!(matches!(refused, Some(None)), "it is refused at once");
+        let mut others = Box::pin(guesses.turn(other));
+        assert!(others.as_mut().now_or_never().is_none(), "it waits");
+
+        // The next ones of the same address wait as soon as others have their turn.
+        turns.clear();
+        for turn in waiting.drain(..LOOKUPS) {
+            turns.push(turn.await.unwrap());
+        }
+        let mut next = Box::pin(guesses.turn(one));
+        assert!(next.as_mut().now_or_never().is_none(), "it waits");
+        drop((turns, waiting));
+        assert!(others.await.is_some());
+        assert!(next.await.is_some());
+        assert!(guesses.waiting().is_empty(), "no one waits any more");
     }
 
     #[test]
