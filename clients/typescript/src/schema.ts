@@ -1860,7 +1860,7 @@ export interface components {
         SigningSecrets: string[];
         /**
          * @description The types of service events that the Connection receives, from its whole Namespace; absent for none. A type concerns
-         *     what happens after it was added.
+         *     what happens after it was added. Up to 20 Connections of a Namespace may receive any, otherwise `quota_exceeded`.
          * @example [
          *       "MANAGER_APPLY_FAILED",
          *       "CONNECTION_DISABLED"

@@ -1166,7 +1166,7 @@ class UpdateConnection(TypedDict):
 Events: TypeAlias = list[ServiceEventType]
 """
 The types of service events that the Connection receives, from its whole Namespace; absent for none. A type concerns
-what happens after it was added.
+what happens after it was added. Up to 20 Connections of a Namespace may receive any, otherwise `quota_exceeded`.
 
 """
 
