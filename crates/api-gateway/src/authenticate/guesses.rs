@@ -7,7 +7,7 @@
 //! look-ups wait in a queue: [`LOOKUPS`] run at a time for all such addresses. A valid key of such an address waits for
 //! [`LONGEST_QUEUE`] at most, and not at all if it has worked here recently ([`super::KeyCache::has_worked`]). At most
 //! [`MAX_WAITING`] requests of an address wait, and more are refused at once. So a valid key is refused only while as
-//! many requests of its own address wait, or thousands of many throttled addresses. Each replica counts for itself.
+//! many requests of the same address wait, or thousands of many other throttled addresses. Each replica counts for itself.
 //!
 //! The address is that of the connection. If that is one of `gateway.trusted_proxies`, it is the last address in
 //! `X-Forwarded-For` that is not a trusted proxy. Of an IPv6 address only the first 64 bits count, because one
