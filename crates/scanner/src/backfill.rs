@@ -27,13 +27,13 @@ use backbone::{
 use domain::FeedName;
 use runtime::Config;
 use store::{
-    AsyncPgConnection,
+    AsyncConnection, AsyncPgConnection,
     backfills::{
         self, Waiting,
         look_backs::{self, LookBack},
     },
     feeds,
-    work::{Claim, Claimed, Leased, Setback, table},
+    work::{Claim, Claimed, Leased, MAX_CRASHES, Setback, table},
 };
 use tokio_util::sync::CancellationToken;
 
@@ -100,9 +100,13 @@ impl Work for Backfills {
         }
         let mut did = false;
         if leased.crashes > 0 {
-            // One Manager at a time: after a crash, the first one left is the likely cause.
+            // One Manager at a time: after a crash, the first one left is the likely cause. After it is set aside, a single
+            // one clears the others of suspicion.
             while !backfill.shutdown.is_cancelled() && backfill.match_one(&leased.item).await? {
                 did = true;
+                if leased.crashes > MAX_CRASHES {
+                    break;
+                }
             }
         } else {
             did = backfill.match_kept(&leased.item).await?;
@@ -119,17 +123,21 @@ impl Work for Backfills {
         setback: &Setback,
     ) -> Result<(), store::Error> {
         let (waiting, quota) = (&leased.item, self.0.scans_per_day());
-        let (asked, _) = backfills::waiting_for(conn, waiting, 2, quota).await?;
-        if let Some(first) = asked.first() {
-            backfills::set_aside(conn, waiting, first.manager, &setback.reason, 1).await?;
-        }
-        let (kind, key, replica) = (self.settings().kind, &leased.key, backbone.replica);
-        if asked.len() < 2 {
-            return Ok(table::release(conn, kind, &[key], replica).await?);
-        }
-        // The post may be the cause. So the others stay suspects: each of them costs one more process, and not three.
-        let reason = &setback.reason;
-        Ok(table::set_aside(conn, kind, key, replica, reason, Duration::ZERO).await?)
+        let (kind, key, reason) = (self.settings().kind, &leased.key, &setback.reason);
+        // In one transaction: otherwise a death in between would set aside the next one, which was not tried.
+        conn.transaction(async |conn| {
+            let (asked, _) = backfills::waiting_for(conn, waiting, 2, quota).await?;
+            if let Some(first) = asked.first() {
+                backfills::set_aside(conn, waiting, first.manager, reason, 1).await?;
+            }
+            let replica = backbone.replica;
+            if asked.len() < 2 {
+                return Ok(table::release(conn, kind, &[key], replica).await?);
+            }
+            // The post may be the cause. So the next one stays a suspect: it costs one more process, and not three.
+            Ok(table::set_aside(conn, kind, key, replica, reason, Duration::ZERO).await?)
+        })
+        .await
     }
 
     fn name(&self, leased: &Leased<Waiting>) -> String {

@@ -17,7 +17,7 @@ use store::{Pool, scans::NewScan};
 use tokio::time::Instant;
 
 use crate::{
-    llm_filter::LlmFilter,
+    llm_filter::{self, LlmFilter},
     reading::{Doubtful, Reading, hash_of_seller, is_untitled},
     thresholds::{Rule, Rules, threshold_of},
 };
@@ -30,14 +30,13 @@ pub struct Deciders {
     hasher: RandomState,
 }
 
-/// Deadlines for the decisions on the new posts of a poll, or on a block of a backfill. The first reading and the first
-/// question set them.
+/// Deadlines for the decisions on the new posts of a poll, or on a block of a backfill. The first reading sets that of the
+/// reader, and the first question of an account that of its questions.
 #[derive(Default)]
 pub(crate) struct Deadlines {
     /// No reading begins after it.
     reading: OnceLock<Instant>,
-    /// No question to the language model begins after it.
-    question: OnceLock<Instant>,
+    questions: llm_filter::Deadlines,
 }
 
 impl Deciders {
@@ -183,8 +182,8 @@ impl Deciders {
         let thresholds = rules.into_iter().map(|rule| rule.threshold);
         let decidable = thresholds.zip(decidable);
         match (&self.llm_filter, deadlines) {
-            (Some(filter), Some(Deadlines { question, .. })) => {
-                filter.decide(pool, decidable.collect(), question).await
+            (Some(filter), Some(Deadlines { questions, .. })) => {
+                filter.decide(pool, decidable.collect(), questions).await
             }
             _ => decidable
                 .filter(|(threshold, scan)| {

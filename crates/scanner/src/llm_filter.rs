@@ -7,9 +7,10 @@
 //! poll's transaction. [`Budget`] chooses the candidates that are worth a question.
 //!
 //! A candidate without an answer keeps the embedded decision (score against threshold): because the budget is
-//! spent, or because the model is slow, fails or answers in another format. One deadline holds for all questions of a
-//! poll, however many blocks its matches are stored in, because later posts may be for other accounts. So a hung or
-//! busy model costs a poll at most two timeouts: one until the last question is sent, and one for its answer.
+//! spent, or because the model is slow, fails or answers in another format. One deadline holds for all questions of
+//! an account in a poll, however many blocks its matches are stored in, because later posts may be for other accounts. So
+//! a hung or busy model costs an account's matches at most two timeouts: one until the last question is sent, and one for
+//! its answer.
 //!
 //! Only the Scan is stored. A poll that is repeated, after a crash or because plans changed, asks again
 //! unless the answer is in the cache. A Manager has one Scan of a post even if the answers differ.
@@ -21,7 +22,7 @@ mod question;
 use std::{
     collections::HashMap,
     panic::AssertUnwindSafe,
-    sync::{Mutex, MutexGuard, OnceLock, PoisonError},
+    sync::{Mutex, MutexGuard, PoisonError},
     time::Duration,
 };
 
@@ -65,6 +66,19 @@ struct Candidate<'a> {
     answer: Option<bool>,
 }
 
+/// When the last question about the new posts of a poll, or about a block of a backfill, begins, by account: the questions of
+/// one account may all wait, and must not take the time of others.
+#[derive(Default)]
+pub(crate) struct Deadlines(Mutex<HashMap<Id, Instant>>);
+
+impl Deadlines {
+    /// Returns the deadline of an account, which is `new` at its first question.
+    fn of(&self, account: Id, new: Instant) -> Instant {
+        let mut deadlines = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        *deadlines.entry(account).or_insert(new)
+    }
+}
+
 impl LlmFilter {
     pub fn new(settings: &config::Judge) -> Self {
         Self {
@@ -87,12 +101,12 @@ impl LlmFilter {
     }
 
     /// Returns the matches that become Scans, in their order. Matches without a threshold always do: the index has
-    /// decided on them. No question begins after `deadline`, which the first one sets.
+    /// decided on them. No question begins after the deadline of its account.
     pub(crate) async fn decide<'a>(
         &self,
         pool: &Pool,
         matches: Vec<(Option<f64>, NewScan<'a>)>,
-        deadline: &OnceLock<Instant>,
+        deadlines: &Deadlines,
     ) -> Vec<NewScan<'a>> {
         let mut decided: Vec<Option<NewScan<'a>>> = Vec::with_capacity(matches.len());
         let mut candidates = Vec::new();
@@ -114,7 +128,7 @@ impl LlmFilter {
                 });
             }
         }
-        let answered = AssertUnwindSafe(self.answer(pool, &mut candidates, deadline));
+        let answered = AssertUnwindSafe(self.answer(pool, &mut candidates, deadlines));
         if answered.catch_unwind().await.is_err() {
             tracing::warn!("candidates decided without the model: an internal error");
         }
@@ -126,12 +140,7 @@ impl LlmFilter {
     }
 
     /// Fills in the answers that the cache has and that the model gives.
-    async fn answer(
-        &self,
-        pool: &Pool,
-        candidates: &mut [Candidate<'_>],
-        deadline: &OnceLock<Instant>,
-    ) {
+    async fn answer(&self, pool: &Pool, candidates: &mut [Candidate<'_>], deadlines: &Deadlines) {
         if candidates.is_empty() {
             return;
         }
@@ -144,6 +153,7 @@ impl LlmFilter {
                 return;
             }
         };
+        let now = Instant::now();
         let mut unanswered = Vec::new();
         let mut requests = Vec::new();
         for candidate in candidates.iter_mut() {
@@ -155,28 +165,24 @@ impl LlmFilter {
                 continue;
             };
             candidate.answer = self.answers().get(key);
-            if candidate.answer.is_none() {
-                requests.push(Request {
-                    account: *account,
-                    manager,
-                    uncertainty: candidate.uncertainty,
-                });
-                unanswered.push((candidate, *account, instructions, key));
+            if candidate.answer.is_some() {
+                continue;
             }
+            let deadline = deadlines.of(*account, now + self.timeout);
+            if deadline <= now {
+                self.endpoint.count_skipped(Purpose::Judge, &Failure::Busy);
+                continue;
+            }
+            requests.push(Request {
+                account: *account,
+                manager,
+                uncertainty: candidate.uncertainty,
+            });
+            unanswered.push((candidate, *account, instructions, key, deadline));
         }
-        if unanswered.is_empty() {
-            return;
-        }
-        let now = Instant::now();
-        let deadline = *deadline.get_or_init(|| now + self.timeout);
-        let obstacle = if now < deadline {
-            self.endpoint.pause()
-        } else {
-            Some(Failure::Busy)
-        };
-        if let Some(obstacle) = obstacle {
+        if let Some(pause) = self.endpoint.pause() {
             for _ in &unanswered {
-                self.endpoint.count_skipped(Purpose::Judge, &obstacle);
+                self.endpoint.count_skipped(Purpose::Judge, &pause);
             }
             return;
         }
@@ -187,8 +193,8 @@ impl LlmFilter {
         }
         // The semaphores serve in order, so the most uncertain get their turn first.
         let questions = admitted.into_iter().map(|nth| {
-            let (candidate, account, instructions, key) = &unanswered[nth];
-            let question = self.ask(&candidate.scan, *account, instructions, *key, deadline);
+            let (candidate, account, instructions, key, deadline) = &unanswered[nth];
+            let question = self.ask(&candidate.scan, *account, instructions, *key, *deadline);
             async move { (nth, question.await) }
         });
         for (nth, answer) in join_all(questions).await {
@@ -301,10 +307,22 @@ async fn instructions_of(
 
 #[cfg(test)]
 mod tests {
+    use std::time::Duration;
+
     use domain::{Id, ManagerName};
     use tokio::time::Instant;
 
-    use super::{Budget, Request, candidate_threshold, is_relevant};
+    use super::{Budget, Deadlines, Request, candidate_threshold, is_relevant};
+
+    #[test]
+    fn first_question_of_an_account_sets_its_deadline_alone() {
+        let (deadlines, now) = (Deadlines::default(), Instant::now());
+        let [one, other] = [Id::generate(), Id::generate()];
+        let later = now + Duration::from_secs(1);
+        assert_eq!(deadlines.of(one, now), now);
+        assert_eq!(deadlines.of(one, later), now);
+        assert_eq!(deadlines.of(other, later), later);
+    }
 
     #[test]
     fn candidates_beyond_the_budget_keep_the_embedded_decision() {

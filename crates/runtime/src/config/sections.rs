@@ -361,8 +361,8 @@ settings! {
         pub model: String;
         /// The bearer token, if the endpoint requires one.
         pub api_key: Option<SecretString> = None;
-        /// Time limit for one answer. The last question of a poll is sent within this time of the first, so they take at
-        /// most twice as long together. A backfill has this time for each block of matches.
+        /// Time limit for one answer. The last question of an account in a poll is sent within this time of its first, so
+        /// they take at most twice as long together. A backfill has this time for each block of matches.
         pub timeout: Duration = 3 * SECOND, within Duration::from_millis(100)..=8 * SECOND;
         /// Maximum number of tokens in one answer.
         pub max_tokens: u32 = 100, within 64..=32_000;

@@ -157,6 +157,9 @@ pub(super) async fn store_blocks<'m>(
             .filter(|pick| !stored.refused.contains(&pick.manager))
             .copied()
             .collect();
+        if block.is_empty() {
+            continue;
+        }
         let block = step.decide(all, &block).await;
         let_others_pass(step, &block, stored).await?;
         let _share = step.share().await;
