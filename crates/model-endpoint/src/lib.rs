@@ -129,7 +129,7 @@ struct Health {
     paused_until: Option<Instant>,
     /// Timeouts in a row.
     timeouts: u32,
-    /// True if the last question was refused.
+    /// True if a question was refused since the last answer.
     has_refused: bool,
 }
 
@@ -138,34 +138,30 @@ impl Health {
         self.paused_until.is_some_and(|until| now < until)
     }
 
-    /// Logs once that the endpoint fails, once that it answers again, and the first of several refused questions.
+    /// Logs once that the endpoint fails, once that it answers again, and the first of several refused questions. Only
+    /// an answer ends a pause and the count of timeouts: refusals may come from a proxy.
     fn record(&mut self, failure: Option<&Failure>, now: Instant) {
-        if matches!(failure, Some(Failure::Timeout { .. })) {
+        let Some(failure) = failure else {
+            if self.paused_until.is_some() {
+                tracing::info!("the model endpoint answers again");
+            }
+            *self = Self::default();
+            return;
+        };
+        if matches!(failure, Failure::Timeout { .. }) {
             self.timeouts = self.timeouts.saturating_add(1);
             if self.timeouts < TIMEOUTS {
                 return;
             }
-        } else {
-            self.timeouts = 0;
         }
-        if let Some(failure) = failure
-            && let Some(pause) = failure.pause()
-        {
+        if let Some(pause) = failure.pause() {
             if self.paused_until.replace(now + pause).is_none() {
                 tracing::warn!(reason = %failure, "the model endpoint fails: working without it");
             }
-            return;
+        } else if matches!(failure, Failure::Refused { .. }) && !self.has_refused {
+            self.has_refused = true;
+            tracing::info!(reason = %failure, "the model endpoint refused a question");
         }
-        if self.paused_until.take().is_some() {
-            tracing::info!("the model endpoint answers again");
-        }
-        let refusal = failure.filter(|failure| matches!(failure, Failure::Refused { .. }));
-        if let Some(refusal) = refusal
-            && !self.has_refused
-        {
-            tracing::info!(reason = %refusal, "the model endpoint refused a question");
-        }
-        self.has_refused = refusal.is_some();
     }
 }
 
@@ -402,11 +398,11 @@ mod tests {
     #[test]
     fn timeouts_pause_the_endpoint_only_in_a_row() {
         let (mut health, now) = (Health::default(), Instant::now());
-        for answer in [None, Some(&Failure::invalid("x"))] {
-            health.record(Some(&TIMEOUT), now);
-            health.record(answer, now);
-        }
         health.record(Some(&TIMEOUT), now);
+        health.record(None, now);
+        health.record(Some(&TIMEOUT), now);
+        // It does not say that the model answers.
+        health.record(Some(&Failure::Refused { status: 400 }), now);
         assert!(!health.is_paused(now));
         health.record(Some(&TIMEOUT), now);
         assert!(health.is_paused(now));
