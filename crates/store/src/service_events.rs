@@ -122,8 +122,8 @@ struct IdRow {
     id: i64,
 }
 
-/// Returns up to `limit` events, oldest first, except some: one, or as many as have at most `deliveries` together. Reads the
-/// Connections that receive them.
+/// Returns up to `limit` events, oldest first, except some: one, or as many as have at most `deliveries` together. Served
+/// by `connections_events_idx`.
 pub async fn list(
     conn: &mut AsyncPgConnection,
     limit: i64,

@@ -8,6 +8,6 @@ SELECT t.id, t.namespace_id, t.event_type, t.name, t.details, t.create_time, c.i
     coalesce(c.state = 'ACTIVE', false) AS active
 FROM taken AS t
 -- A disabled Connection does not receive that it is disabled.
-LEFT JOIN connections AS c ON c.namespace_id = t.namespace_id AND t.event_type = ANY (c.events)
+LEFT JOIN connections AS c ON c.namespace_id = t.namespace_id AND c.events <> '{}' AND t.event_type = ANY (c.events)
     AND 'namespaces/' || ulid(c.namespace_id) || '/connections/' || ulid(c.id) <> t.name
 ORDER BY t.id, c.id
