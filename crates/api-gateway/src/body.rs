@@ -93,6 +93,11 @@ impl Body {
         }
     }
 
+    /// True if the body has this field.
+    pub(crate) fn has(&self, field: &str) -> bool {
+        self.json.get(field).is_some()
+    }
+
     /// Returns what `parse` makes of the change, and the fields that it names.
     pub(crate) fn patch<T>(
         mut self,

@@ -185,7 +185,7 @@ fn secrets_of(name: ConnectionName) -> String {
     format!("{name}/signingSecrets")
 }
 
-/// Stores a Connection with its secrets sealed. Call inside a transaction.
+/// Stores a Connection with its secrets sealed. Call inside a transaction, after [`crate::quotas::check_creation`].
 ///
 /// # Errors
 /// [`Error::QuotaExceeded`] if too many of the Namespace receive service events.

@@ -12,7 +12,11 @@ use domain::{
     },
     list::CONNECTION_FIELDS,
 };
-use store::{AsyncPgConnection, Page, connections, mail, namespaces::Deletion, quotas::Resource};
+use store::{
+    AsyncPgConnection, Page, connections, mail,
+    namespaces::Deletion,
+    quotas::{self, Resource},
+};
 
 use super::{ConnectionPath, NamespacePath};
 use crate::{
@@ -118,8 +122,12 @@ pub(crate) async fn update(
     let body = body.read().await?;
     let name = path.name()?;
     let (sealer, addresses) = (&caller.state.sealer, &caller.state.addresses);
+    let (account, defaults) = (caller.key.account, caller.state.quotas);
     let (found, is_recorded) = caller
         .write(async move |conn| {
+            if body.has("events") {
+                quotas::lock(conn, account, &defaults).await?;
+            }
             let current = connections::lock(conn, sealer, name).await?;
             let current = current.ok_or(ApiError::NotFound("connection"))?;
             let (change, fields) = body.patch(PATHS, |patch| {

@@ -57,7 +57,7 @@ struct Changes<'a> {
     state_reason: Option<Option<&'a str>>,
 }
 
-/// Changes a Connection, which must be [`lock`]ed. A change that changes nothing also keeps `updateTime`. A change with
+/// Changes a Connection, which must be [`lock`]ed, after the account's row if the change has events. A change that changes nothing also keeps `updateTime`. A change with
 /// a url closes the circuit breaker, even if the address stays the same: its owner wants it to be tried now.
 pub async fn update(
     conn: &mut AsyncPgConnection,
