@@ -151,7 +151,8 @@ pub fn lost_namespace(error: &QueryError) -> bool {
 }
 
 /// Returns true if the same query may soon succeed: the connection was lost, the server is stopping, starting,
-/// read-only after a failover or out of space, someone cancelled the query, or two transactions conflicted.
+/// read-only after a failover or out of space, someone cancelled the query, or two transactions conflicted. Or an earlier
+/// statement of the transaction failed, and its error was lost (25P02).
 pub fn is_passing(error: &QueryError) -> bool {
     match error {
         QueryError::BrokenTransactionManager => true,
@@ -163,7 +164,14 @@ pub fn is_passing(error: &QueryError) -> bool {
             ) || sqlstate::of(&**information).is_some_and(|code| {
                 matches!(
                     &code,
-                    b"40P01" | b"53100" | b"53300" | b"57P01" | b"57P02" | b"57P03" | b"57P05"
+                    b"25P02"
+                        | b"40P01"
+                        | b"53100"
+                        | b"53300"
+                        | b"57P01"
+                        | b"57P02"
+                        | b"57P03"
+                        | b"57P05"
                 ) || code.starts_with(b"08")
                     || code == CANCELLED && !is_cut_off(error)
             })
