@@ -46,7 +46,7 @@ const TOO_LARGE: &str = "431 Request Header Fields Too Large";
 /// A byte that no head may have.
 const INVALID: u8 = 0;
 const EMPTY: &str = "\r\ncontent-length: 0\r\n";
-/// What the library may say of the connection: nothing, or one of these.
+/// The library writes one of these headers, or none.
 const CONNECTION: [&str; 2] = [
     "\r\nconnection: close\r\n",
     "\r\nconnection: keep-alive\r\n",

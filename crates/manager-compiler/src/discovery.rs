@@ -58,8 +58,8 @@ struct RecentSearches {
 /// Result of the searches of one platform.
 enum Searched<'a> {
     Found(Vec<(&'a str, Vec<Community>)>),
-    /// Not all queries have an answer: there are too many searches now, the platform refused a query, or the deadline
-    /// ended them. This says nothing about the next search.
+    /// Some queries have no answer, because there are too many searches now, the platform refused a query, or the
+    /// deadline ended them. The next search may succeed.
     Incomplete,
     /// The platform does not answer.
     Failed,

@@ -119,8 +119,8 @@ impl<'a, W: Fn(&ManagerName, &Post) -> bool> Matches<'a, W> {
     }
 
     /// Same as [`Self::of`], for new posts, which must not wait long: one deadline holds for all their readings, and one
-    /// for all questions of an account to the language model. Many matches take a place before further ones are found, because
-    /// there may be as many polls as feeds. So call this without a connection.
+    /// for all questions of an account to the language model. Many matches take a place before further ones are found,
+    /// because there may be as many polls as feeds. So call this without a connection.
     pub(crate) async fn of_first(
         plans: &Plans,
         index: Arc<Index>,

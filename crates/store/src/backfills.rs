@@ -3,8 +3,8 @@
 //! A row requests posts of one feed for a Manager, from some time on. It has two steps. First the stored posts are
 //! matched ([`waiting`] to [`matched_kept`]). If these do not reach back far enough and the platform can, the row then
 //! joins a look-back ([`look_backs`]). A look-back reads the feed with a separate cursor, in bounded steps, for all
-//! Managers of one account whose rows joined before it began. So no post is matched by both steps. A post that already has its Scan
-//! gets no second one, because of the keys of `scans`.
+//! Managers of one account whose rows joined before it began. So no post is matched by both steps. A post that already
+//! has its Scan gets no second one, because of the keys of `scans`.
 //!
 //! If a process dies, the row stays in the state of its last commit, and the step is repeated. A row whose Scans
 //! cannot be stored is postponed, and finally set aside ([`set_aside`]).
